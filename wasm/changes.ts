@@ -3,10 +3,10 @@ import type { FUNCTIONS } from "./llama-cpp-build.ts";
 import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "./quantizations.ts";
 import { BARRIER_SPLICES, GRAPH_SPLICE, RESULT_SPLICE, STAGING_SPLICES } from "./splices.ts";
 
-/** Name of a llama.cpp function. */
+/** Name of a function of llama.cpp. */
 export type StockFunction = keyof typeof FUNCTIONS;
 
-/** Largest heap of our engine, which is V8's limit. */
+/** Largest heap of our engine: V8's limit. */
 export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
 
 /** Kernels that save a slot and restore it, as the engine's script calls them. */
@@ -32,17 +32,17 @@ export const ADDED_EXPORTS = {
   daybreak_token_to_piece: "llama_vocab::token_to_piece",
 } as const satisfies Record<string, StockFunction>;
 
-/** One difference between our engine's WebAssembly and the stock one, and what the linker does for it. */
+/** One difference between our engine's WebAssembly and the stock one, and the linker's work for it. */
 interface Change {
   readonly what: string;
   readonly why: string;
-  /** The test that fails when the change does not do what it should. */
+  /** Test that fails when the change does not work. */
   readonly check: string;
   /** Kernel → the function that it replaces. kernel_x calls the replaced function as original_x. */
   readonly replace?: Readonly<Record<string, StockFunction>>;
-  /** Name under which kernels call a llama.cpp function → that function. */
+  /** Name by which kernels call a function of llama.cpp → that function. */
   readonly imports?: Readonly<Record<string, StockFunction>>;
-  /** Name under which kernels call a function of llama.cpp's script → the name under which the module imports it. */
+  /** Name by which kernels call a function of llama.cpp's script → name by which the module imports it. */
   readonly scriptCalls?: Readonly<Record<string, string>>;
   readonly splices?: readonly Splice[];
   readonly exports?: Readonly<Record<string, StockFunction>>;
@@ -59,20 +59,20 @@ const sameName = <Name extends StockFunction>(names: readonly Name[]): Record<st
 export const CHANGES: readonly Change[] = [
   {
     what: "Matrix products run in our kernels, in a larger work buffer.",
-    why: "They are nearly all of the work, and the package's are scalar code or what the compiler made of it.",
+    why: "They are nearly all of the work, and the package's are scalar code or automatically vectorized.",
     check: "test/unit/wasm/kernels.test.ts",
     replace: { kernel_mul_mat: "ggml_compute_forward_mul_mat", kernel_graph_plan: "__wrap_ggml_graph_plan" },
   },
   {
-    what: "Weights are repacked when a model has been loaded.",
-    why: "Lanes of a vector are rows then, and a matrix is read as one stream.",
+    what: "Weights are repacked after a model is loaded.",
+    why: "The lanes of a vector are then rows, and a matrix is read as one stream.",
     check: "test/unit/wasm/repacked.test.ts",
     replace: { kernel_sched_reserve: "ggml_backend_sched_reserve" },
     imports: sameName(QUANTIZATIONS.map(({ name }) => `dequantize_row_${name}` as const)),
   },
   {
-    what: "Threads that wait for each other fall asleep after a while.",
-    why: "Those that spin take the processor from the one that they wait for, when there are fewer than threads.",
+    what: "Threads at a barrier sleep after spinning for a while.",
+    why: "With fewer processors than threads, spinning threads take the processor from the one that they wait for.",
     check: "test/unit/wasm/barrier.test.ts",
     replace: {
       kernel_barrier: "ggml_barrier",
@@ -82,8 +82,8 @@ export const CHANGES: readonly Change[] = [
     splices: BARRIER_SPLICES,
   },
   {
-    what: "What a usual graph holds is computed by our kernels, node by node; llama.cpp's function does the rest.",
-    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimize.",
+    what: "Our kernels compute the operators of common graphs, node by node; llama.cpp's function computes the others.",
+    why: "The compiler has inlined all operators into one function, which V8 takes a second to optimize.",
     check: "test/unit/wasm/graph-thread.test.ts",
     replace: { kernel_graph_thread: "ggml_graph_compute_thread" },
     imports: {
@@ -94,14 +94,14 @@ export const CHANGES: readonly Change[] = [
     splices: [GRAPH_SPLICE],
   },
   {
-    what: "Dot products of one row and one column run in kernels of ours.",
-    why: "llama.cpp's operators are left what ours do not cover, and call these.",
+    what: "Dot products of one row and one column run in our kernels.",
+    why: "llama.cpp's operators, which run where ours do not apply, call them.",
     check: "test/unit/wasm/vec-dots.test.ts",
     replace: Object.fromEntries(VEC_DOTS.map(({ kernel, name }) => [kernel, name])),
   },
   {
-    what: "The server can be asked for results without computing a step, told how long a step may be, and made to leave one.",
-    why: "Each result of several requests would cost a step else, and come late; long steps are quick, but a cancel may not wait for them.",
+    what: "The server can return results without computing a step, limit the length of a step, and abort one.",
+    why: "Otherwise each result of several requests costs a step and comes late. Long steps are efficient, but a cancel must not wait for them.",
     check: "test/engine/latency.test.ts",
     replace: {
       kernel_update_slots: "server_context_impl::update_slots()",
@@ -110,8 +110,8 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "A request begins with what any slot, or a store of ours, has of its prompt.",
-    why: "llama.cpp's server overwrites what others begin with, and its own store loses what it gives back.",
+    what: "A request reuses the longest prefix of its prompt in any slot or in our prompt cache.",
+    why: "llama.cpp's server overwrites prefixes that other requests need, and its prompt cache loses entries that it returns.",
     check: "test/engine/prompt-reuse.test.ts",
     replace: {
       kernel_tokenize_input: "server_context_impl::tokenize_cli_input",
@@ -123,8 +123,8 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "Tokens that a text repeats, or a small model says, are checked in one step, while that pays and a request wants it.",
-    why: "The package's server does not guess unless it is told to, guesses on where it is wrong, and has a small model read all.",
+    what: "Draft tokens, from repetitions of the text or a draft model, are verified in one step, if a request enables it and as long as it is faster.",
+    why: "The package's server keeps guessing when its drafts are rejected, and lets the draft model read the complete text.",
     check: "test/unit/wasm/speculation.test.ts",
     replace: {
       kernel_speculative_init: "common_speculative_init",
@@ -144,14 +144,14 @@ export const CHANGES: readonly Change[] = [
     scriptCalls: { now_ms: "emscripten_get_now" },
   },
   {
-    what: "An answer can begin with tokens that it is given, and tells the tokens that it has.",
-    why: "An answer whose machine is gone goes on elsewhere, in the state of sampling, grammar and text that it had.",
+    what: "An answer can begin with forced tokens, and reports its tokens.",
+    why: "When a machine fails, another one continues its answers with the same state of sampling, grammar and text.",
     check: "test/engine/given-tokens.test.ts",
     replace: { kernel_sampler_sample: "common_sampler_sample" },
   },
   {
-    what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
-    why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
+    what: "A grammar allows only tokens with visible text; a request ends with an error when no token fits.",
+    why: "The package matches names of special tokens as text, and invalid bytes as characters; when no token fits, it may abort.",
     check: "test/unit/wasm/grammar.test.ts",
     replace: { kernel_decode_utf8: "decode_utf8", kernel_grammar_apply: "llama_grammar_apply_impl" },
     imports: {
@@ -161,8 +161,8 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "Grammars and answers that are nested too deep or can be read in too many ways are refused, and a grammar's rules are checked once each.",
-    why: "The package's functions call themselves until the stack ends, and look at the same rules for hours.",
+    what: "Grammars and answers that are nested too deeply or too ambiguous are rejected, and each rule of a grammar is checked once.",
+    why: "The package's functions recurse until the stack overflows, and check the same rules for hours.",
     check: "test/engine/nesting.test.ts",
     replace: {
       kernel_peg_parse: "common_peg_arena::parse",
@@ -174,19 +174,19 @@ export const CHANGES: readonly Change[] = [
   },
   {
     what: "Bytes that are not UTF-8 are replaced in results.",
-    why: "One such alternative to a token makes the package lose the whole result, with the text and its log-probabilities.",
+    why: "With one such alternative to a token, the package loses the complete result, with the text and its log-probabilities.",
     check: "test/engine/byte-tokens.test.ts",
     splices: [RESULT_SPLICE],
   },
   {
-    what: "The tokenizer can be called.",
-    why: "Routes count tokens and show them, and the package keeps its tokenizer to itself.",
+    what: "The tokenizer is exported.",
+    why: "Routes count and return tokens.",
     check: "test/engine/tokenizer.test.ts",
     exports: ADDED_EXPORTS,
   },
   {
-    what: "A slot's tokens and what was computed of them can be saved and restored.",
-    why: "A conversation goes on after its model was unloaded, without being read again; the package offers no way to it.",
+    what: "A slot's tokens and their KV cache can be saved and restored.",
+    why: "A conversation continues after its model was unloaded, without a second prefill; the package offers no function for it.",
     check: "test/e2e/saved-prompts.test.ts",
     imports: {
       state_size: "llama_context::state_seq_get_size",
@@ -197,7 +197,7 @@ export const CHANGES: readonly Change[] = [
     exportedKernels: SLOT_KERNELS,
   },
   {
-    what: "What a GPU is to compute is told to the script in one stream, and repeated by it where it has computed the same before.",
+    what: "Programs for a GPU are passed to the script in one stream, and known graphs are replayed.",
     why: "The package describes each program again for each token, in calls that take longer than a fast GPU needs.",
     check: "test/unit/wasm/gpu-replay.test.ts",
     replace: {
@@ -207,40 +207,40 @@ export const CHANGES: readonly Change[] = [
     scriptCalls: { ask_gpu_script: "wgpuInstanceHasWGSLLanguageFeature" },
   },
   {
-    what: "Weights for a GPU go there in pieces as they are read, and not through the heap.",
-    why: "The package reads a whole tensor into the heap and copies it from there, so that a large one is in memory three times.",
+    what: "Weights for a GPU are uploaded in chunks while they are read, without a copy in the heap.",
+    why: "The package reads a complete tensor into the heap and copies it from there, so that a large one is in memory three times.",
     check: "test/gpu/loading.test.ts",
     imports: { read_file: "llama_file::read_raw", set_tensor: "ggml_backend_tensor_set" },
     splices: STAGING_SPLICES,
   },
   {
-    what: "Which cells each token of a step sees is told by comparing positions, many at a time.",
-    why: "The package looks at each cell for each token, which takes half of a prompt's time on a GPU's host.",
+    what: "The attention mask is computed by comparing the positions of many cells at a time.",
+    why: "The package checks each cell for each token, which takes half of a prompt's time on a GPU's host.",
     check: "test/unit/wasm/attention-mask.test.ts",
     replace: { kernel_kq_mask: "llama_kv_cache_context::set_input_kq_mask" },
   },
   {
-    what: "Where a step of one batch goes in the cache is looked up, and not tried out first.",
-    why: "The package writes the step into the cache's records and takes it out again, to see whether the next batch fits as well.",
+    what: "The cache cells for a step of one batch are looked up, without a trial.",
+    why: "The package adds the step to the cache's records and removes it again, to check that the next batch fits, too.",
     check: "test/unit/wasm/cache-room.test.ts",
     replace: { kernel_prepare_cache: "llama_kv_cache::prepare" },
     imports: { find_cache_slot: "llama_kv_cache::find_slot" },
   },
   {
-    what: "The clock stands still while a sampler is told the tokens of a prompt.",
+    what: "The clock is frozen while a sampler accepts the tokens of a prompt.",
     why: "The package reads it four times for each token, which takes a tenth of a prompt's time on a GPU's host.",
     check: "test/unit/wasm/held-clock.test.ts",
     replace: { kernel_init_sampler: "server_slot::init_sampler()", kernel_clock: "__clock_gettime" },
   },
   {
-    what: "Names of a graph's tensors are put together without printf.",
-    why: "A graph has a thousand of them, and is described anew for each step of a prompt.",
+    what: "Names of a graph's tensors are formatted without printf.",
+    why: "A graph has a thousand of them, and is built again for each step of a prompt.",
     check: "test/unit/wasm/tensor-names.test.ts",
     replace: { kernel_format_name: "ggml_format_name" },
   },
   {
     what: "The heap may grow to 16 GB.",
-    why: "The package's ends at 4 GB, and with it the models.",
+    why: "The package's limit of 4 GB also limits the models.",
     check: "test/unit/wasm/large-heap.test.ts",
     memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
   },

@@ -9,18 +9,18 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  * are pinned by hash: with any other file, the stock engine runs instead.
  */
 
-/** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
+/** SHA-256 of wasm/kernels.o, the output of wasm/kernels/build.sh. */
 const KERNELS_SHA256 = "485a959ab278f0b96beab943ca159987ba018de69c079fb1b0f0236a5dff4181";
-/** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
+/** SHA-256 of the result of {@link buildEngineImage}; a cached image is used only if it matches. */
 export const IMAGE_SHA256 = "cd943d16bb74c4e1a799032679c101c7c41d7244558c7e6e513939e114141b68";
 
-/** An input is not the build that the changes were made for. */
+/** Error for an input that is not the build for which the changes were made. */
 export class EngineImageError extends Error {
   override readonly name = "EngineImageError";
 }
 
 /**
- * Applies all {@link CHANGES} to the stock module. Our kernels can still call llama.cpp's code for cases they do not cover.
+ * Applies all {@link CHANGES} to the stock module. Our kernels can still call llama.cpp's code where they do not apply.
  *
  * @throws EngineImageError when a file is not the pinned one
  */

@@ -1,6 +1,6 @@
 /**
- * All that is known of one build of llama.cpp, the one in the package @wllama/wllama: where its functions, data and fields
- * are. scripts/wasm/move-build.ts writes this file; wasm/README.md says how to move to another build.
+ * Constants of one build of llama.cpp, the one in the package @wllama/wllama: locations of its functions, data and fields.
+ * scripts/wasm/move-build.ts writes this file; wasm/README.md explains how to move to another build.
  */
 
 /** Version of @wllama/wllama. */
@@ -9,10 +9,10 @@ export const WLLAMA_VERSION = "3.8.1";
 /** Build of llama.cpp in it. */
 export const LLAMA_CPP_BUILD = "b11364";
 
-/** SHA-256 of the package's esm/wasm/wllama.wasm. An engine image is made of this file alone. */
+/** SHA-256 of the package's esm/wasm/wllama.wasm. Engine images are built only from this file. */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 
-/** Functions by the name that the package's symbol map gives them: their indices. */
+/** Indices of functions, by their names in the package's symbol map. */
 export const FUNCTIONS = {
   ggml_compute_forward_mul_mat: 2028,
   __wrap_ggml_graph_plan: 3340,
@@ -135,8 +135,8 @@ export const FUNCTIONS = {
 } as const;
 
 /**
- * Where the compiler has copied ggml_barrier into another function: the locals that hold the thread pool and the number of
- * barriers passed before, and how many copies use this pair.
+ * Functions into which the compiler has inlined ggml_barrier: the locals with the thread pool and the number of barriers
+ * passed before, and how many copies use this pair.
  */
 export const BARRIER_COPIES = [
   { function: "ggml_compute_forward_mul_mat", pool: 3, passed: 58, times: 1 },
@@ -147,7 +147,7 @@ export const BARRIER_COPIES = [
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
 
-/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into a temporary buffer and then sets it. */
 export const STAGING_LOCALS = { data: 7, size: 1, tensor: 12 } as const;
 
 /** Addresses of data. */

@@ -22,7 +22,7 @@ export const CACHE_FORMATS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0"] as const;
 
 /**
  * llama.cpp's dot products of one row and one column. It calls them where our operators do not apply: for matrices whose
- * rows are not a multiple of four, and for flash attention over a quantized cache.
+ * number of rows is not a multiple of four, and for flash attention over a quantized cache.
  */
 export const VEC_DOTS = QUANTIZATIONS.map(({ name, dot }) => ({
   kernel: `kernel_vec_dot_${name}`,

@@ -52,7 +52,7 @@ export const QUANTIZER_FUNCTIONS = [
 ] as const satisfies readonly StockFunction[];
 
 /**
- * Makes the module that quantizes: the stock one, with {@link QUANTIZER_FUNCTIONS} exported by their names.
+ * Builds the module that quantizes: the stock one, with {@link QUANTIZER_FUNCTIONS} exported by their names.
  * @throws EngineImageError when the file is not the pinned one
  */
 export async function buildQuantizerImage(stock: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {

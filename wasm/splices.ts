@@ -11,7 +11,7 @@ const get = (local: number): number[] => [0x20, ...uleb(local)];
 const set = (local: number): number[] => [0x21, ...uleb(local)];
 const call = (name: keyof typeof FUNCTIONS): number[] => [0x10, ...uleb(FUNCTIONS[name])];
 const tee = (local: number): number[] => [0x22, ...uleb(local)];
-/** Alignment to 4 and 8 bytes, and an offset. */
+/** Memory arguments: alignment to 4 or 8 bytes, and the offset. */
 const word = (offset: number): number[] => [0x02, ...uleb(offset)];
 const doubleWord = (offset: number): number[] => [0x03, ...uleb(offset)];
 
@@ -20,8 +20,8 @@ const LOAD_PASSED = [0xfe, 0x10, ...PASSED];
 const ADD_TO_PASSED = [0xfe, 0x1e, ...PASSED];
 
 /**
- * Where the compiler has inlined ggml_barrier, a loop waits until the number of passed barriers changes, and the last thread
- * to arrive increments it.
+ * Replaces inlined copies of ggml_barrier, where a loop waits until the number of passed barriers changes, and the last
+ * thread to arrive increments it.
  */
 export const BARRIER_SPLICES: readonly Splice[] = BARRIER_COPIES.flatMap(
   ({ function: name, pool, passed, times }) => [
@@ -66,8 +66,9 @@ const SET_TENSOR = [
 ];
 
 /**
- * llama_model_loader::load_all_data reads a tensor that is not in the heap into memory that it has made for it, and gives it to its
- * device, which our kernel does; the file is on the stack. That memory was filled with zeros before, so that all of it was resident.
+ * Replaces the code of llama_model_loader::load_all_data that reads a tensor for a device into a temporary buffer and
+ * uploads it; our kernel does both. The file is on the stack. Also removes the code that fills the buffer with zeros, which
+ * makes all of it resident.
  */
 export const STAGING_SPLICES: readonly Splice[] = [
   {
@@ -86,7 +87,7 @@ export const STAGING_SPLICES: readonly Splice[] = [
 
 const NO_INDENT = [0x41, 0x7f];
 
-/** A result becomes JSON as in llama.cpp's own server, with U+FFFD for bytes that are no characters, which is the last argument. */
+/** Serializes a result as llama.cpp's own server does: the last argument replaces invalid UTF-8 by U+FFFD. */
 export const RESULT_SPLICE: Splice = {
   index: FUNCTIONS["wllama_context::action_get_result"],
   find: [...NO_INDENT, ...call("common_json::dump")],

@@ -138,8 +138,8 @@ async function timeBatch(
     purpose: "batch",
   });
   const startedAt = performance.now();
-  const wish = { input_file_id: file.id, endpoint, completion_window: "24h" } as const;
-  let batch = await client.batches.create(wish);
+  const request = { input_file_id: file.id, endpoint, completion_window: "24h" } as const;
+  let batch = await client.batches.create(request);
   while (batch.status !== "completed") {
     if (batch.status === "failed") throw new Error(JSON.stringify(batch.errors));
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));

@@ -52,7 +52,7 @@ async function run(rounds: number, tokens: number): Promise<void> {
     ["a grammar that allows anything", { type: "grammar", grammar: "root ::= .*" }],
   ];
   for (const [name, schema] of Object.entries(SCHEMAS)) {
-    const { grammar } = compileSchema(schema, { allowsOthers: false });
+    const { grammar } = compileSchema(schema, { allowsUndeclared: false });
     cases.push([`${name}, ours`, { type: "grammar", grammar }]);
     cases.push([`${name}, llama.cpp`, { type: "json_schema", schema: { ...schema } }]);
   }

@@ -16,7 +16,7 @@ import { compareHostCosts, formatHostCosts } from "./gpu/compare-host-costs.ts";
 import { createEngineBench } from "./gpu/measure-engine.ts";
 import { installNative, isNativeInstalled, measureNative } from "./gpu/measure-native.ts";
 import { formatRates, type Rates, type Workload } from "./gpu/rates.ts";
-import { type BenchModelName, gigabytes, roomForModels } from "./gpu/memory-for-models.ts";
+import { type BenchModelName, gigabytes, memoryForModels } from "./gpu/memory-for-models.ts";
 
 const HELP = `Compares the speed of models on the CPU, on this machine's GPU through Dawn, and in native llama.cpp.
 
@@ -105,7 +105,7 @@ async function main(): Promise<void> {
   const skipped = new Set(listOf("skip", values.skip, PARTS));
   const models = chooseModels();
   mkdirSync(values.cache, { recursive: true });
-  checkRoom(models, skipped.has("native"));
+  checkMemory(models, skipped.has("native"));
   const report = skipped.has("dawn") ? undefined : await probeGpu();
   const choice =
     report && chooseAdapter(report, { adapter: values.adapter, powerPreference: "high-performance" });
@@ -138,10 +138,10 @@ function chooseModels(): readonly Model[] {
 }
 
 /** Says what the models take of the machine; ends where it has not that much. */
-function checkRoom(models: readonly Model[], withoutNative: boolean): void {
+function checkMemory(models: readonly Model[], withoutNative: boolean): void {
   const made = models.filter((model) => typeof model !== "string");
   const installs = !withoutNative && !isNativeInstalled(values.cache);
-  const { diskBytes, memoryBytes, problem } = roomForModels(values.cache, made, installs);
+  const { diskBytes, memoryBytes, problem } = memoryForModels(values.cache, made, installs);
   if (made.length === 0 && !installs) return;
   const needs = `This takes ${gigabytes(diskBytes)} more of ${values.cache}, and ${gigabytes(memoryBytes)} of memory`;
   if (problem !== undefined) fail(`${needs}; ${problem}`);

@@ -18,7 +18,7 @@ const HELP = `Measures the page at /ui/ in Chromium: how large it is, when it is
 The stream is made in the page in place of the daemon's answer: Markdown with code, tables and formulas. Needs Chromium (the
 variable CHROMIUM names another). A frame is dropped when the next one comes more than one and a half frames later.`;
 
-/** Of a screen that shows 60 a second. */
+/** Milliseconds per frame at 60 frames per second. */
 const FRAME_MS = 1000 / 60;
 
 /** A person has to write before an answer comes. */

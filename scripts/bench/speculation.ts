@@ -104,7 +104,7 @@ function count(option: "threads" | "guess" | "tokens" | "runs"): number {
 
 type Case = readonly [text: string, sampling: Sampling];
 
-/** What to measure with which models. */
+/** Models and what to measure with each. */
 function measurements(): readonly (readonly [
   { readonly model: string; readonly draft?: string },
   readonly Case[],

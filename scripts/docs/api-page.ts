@@ -100,7 +100,7 @@ All frames except \`pong\` have the chat's \`id\`, and each chat ends with one \
 
 /** The text of docs/api.md. */
 export function apiPage(): string {
-  const routes = documentedApis(describedServices()).flatMap((dialect) => dialect.routes);
+  const routes = documentedApis(describedServices()).flatMap((api) => api.routes);
   const rows = routes.map(
     (route) => `| ${route.method} | \`${openApiPath(route.path)}\` | ${route.summary} |`,
   );
@@ -124,14 +124,14 @@ ${queries.join("\n")}
 ${bodies.join("\n")}`;
 }
 
-/** Enough to ask the dialects for their routes; none of them is called. */
+/** Services that suffice to list the routes of all APIs; none of them is called. */
 function describedServices(): ManagementServices {
   const services: Partial<ManagementServices> = { config: configSchema.parse({}) };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- handlers, which need the rest, never run
   return services as ManagementServices;
 }
 
-/** What the page adds to the addresses of its own files is of no use to others. */
+/** Query rows of a route. Those that the page adds to the addresses of its own files are left out. */
 function queryRows({ method, path, query }: Route): string[] {
   return query && query !== connectQuery
     ? fieldRows(query).map((row) => `| \`${method} ${openApiPath(path)}\` ${row}`)

@@ -7,7 +7,7 @@ const HEAD = `# Every option of the daemon with its default. Copy what you want 
 # Made by scripts/docs/generate.ts from src/config/schema.ts: change that, then run it.
 `;
 
-/** What stands in the example for options whose default is none or depends on the machine. */
+/** Example values of options whose default is none or depends on the machine. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   socket: '"~/.cache/daybreak/run/daybreak.sock"',
   cache_dir: '"~/.cache/daybreak"',

@@ -5,7 +5,7 @@ import type { CliIo } from "../../src/cli/cli-io.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { configSchema } from "../../src/config/schema.ts";
 
-/** Of the page's own words; what is made from the commands has none. */
+/** Date of the text below; the parts made from the commands have none. */
 const DATE = "2026-11-23";
 
 const LONGEST_LINE = 80;

@@ -41,7 +41,7 @@ export async function observabilityPage(): Promise<string> {
     version: "1",
     uptimeSecs: () => 1,
     isInFleet: true,
-    scrape: async () => ({
+    readGauges: async () => ({
       models: [{ model, parameters: 1, contextSize: 1, gpuLayers: 1, memoryBytes: 1, gpuMemoryBytes: 1 }],
       loads: [],
       gpu: { name: "a GPU", vendor: "a vendor", backend: "a backend" },

@@ -22,7 +22,7 @@ const SIZES = [
   { width: 1400, height: 900 },
 ] as const;
 const SCHEMES = ["light", "dark"] as const;
-const ROOMS = { chat: "", models: "#/models", monitor: "#/monitor" } as const;
+const VIEWS = { chat: "", models: "#/models", monitor: "#/monitor" } as const;
 const QUESTIONS = ["What is Daybreak?", "Which clients work with it?"];
 
 const { values } = parseArgs({
@@ -44,13 +44,13 @@ async function main(): Promise<void> {
     await on.ready();
     await on.set({ temperature: "0" });
     for (const question of QUESTIONS) await on.ask(question);
-    for (const [name, address] of Object.entries(ROOMS)) {
+    for (const [name, address] of Object.entries(VIEWS)) {
       for (const size of SIZES) {
         for (const scheme of SCHEMES) {
           await page.resize(size.width, size.height);
           await page.prefer(scheme);
           await on.enter(address);
-          // What a room loads, and what it draws of that.
+          // Waits for what the view loads and draws.
           await page.until(`document.fonts.status === "loaded"`);
           await page.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))");
           writeFileSync(

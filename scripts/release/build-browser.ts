@@ -17,7 +17,7 @@ does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** What the browsers of the last years know; Safari has no `using`. */
+/** Oldest ECMAScript version of browsers of the last years; Safari has no `using`. */
 const TARGET = "es2023";
 
 const COMMON = { cwd: ROOT, platform: "browser", transform: { target: TARGET } } as const;

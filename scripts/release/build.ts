@@ -14,7 +14,7 @@ It mirrors the repository with JavaScript in place of TypeScript, so that every 
 file holds in both: configs/, models/, package.json and the engine's kernels are in it too. Types are not checked,
 which takes five times as long: npm run typecheck does that.`;
 
-/** What the package of the API console brings to the page /docs; the page's own files are in src/ui/docs. */
+/** Files of the API console's package for the page /docs; the page's other files are in src/ui/docs. */
 const CONSOLE_FILES = [
   "swagger-ui-bundle.js",
   "swagger-ui-bundle.js.LICENSE.txt",
@@ -23,7 +23,7 @@ const CONSOLE_FILES = [
   "NOTICE",
 ];
 
-/** What modules read at run time; the compiler sees none of it. */
+/** Files that modules read at run time, which the compiler does not copy. */
 const RUNTIME_FILES = [
   "package.json",
   "configs",
@@ -43,7 +43,7 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP);
 else await build(path.resolve(values.out));
 
-/** What was in the folder before is removed. */
+/** Builds into a folder, whose previous content is removed. */
 async function build(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");

@@ -60,7 +60,7 @@ async function checkInstallers(from: string): Promise<void> {
   }
 }
 
-/** What a registry tells of all packages for platforms, whether they have been made or not. */
+/** Returns the registry's documents of all platform packages, whether they have been made or not. */
 function platformManifests(): object[] {
   const project = projectManifest();
   return PLATFORMS.map(platformOf).flatMap((each) => [

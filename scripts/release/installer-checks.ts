@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { runtimeSuits } from "../../src/launch/runtime.mjs";
+import { isSuitableRuntime } from "../../src/launch/runtime.mjs";
 import { InstallerProject, type ProjectOptions } from "./installer-project.ts";
 import { type Installer, NPM, PLUG_AND_PLAY } from "./installers.ts";
 import { platformOf } from "./platform-manifests.ts";
@@ -44,7 +44,7 @@ export async function checkWithoutOptional(options: ProjectOptions): Promise<str
     });
   await project.add("daybreak");
   expectPackages(project, []);
-  if (!runtimeSuits({ node: await systemNode("process.versions.node", options) }))
+  if (!isSuitableRuntime({ node: await systemNode("process.versions.node", options) }))
     await expectFailure(daybreak("--version"), `npm install ${OWN.node} `);
   await project.add(OWN.node);
   expectPackages(project, [OWN.node]);
@@ -66,7 +66,7 @@ export async function checkPlugAndPlay(options: ProjectOptions): Promise<string>
   return `${PLUG_AND_PLAY.name}: refused with what to do`;
 }
 
-/** What the user's own Node says of itself. */
+/** Evaluates an expression with the user's own Node. */
 async function systemNode(expression: string, options: ProjectOptions): Promise<string> {
   const env = { PATH: options.path };
   return (await runCommand("node", ["-p", expression], { cwd: options.folder, env })).trim();

@@ -2,7 +2,7 @@ export interface Installer {
   readonly name: string;
   /** npm package that it is in, with its version; absent for npm, which is there already. */
   readonly tool?: string;
-  /** What runs: a program of the system, or a path in the node_modules that the tools are in. */
+  /** Program of the system, or path in the node_modules that has the tools. */
   readonly program: string;
   /** Adds packages to the project. */
   readonly add: readonly string[];

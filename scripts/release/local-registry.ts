@@ -59,7 +59,7 @@ export async function startLocalRegistry({
   };
 }
 
-/** What a registry tells of a package with one version. */
+/** Returns a registry's document of a package with one version. */
 function document(manifest: z.infer<typeof manifestSchema>, tarball: string, bytes: Uint8Array) {
   const { name, version } = manifest;
   const dist = {

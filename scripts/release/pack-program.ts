@@ -6,7 +6,7 @@ import { platformOf, releasedManifest } from "./platform-manifests.ts";
 import { projectManifest, ROOT } from "./project.ts";
 import { runCommand } from "./run-command.ts";
 
-/** What npm packs, whatever `files` says. */
+/** Files that npm packs, whatever `files` lists. */
 const ALWAYS_PACKED = ["README.md", "LICENSE"];
 
 /**

@@ -6,7 +6,7 @@ import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import { buildEngineImage } from "../../wasm/engine-image.ts";
 import { buildBrowser, COMPAT } from "./build-browser.ts";
 
-/** What the types of the package's export are made from. */
+/** Entry of the package for browsers, from which its types are made. */
 const ENTRY = "src/tab/browser-entry.ts";
 
 /** Writes all that the package exports as daybreak/browser: scripts, WebAssembly and types. */

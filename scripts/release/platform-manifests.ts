@@ -18,7 +18,7 @@ export function platformOf(name: string): Platform {
   return { platform, arch, ...packages };
 }
 
-/** What differs between the packages of a platform. */
+/** Fields that differ between the packages of the platforms. */
 interface Own {
   readonly name: string;
   readonly version: string;

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { z } from "zod";
 
-/** What a program that fails has written; one that cannot be started has written nothing. */
+/** Output of a program that failed; empty if it could not be started. */
 const outputSchema = z.object({ stdout: z.string().default(""), stderr: z.string().default("") });
 
 /** Most output of a command that is kept, in bytes: an SBOM has some hundred kilobytes. */

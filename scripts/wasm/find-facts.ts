@@ -5,10 +5,13 @@ import { findNumber, type NumberPlaces } from "./find-numbers.ts";
 import type { BuildFacts, Numbers } from "./print-facts.ts";
 import type { StockModule } from "./stock-module.ts";
 
-/** What became of one fact. */
+/** Outcome of looking for one constant in the new build. */
 export interface Finding {
   readonly what: string;
-  /** same: unchanged; moved: found elsewhere; changed: found, but needs a look; gone: not found. */
+  /**
+   * State of the constant; same: unchanged; moved: at another address; changed: found, but must be checked; gone: not
+   * found.
+   */
   readonly state: "same" | "moved" | "changed" | "gone";
   readonly detail: string;
 }

@@ -66,7 +66,7 @@ export class FunctionFinder {
     return this.#mostSimilar(index, near, LEAST_SIMILARITY);
   }
 
-  /** Whether they take and return the same. */
+  /** True if both functions have the same parameters and results. */
   sameType(index: number, found: number): boolean {
     return typeOf(this.before, index) === typeOf(this.after, found);
   }

@@ -6,7 +6,7 @@ import type { StockModule } from "./stock-module.ts";
 const MEMORY_INIT = (0xfc << 16) | 8;
 const PASSIVE = 1;
 
-/** What a thread finds in memory when the module starts, by address, as far as it is data of the file. */
+/** Returns the initial memory of a thread by address, as far as the module's data segments define it. */
 export function initialMemory(stock: StockModule): Uint8Array {
   const segments = dataSegments(stock);
   const addresses = segmentAddresses(stock);
@@ -66,7 +66,7 @@ export function numberedNames(
 const POINTER_BYTES = 8;
 const LONGEST_NAME = 32;
 
-/** What names of operators look like, from an address on. */
+/** Reads the name of an operator at an address; undefined if there is none. */
 function text(memory: Uint8Array, address: bigint): string | undefined {
   const start = Number(address);
   if (start === 0 || start >= memory.length) return undefined;

@@ -4,7 +4,7 @@ import { ByteReader } from "../../wasm/linker/byte-reader.ts";
 export interface Instruction {
   /** Opcode; those after a prefix byte are `prefix << 16 | number`. */
   readonly opcode: number;
-  /** What {@link numbers} mean. */
+  /** Meaning of {@link numbers}. */
   readonly kind: ImmediateKind;
   /** An offset of memory, a local, a function, a constant of integers as the bits of a signed number; or none. */
   readonly number: number;

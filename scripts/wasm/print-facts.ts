@@ -45,8 +45,8 @@ export const PINNED_FACTS: BuildFacts = {
 /** The text of wasm/llama-cpp-build.ts. */
 export function factsModule(facts: BuildFacts): string {
   return `/**
- * All that is known of one build of llama.cpp, the one in the package @wllama/wllama: where its functions, data and fields
- * are. scripts/wasm/move-build.ts writes this file; wasm/README.md says how to move to another build.
+ * Constants of one build of llama.cpp, the one in the package @wllama/wllama: locations of its functions, data and fields.
+ * scripts/wasm/move-build.ts writes this file; wasm/README.md explains how to move to another build.
  */
 
 /** Version of @wllama/wllama. */
@@ -55,15 +55,15 @@ export const WLLAMA_VERSION = ${JSON.stringify(facts.wllamaVersion)};
 /** Build of llama.cpp in it. */
 export const LLAMA_CPP_BUILD = ${JSON.stringify(facts.llamaCppBuild)};
 
-/** SHA-256 of the package's esm/wasm/wllama.wasm. An engine image is made of this file alone. */
+/** SHA-256 of the package's esm/wasm/wllama.wasm. Engine images are built only from this file. */
 export const STOCK_SHA256 = ${JSON.stringify(facts.stockSha256)};
 
-/** Functions by the name that the package's symbol map gives them: their indices. */
+/** Indices of functions, by their names in the package's symbol map. */
 export const FUNCTIONS = ${record(facts.functions)} as const;
 
 /**
- * Where the compiler has copied ggml_barrier into another function: the locals that hold the thread pool and the number of
- * barriers passed before, and how many copies use this pair.
+ * Functions into which the compiler has inlined ggml_barrier: the locals with the thread pool and the number of barriers
+ * passed before, and how many copies use this pair.
  */
 export const BARRIER_COPIES = [
 ${facts.barrierCopies.map((copy) => `  ${inline({ ...copy })},\n`).join("")}] as const;
@@ -71,7 +71,7 @@ ${facts.barrierCopies.map((copy) => `  ${inline({ ...copy })},\n`).join("")}] as
 /** Locals of ggml_graph_compute_thread. */
 export const GRAPH_LOCALS = ${inline({ ...facts.graphLocals })} as const;
 
-/** Locals of llama_model_loader::load_all_data where it reads a tensor into memory of its own, and then sets it. */
+/** Locals of llama_model_loader::load_all_data where it reads a tensor into a temporary buffer and then sets it. */
 export const STAGING_LOCALS = ${inline({ ...facts.stagingLocals })} as const;
 
 /** Addresses of data. */

@@ -22,7 +22,7 @@ const IN_NAME_SECTION = 1;
 
 /** llama.cpp's WebAssembly with what is needed to find functions in it. */
 export interface StockModule {
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** For example "b11364"; empty when the package does not tell. */
   readonly llamaCpp: string;
@@ -88,7 +88,7 @@ export async function stockModule(
   return { version, llamaCpp, sha256, module, names, named: (name) => byName.get(name) ?? [], code };
 }
 
-/** Of the symbol map that comes with the package: a table of names, and an index into it for each function. */
+/** Reads the symbol map of the package: a table of names, and an index into it for each function. */
 function namesOfMap(source: string): (string | undefined)[] {
   const packed = /default[^\n]{0,40}?['"`]([A-Za-z0-9+/=]{1000,})/.exec(source)?.[1];
   if (packed === undefined) throw new Error("The package's symbol map is not in the format that is known.");

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { GenerationEvent, Timings, Usage } from "../engine/protocol/generation.ts";
 import type { InferenceEvent } from "../inference/inference.ts";
 
-/** As in llama.cpp's server, in every API that can report it. */
+/** Field of llama.cpp's server, accepted in every API that can report progress. */
 export const returnProgressField = z
   .boolean()
   .nullish()
@@ -10,10 +10,10 @@ export const returnProgressField = z
 
 export const promptProgressSchema = z
   .object({
-    total: z.int().describe("Tokens of the prompt."),
-    cache: z.int().describe("Of these, the tokens that were in the KV cache already."),
-    processed: z.int().describe("Tokens of the prompt that are in the KV cache by now."),
-    time_ms: z.int().describe("Milliseconds since the engine began with it."),
+    total: z.int().describe("Tokens in the prompt."),
+    cache: z.int().describe("Prompt tokens that were already in the KV cache."),
+    processed: z.int().describe("Prompt tokens in the KV cache so far."),
+    time_ms: z.int().describe("Milliseconds since the engine started on the prompt."),
   })
   .meta({ id: "PromptProgress" });
 
@@ -26,16 +26,16 @@ export function toPromptProgress({
   return { total, cache: cached ?? 0, processed, time_ms: Math.round(elapsedMs ?? 0) };
 }
 
-/** As in llama.cpp's server, in every API that can report it. */
+/** Field of llama.cpp's server, accepted in every API that can report timings. */
 export const timingsPerTokenField = z
   .boolean()
   .nullish()
-  .describe("Report tokens and times: of a stream so far, with each piece of the answer. Default: false.");
+  .describe("Report token counts and timings, in a stream with each chunk. Default: false.");
 
 export const timingsSchema = z
   .object({
-    cache_n: z.int().describe("Tokens of the prompt that were in the KV cache."),
-    prompt_n: z.int().describe("Tokens of the prompt that were computed."),
+    cache_n: z.int().describe("Prompt tokens reused from the KV cache."),
+    prompt_n: z.int().describe("Prompt tokens processed."),
     prompt_ms: z.number(),
     prompt_per_token_ms: z.number(),
     prompt_per_second: z.number(),
@@ -43,12 +43,12 @@ export const timingsSchema = z
     predicted_ms: z.number(),
     predicted_per_token_ms: z.number(),
     predicted_per_second: z.number(),
-    draft_n: z.int().optional().describe("Tokens that were guessed in advance; absent: none were."),
-    draft_n_accepted: z.int().optional().describe("Of these, the ones that were right."),
+    draft_n: z.int().optional().describe("Draft tokens of speculative decoding; absent: none."),
+    draft_n_accepted: z.int().optional().describe("Draft tokens that were accepted."),
   })
   .meta({ id: "LlamaServerTimings" });
 
-/** Those of a piece up to there, if the engine has told them, or of the whole answer at its end. */
+/** Timings of the answer up to an event, if the engine reported them; of the whole answer for its last event. */
 export function eventTimings(event: InferenceEvent): z.output<typeof timingsSchema> | undefined {
   if (event.type === "done") return answerTimings(event.usage, event.timings);
   return "soFar" in event && event.soFar ? answerTimings(event.soFar.usage, event.soFar.timings) : undefined;
@@ -73,7 +73,7 @@ export function answerTimings(
   };
 }
 
-/** JSON knows no infinite numbers. */
+/** Returns 0 for a division by 0, because JSON has no infinite numbers. */
 function ratio(dividend: number, divisor: number): number {
   return divisor > 0 ? dividend / divisor : 0;
 }

@@ -21,26 +21,26 @@ import { toSeed } from "../inference/default-sampling.ts";
 import type { InferenceRequest } from "../inference/inference.ts";
 
 const LETTERS = Object.values(SAMPLERS).join("");
-const bias = z.union([z.number().min(-100).max(100), z.literal(false)]);
+const biasSchema = z.union([z.number().min(-100).max(100), z.literal(false)]);
 
-/** Settings that requests write in another way than the engine does. */
+/** Schemas of settings whose format in requests differs from the engine's. */
 const wireTypes = {
   topK: z.int().min(-1).max(1_000_000),
   seed: z.int(),
   samplers: z.union([
-    list(z.enum(SAMPLER_NAMES), { most: SAMPLER_NAMES.length }),
+    list(z.enum(SAMPLER_NAMES), { max: SAMPLER_NAMES.length }),
     z
       .string()
       .max(SAMPLER_NAMES.length)
       .regex(new RegExp(`^[${LETTERS}]*$`), `must consist of the letters ${LETTERS}`),
   ]),
   drySequenceBreakers: list(z.string().min(1).max(MAX_DRY_BREAKER_LENGTH), {
-    least: 1,
-    most: MAX_DRY_BREAKERS,
+    min: 1,
+    max: MAX_DRY_BREAKERS,
   }),
   logitBias: z.union([
-    dictionary(bias, z.string().regex(/^\d{1,10}$/, "must be a token ID")),
-    list(z.tuple([z.int().min(0), bias])),
+    dictionary(biasSchema, z.string().regex(/^\d{1,10}$/, "must be a token ID")),
+    list(z.tuple([z.int().min(0), biasSchema])),
   ]),
 } as const satisfies Partial<Record<SamplingKey, z.ZodType>>;
 type WireTypes = typeof wireTypes;
@@ -55,23 +55,23 @@ type SamplingShape = {
   [Key in SamplingKey as NamesOf<Key>]: z.ZodOptional<z.ZodNullable<WireType<Key>>>;
 };
 
-/** A setting's own name comes before its aliases. */
+/** Names of a setting in order of precedence: its own name, then its aliases. */
 function namesOf([, { name, aliases = [] }]: (typeof SAMPLING_ENTRIES)[number]): readonly string[] {
   return [name, ...aliases];
 }
 
-/** All settings of sampling, as fields of a request. Null means the same as leaving one out. */
-// The names and types are those of the table.
+/** Request fields of all sampling settings. Null means the same as absent. */
+// Object.fromEntries loses the names and types of SAMPLING_ENTRIES.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const samplingFields = Object.fromEntries(
   SAMPLING_ENTRIES.flatMap((entry) => {
     const [key, { name, type, description, default: value }] = entry;
     const byKey: Partial<Record<SamplingKey, z.ZodType>> = wireTypes;
     const field = (byKey[key] ?? type).nullish();
-    const said = value === undefined ? description : `${description} Default: ${value}.`;
+    const described = value === undefined ? description : `${description} Default: ${value}.`;
     return namesOf(entry).map((each) => [
       each,
-      field.describe(each === name ? said : `Another name of ${name}.`),
+      field.describe(each === name ? described : `Another name of ${name}.`),
     ]);
   }),
 ) as unknown as SamplingShape;
@@ -79,17 +79,17 @@ export const samplingFields = Object.fromEntries(
 const samplingObject = z.object(samplingFields);
 type SamplingBody = Partial<z.output<typeof samplingObject>>;
 
-/** The settings of a request by the engine's keys; those that it leaves out are undefined. */
+/** Returns the settings of a request by the engine's keys; absent ones are undefined. */
 export function toSampling(body: SamplingBody): Sampling {
-  const given: Readonly<Record<string, unknown>> = body;
-  const plain = SAMPLING_ENTRIES.map((entry) => {
+  const fields: Readonly<Record<string, unknown>> = body;
+  const values = SAMPLING_ENTRIES.map((entry) => {
     const value = namesOf(entry)
-      .map((name) => given[name])
+      .map((name) => fields[name])
       .find((each) => each != null);
     return [entry[0], value];
   });
   return {
-    ...Object.fromEntries(plain),
+    ...Object.fromEntries(values),
     topK: body.top_k == null ? undefined : Math.max(0, body.top_k),
     seed: toSeed(body.seed),
     samplers: toSamplers(body.samplers),
@@ -107,45 +107,48 @@ function toSamplers(samplers: SamplingBody["samplers"]): Sampling["samplers"] {
 function toLogitBias(biases: SamplingBody["logit_bias"]): Sampling["logitBias"] {
   if (biases == null) return undefined;
   const pairs = Array.isArray(biases) ? biases : Object.entries(biases);
-  return pairs.map(([token, value]) => ({ token: Number(token), bias: value === false ? BAN : value }));
+  return pairs.map(([token, value]) => ({
+    token: Number(token),
+    bias: value === false ? BANNED_BIAS : value,
+  }));
 }
 
-/** Low enough that no other token is less likely. */
-const BAN = -100;
+/** Logit bias that excludes a token in practice. */
+const BANNED_BIAS = -100;
 
-/** Names of adapters are parts of names of models. */
+/** Maximum length of an adapter's name, which becomes part of a model name. */
 const MAX_NAME_LENGTH = 128;
 
-export const adapterChoice = z
+export const adapterChoiceSchema = z
   .object({
-    id: z.int().min(0).nullish().describe("Its number, from 0."),
-    name: z.string().max(MAX_NAME_LENGTH).nullish().describe("Its name, in place of id."),
+    id: z.int().min(0).nullish().describe("Index of the adapter, from 0."),
+    name: z.string().max(MAX_NAME_LENGTH).nullish().describe("Name of the adapter, instead of id."),
     scale: z
       .number()
       .min(-MAX_ADAPTER_SCALE)
       .max(MAX_ADAPTER_SCALE)
       .default(1)
-      .describe("How strongly it works."),
+      .describe("Strength of the adapter."),
   })
   .refine(({ id, name }) => (id == null) !== (name == null), { error: "must have either id or name" });
 
-/** What llama.cpp's server takes besides sampling and formats, in every API that generates text. */
+/** Fields of llama.cpp's server other than sampling and formats, accepted in every API that generates text. */
 export const engineFields = {
   cache_prompt: z
     .boolean()
     .nullish()
-    .describe("Reuse the part of the prompt that is in the KV cache. Default: true."),
-  lora: list(adapterChoice, { most: MAX_ADAPTERS })
+    .describe("Reuse the prefix of the prompt that is in the KV cache. Default: true."),
+  lora: list(adapterChoiceSchema, { max: MAX_ADAPTERS })
     .nullish()
     .describe(
-      "LoRA adapters of the model that work on the answer, by id or name, with their scales; those that are not listed are off. Default: as its Modelfile says.",
+      "LoRA adapters to apply, by id or name, with their scales; adapters not listed are off. Default: those of the Modelfile.",
     ),
   id_slot: z
     .int()
     .min(-1)
     .nullish()
     .describe(
-      "The slot that answers, from 0; numbers beyond the last one begin again with the first. While it is busy, the request waits for it. Default, and -1: the one that has most of the prompt.",
+      "Slot to use, from 0, modulo the number of slots. While it is busy, the request waits for it. Default, and -1: the slot that has the longest prefix of the prompt.",
     ),
   n_cache_reuse: z
     .int()
@@ -153,7 +156,7 @@ export const engineFields = {
     .max(MAX_SHIFTED_TOKENS)
     .nullish()
     .describe(
-      "Least tokens of a part of the prompt that is taken from the KV cache although what precedes it has changed; 0: none is. More than 0 needs a model that was loaded with cache_reuse. Default: cache_reuse of the load.",
+      "Minimum length in tokens of a part of the prompt that is reused from the KV cache by shifting it, although the text before it has changed; 0: no reuse. A value above 0 requires a model loaded with cache_reuse. Default: cache_reuse of the load.",
     ),
   n_keep: z
     .int()
@@ -161,25 +164,25 @@ export const engineFields = {
     .max(MAX_SHIFTED_TOKENS)
     .nullish()
     .describe(
-      "First tokens that stay when a context shifts that was loaded to do so; -1: the whole prompt. Default: num_keep of the load.",
+      "Number of initial tokens to keep at a context shift, if the model was loaded with context_shift; -1: the whole prompt. Default: num_keep of the load.",
     ),
   n_discard: z
     .int()
     .min(0)
     .max(MAX_SHIFTED_TOKENS)
     .nullish()
-    .describe("Tokens that are dropped when it shifts. Default, and 0: half of those behind n_keep."),
+    .describe("Tokens to drop at a context shift. Default, and 0: half of those after n_keep."),
   timings_per_token: ignored("the events of this API have no place for timings"),
-  backend_sampling: ignored("where tokens are chosen does not change the answer"),
+  backend_sampling: ignored("sampling on the GPU or the CPU gives the same answer"),
 };
 
-/** llama.cpp's name of the alternatives that are reported with each token. */
+/** Field `n_probs` of llama.cpp's server: how many alternatives to report with each token. */
 export const probabilitiesField = z
   .int()
   .min(0)
   .max(MAX_TOP_LOGPROBS)
   .nullish()
-  .describe("Report the log-probability of each token, and of so many alternatives; 0: none.");
+  .describe("Report the log probability of each token and of this many alternatives; 0: none.");
 
 const engineObject = z.object(engineFields);
 
@@ -192,29 +195,29 @@ export function toEngineFields(
     scale,
   }));
   const { n_keep: keep, n_discard: discard, id_slot: slot } = body;
-  const isShifted = keep != null || discard != null;
+  const setsShift = keep != null || discard != null;
   return {
     cachePrompt: body.cache_prompt ?? undefined,
     ...(body.n_cache_reuse != null && { cacheReuse: body.n_cache_reuse }),
     ...(adapters && { adapters }),
     ...(slot != null && slot >= 0 && { slot }),
-    ...(isShifted && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
+    ...(setsShift && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
   };
 }
 
 /**
- * Fields of llama.cpp's server, vLLM and their relatives that would change an answer and cannot be kept: they are
- * refused, so that nobody takes an answer for one that has them. Values that ask for nothing are accepted.
+ * Fields of llama.cpp's server, vLLM and similar servers that are not supported. Fields that would change the answer
+ * are refused, so that a client never takes an answer for one that honors them. Values without an effect are accepted.
  */
-export const foreignFields = {
+export const unsupportedFields = {
   min_tokens: refused("an answer ends where the model ends it; say in the prompt how long it should be", 0),
   stop_token_ids: refused("send the texts of the tokens in stop"),
   include_stop_str_in_output: refused("an answer does not contain its stop sequence", false),
-  bad_words: refused("give their tokens a logit_bias of -100; POST /tokenize tells them"),
+  bad_words: refused("set a logit_bias of -100 for their tokens, which POST /tokenize returns"),
   allowed_token_ids: refused("describe the answer with a grammar or a JSON schema"),
   logits_processors: refused("use logit_bias, a grammar or a JSON schema"),
   use_beam_search: refused("answers are sampled; send n for several", false),
-  length_penalty: refused("it belongs to beam search", 1),
+  length_penalty: refused("it only applies to beam search", 1),
   prompt_logprobs: refused("POST /v1/completions reports them with echo and logprobs"),
   post_sampling_probs: refused("log-probabilities are those before sampling", false),
   skip_special_tokens: refused("special tokens are never part of the text", true),
@@ -224,19 +227,22 @@ export const foreignFields = {
   structural_tag: refused("use tools, or describe the whole answer with a grammar"),
   ebnf: refused("send it in grammar, as GBNF"),
   guided_whitespace_pattern: refused("describe the answer with a grammar"),
-  grammar_lazy: refused("a grammar holds from the first token", false),
+  grammar_lazy: refused("a grammar applies from the first token", false),
   reasoning_format: refused("reasoning is always apart from the text of an answer", "auto", "deepseek"),
-  "speculative.n_min": refused("how few tokens are worth a step is learned; limit guesses with draft_max", 0),
+  "speculative.n_min": refused(
+    "the minimum draft length is chosen automatically; limit drafts with draft_max",
+    0,
+  ),
   "speculative.p_min": refused(
-    "how sure a draft model has to be is fixed; limit guesses with draft_max",
+    "the minimum draft probability is fixed; limit drafts with draft_max",
     0,
     0.75,
   ),
-  reasoning_budget_message: refused("thinking that has used its budget ends without a message"),
+  reasoning_budget_message: refused("thinking ends without a message when its budget is used up"),
   reasoning_budget_start_tag: refused("tags belong to the model; create one with THINKING in its Modelfile"),
   reasoning_budget_end_tag: refused("tags belong to the model; create one with THINKING in its Modelfile"),
   reasoning_budget_end_tags: refused("tags belong to the model; create one with THINKING in its Modelfile"),
-  guided_decoding_backend: ignored("there is one"),
+  guided_decoding_backend: ignored("there is only one backend"),
   spaces_between_special_tokens: ignored("special tokens are never part of the text"),
   request_id: ignored("send it in the header X-Request-Id"),
 };

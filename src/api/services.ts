@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
 import type { Batches } from "../batches/batch-store.ts";
 import type { Config } from "../config/schema.ts";
-import type { Life } from "../http/errors.ts";
+import type { DaemonState } from "../http/errors.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/models.ts";
 
-/** Services for the routes of every dialect, created once by the daemon or by a page. */
+/** Services for the routes of every API, created once by the daemon or by a page. */
 export interface Services {
   readonly config: {
     readonly models: Pick<Config["models"], "slots" | "queue_size">;
@@ -14,36 +14,36 @@ export interface Services {
   readonly models: Pick<Models, "list" | "get" | "scaleAdapters">;
   readonly inference: Inference;
   readonly logger: Logger;
-  /** Where generation runs, for those who compare. */
+  /** Environment that generation runs in, reported by experiments. */
   readonly host: {
     readonly where: "daemon" | "browser";
-    /** Processor and system, or the browser. */
+    /** Processor and operating system, or the browser. */
     readonly machine: string;
     /** SHA-256 of the engine's WebAssembly. */
     readonly engineSha256: string;
   };
-  /** What all machines of a fleet can read; absent without one. */
+  /** Records shared by all machines of the fleet; absent without a fleet. */
   readonly shared?: SharedRecords | undefined;
   /** From package.json. */
   readonly version: string;
-  readonly life: Life;
-  /** Aborted when draining begins, to end streams that would never end, such as events. */
+  readonly life: DaemonState;
+  /** Aborted when draining begins, to end streams that never end by themselves, such as events. */
   readonly draining: AbortSignal;
 }
 
-/** What routes may use that also load models, pull and delete them. */
+/** Services for routes that also load, pull and delete models. */
 export interface ModelServices extends Services {
   readonly models: Models;
 }
 
-/** What routes of batches may use, which only a server has. */
+/** Services for batch routes, which only the daemon has. */
 export interface BatchServices {
   readonly batches: Batches;
 }
 
-/** The place of records cannot be asked now, so nobody knows what is there. */
+/** Result of an operation on shared records while their store is unreachable: the record may or may not exist. */
 export class RecordsUnreachable {
-  /** Why, and what to do: "the NATS server at … does not answer: try again when it is back". */
+  /** Reason and remedy, such as "the NATS server at … does not answer: try again when it is back". */
   readonly why: string;
   readonly retryAfterSecs: number;
 
@@ -54,18 +54,19 @@ export class RecordsUnreachable {
 }
 
 /**
- * Records that all machines of a fleet can read, for as long as there is room for them. Nothing here rejects. Where the
- * fleet has never had a place for them, a record is not there; where it has, but cannot be asked now, that is said.
+ * Records that all machines of a fleet can read, until the store is full. No method rejects. In a fleet that never had
+ * a store, records are absent (undefined); while an existing store cannot be reached, results are {@link
+ * RecordsUnreachable}.
  */
 export interface SharedRecords {
   /**
-   * Keeps a record, if there is room for it now; if not, somebody is warned.
+   * Stores a record; logs a warning if it does not fit.
    * @param name letters, digits, - and _
    */
   put(name: string, record: Uint8Array): Promise<void>;
   get(name: string): Promise<Uint8Array | RecordsUnreachable | undefined>;
-  /** Removes a record, and remembers that for those who have a copy. */
+  /** Removes a record, and marks it as erased for machines that have a copy. */
   erase(name: string): Promise<RecordsUnreachable | undefined>;
-  /** Whether a record was removed, by whichever machine. */
+  /** True if any machine has erased the record. */
   isErased(name: string): Promise<boolean | RecordsUnreachable>;
 }

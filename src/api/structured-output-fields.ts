@@ -15,42 +15,44 @@ import {
 
 const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
 const regex = z.string().min(1);
-const choice = list(z.string(), { least: 1 });
-const anyText = z.string().min(1);
+const choice = list(z.string(), { min: 1 });
+const nonEmptyText = z.string().min(1);
 
-/** What vLLM's structured_outputs may hold: one of these. */
+/** vLLM's structured_outputs: an object with one of these fields. */
 const structuredOutputs = z.object({
   json: schemaOrText.nullish(),
   regex: regex.nullish(),
   choice: choice.nullish(),
-  grammar: anyText.nullish(),
+  grammar: nonEmptyText.nullish(),
   json_object: z.boolean().nullish(),
   structural_tag: refused("use tools, or describe the whole answer with a grammar"),
   whitespace_pattern: refused("describe the answer with a grammar"),
   disable_any_whitespace: refused("describe the answer with a grammar", false),
-  disable_additional_properties: refused("say it in the schema", false),
+  disable_additional_properties: refused("set additionalProperties in the schema", false),
 });
 
-/** What an answer must be, as llama.cpp's server, vLLM and SGLang take it, in every API that generates text. */
+/** Structured-output fields of llama.cpp's server, vLLM and SGLang, accepted in every API that generates text. */
 export const constraintFields = {
   json_schema: jsonSchemaSchema.nullish().describe("JSON Schema of the answer."),
   grammar: z
     .string()
     .nullish()
     .describe(
-      "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format, or with tools.",
+      "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format or with tools.",
     ),
   regex: regex
     .nullish()
     .describe(
-      "Regular expression that the whole answer must match. Cannot be combined with another format, or with tools.",
+      "Regular expression that the whole answer must match. Cannot be combined with another format or with tools.",
     ),
-  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; also as text."),
+  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; may also be JSON text."),
   guided_regex: regex.nullish().describe("vLLM's name of regex."),
-  guided_choice: choice.nullish().describe("Texts of which the answer must be one. Not with tools."),
-  guided_grammar: anyText
+  guided_choice: choice.nullish().describe("Allowed answers. Cannot be combined with tools."),
+  guided_grammar: nonEmptyText
     .nullish()
-    .describe("Grammar of the answer in GBNF, where names may have underscores, or in Lark. Not with tools."),
+    .describe(
+      "Grammar of the answer in GBNF, where names may have underscores, or in Lark. Cannot be combined with tools.",
+    ),
   structured_outputs: structuredOutputs
     .nullish()
     .describe(
@@ -61,19 +63,19 @@ export const constraintFields = {
 const constraintObject = z.object(constraintFields);
 type ConstraintBody = Partial<z.output<typeof constraintObject>>;
 
-/** A format by the field that asks for it. */
-export interface RequestedFields {
+/** A requested format, and the field that requests it. */
+export interface FormatField {
   readonly param: string;
   readonly format: RequestedFormat;
 }
 
 /**
- * The one format of an answer.
- * @param own what the API's own field asks for
+ * Returns the only format that a request has, or text.
+ * @param apiFormat format from the API's own field
  * @throws ServiceError invalid_parameter when a request has several formats
  */
-export function toConstraint(body: ConstraintBody, own: RequestedFields): RequestedFormat {
-  const formats = [own, ...constraintsOf(body)].filter(({ format }) => format.type !== "text");
+export function toSingleFormat(body: ConstraintBody, apiFormat: FormatField): RequestedFormat {
+  const formats = [apiFormat, ...requestedFormats(body)].filter(({ format }) => format.type !== "text");
   const [first, second] = formats;
   if (first && second) {
     throw new ServiceError(
@@ -86,39 +88,39 @@ export function toConstraint(body: ConstraintBody, own: RequestedFields): Reques
   return first?.format ?? { type: "text" };
 }
 
-function constraintsOf(body: ConstraintBody): RequestedFields[] {
+function requestedFormats(body: ConstraintBody): FormatField[] {
   const { structured_outputs: structured } = body;
   return [
-    ...schemaOf("json_schema", body.json_schema),
-    ...grammarOf("grammar", body.grammar),
-    ...textsOf("regex", "regex", body.regex),
-    ...schemaOf("guided_json", body.guided_json),
-    ...textsOf("guided_regex", "regex", body.guided_regex),
-    ...textsOf("guided_choice", "choice", body.guided_choice),
-    ...anyGrammarOf("guided_grammar", body.guided_grammar),
-    ...schemaOf("structured_outputs.json", structured?.json),
-    ...textsOf("structured_outputs.regex", "regex", structured?.regex),
-    ...textsOf("structured_outputs.choice", "choice", structured?.choice),
-    ...anyGrammarOf("structured_outputs.grammar", structured?.grammar),
+    ...schemaFormat("json_schema", body.json_schema),
+    ...grammarFormat("grammar", body.grammar),
+    ...patternFormat("regex", "regex", body.regex),
+    ...schemaFormat("guided_json", body.guided_json),
+    ...patternFormat("guided_regex", "regex", body.guided_regex),
+    ...patternFormat("guided_choice", "choice", body.guided_choice),
+    ...guidedGrammarFormat("guided_grammar", body.guided_grammar),
+    ...schemaFormat("structured_outputs.json", structured?.json),
+    ...patternFormat("structured_outputs.regex", "regex", structured?.regex),
+    ...patternFormat("structured_outputs.choice", "choice", structured?.choice),
+    ...guidedGrammarFormat("structured_outputs.grammar", structured?.grammar),
     ...(structured?.json_object
       ? [{ param: "structured_outputs.json_object", format: { type: "json" } as const }]
       : []),
   ];
 }
 
-function schemaOf(param: string, given: JsonSchema | string | null | undefined): RequestedFields[] {
-  if (given == null || given === "") return [];
-  return [{ param, format: { type: "json_schema", schema: toSchema(param, given) } }];
+function schemaFormat(param: string, source: JsonSchema | string | null | undefined): FormatField[] {
+  if (source == null || source === "") return [];
+  return [{ param, format: { type: "json_schema", schema: toSchema(param, source) } }];
 }
 
-function toSchema(param: string, given: JsonSchema | string): JsonSchema {
-  if (typeof given !== "string") return given;
-  checkTextDepth(given, `${param}: the schema`, param);
+function toSchema(param: string, source: JsonSchema | string): JsonSchema {
+  if (typeof source !== "string") return source;
+  checkTextDepth(source, `${param}: the schema`, param);
   let parsed: unknown;
   try {
-    parsed = JSON.parse(given);
+    parsed = JSON.parse(source);
   } catch {
-    // Told below.
+    // Reported below.
   }
   const result = jsonSchemaSchema.safeParse(parsed);
   if (result.success) return result.data;
@@ -127,33 +129,36 @@ function toSchema(param: string, given: JsonSchema | string): JsonSchema {
   });
 }
 
-/** What a text must be; its grammar is made when the request has its turn. */
-export function textsOf(
+/** Returns a format whose grammar is compiled when the request starts. */
+export function patternFormat(
   param: string,
   language: TextLanguage,
-  given: string | readonly string[] | null | undefined,
-): RequestedFields[] {
-  if (given == null || given === "") return [];
-  return [{ param, format: { type: "texts", language, given, param } }];
+  source: string | readonly string[] | null | undefined,
+): FormatField[] {
+  if (source == null || source === "") return [];
+  return [{ param, format: { type: "texts", language, source, param } }];
 }
 
-/** As vLLM has it: in GBNF, or in the language of Lark. */
-function anyGrammarOf(param: string, given: string | null | undefined): RequestedFields[] {
-  return given != null && isGbnf(given) ? grammarOf(param, given, anyGbnf) : textsOf(param, "lark", given);
+/** Returns vLLM's guided_grammar, which is GBNF or Lark. */
+function guidedGrammarFormat(param: string, source: string | null | undefined): FormatField[] {
+  return source != null && isGbnf(source)
+    ? grammarFormat(param, source, anyGbnf)
+    : patternFormat(param, "lark", source);
 }
 
 /**
- * @param read checks a grammar of llama.cpp
- * @throws ServiceError invalid_parameter for one that cannot be read
+ * Returns a format with a GBNF grammar.
+ * @param read validates the grammar
+ * @throws ServiceError invalid_parameter for an invalid grammar
  */
-export function grammarOf(
+export function grammarFormat(
   param: string,
-  given: string | null | undefined,
-  read: (given: string) => string = checkedGbnf,
-): RequestedFields[] {
-  if (given == null || given === "") return [];
+  source: string | null | undefined,
+  read: (source: string) => string = checkedGbnf,
+): FormatField[] {
+  if (source == null || source === "") return [];
   try {
-    const grammar = read(given);
+    const grammar = read(source);
     return [{ param, format: { type: "grammar", grammar, ...(param !== "grammar" && { param }) } }];
   } catch (cause) {
     if (!(cause instanceof TextGrammarError)) throw cause;
@@ -164,12 +169,12 @@ export function grammarOf(
   }
 }
 
-/** @throws ServiceError invalid_parameter for a grammar beside tools, whose calls have a grammar of their own */
+/** @throws ServiceError invalid_parameter for a grammar combined with tools, whose calls use a grammar themselves */
 export function checkFormatWithTools(format: RequestedFormat, offersTools: boolean): void {
   if ((format.type !== "grammar" && format.type !== "texts") || !offersTools) return;
   throw new ServiceError(
     "invalid_parameter",
-    "grammar: cannot be combined with tools, nor can what is enforced by one, such as regex; use a JSON schema, or leave the tools out.",
+    "grammar: a grammar, regex or choice cannot be combined with tools; use a JSON schema, or leave the tools out.",
     { param: "grammar" },
   );
 }

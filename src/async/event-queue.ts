@@ -1,4 +1,4 @@
-/** Passes values from a callback to one reader, followed by an end or an error. */
+/** Queue from a callback to one reader, with an end or an error. */
 export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined> {
   readonly #limit: number;
   readonly #weigh: (value: Value) => number;
@@ -9,13 +9,13 @@ export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined
   #end: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
 
-  /** @param limit maximum total weight of waiting values; `weigh` returns the weight of one value */
+  /** @param limit maximum total weight of queued values; `weigh` returns the weight of one value */
   constructor(limit: number, weigh: (value: Value) => number) {
     this.#limit = limit;
     this.#weigh = weigh;
   }
 
-  /** Adds a value; false if that would exceed the limit. After the end values are silently dropped. */
+  /** Adds a value; returns false if that would exceed the limit. After the end, values are silently dropped. */
   push(value: Value): boolean {
     if (this.#end) return true;
     const weight = this.#weight + this.#weigh(value);
@@ -26,13 +26,13 @@ export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined
     return true;
   }
 
-  /** Ends the queue: the reader still gets the waiting values, then the end or the error. */
+  /** Ends the queue: the reader still gets the queued values, then the end or the error. */
   end(error?: unknown): void {
     this.#end ??= { error };
     this.#wake?.();
   }
 
-  /** Ends the queue immediately, without the waiting values. */
+  /** Ends the queue immediately and drops the queued values. */
   clear(error?: unknown): void {
     this.#values = [];
     this.#next = 0;
@@ -63,7 +63,7 @@ export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined
     return { done: false, value };
   }
 
-  /** The reader leaves. */
+  /** Called when the reader stops early. */
   async return(): Promise<IteratorResult<Value, undefined>> {
     this.clear();
     return { done: true, value: undefined };

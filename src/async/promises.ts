@@ -1,10 +1,10 @@
 /**
- * Waits for a promise, or for a signal if that aborts first. The work behind the promise goes on.
- * @throws what the promise rejects with, or the signal's reason
+ * Waits for a promise, or for a signal if it aborts first. The promise's work continues.
+ * @throws the promise's rejection, or the signal's reason
  */
 export async function abortable<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
   if (signal.aborted) {
-    // Nobody waits for it any more, so its rejection must not be unhandled.
+    // The promise has no other handler, and its rejection must not be unhandled.
     promise.then(undefined, () => undefined);
     throw signal.reason;
   }
@@ -18,7 +18,7 @@ export async function abortable<Value>(promise: PromiseLike<Value>, signal: Abor
   }
 }
 
-/** A lock for one holder at a time, in the order of the calls. */
+/** Lock for one holder at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<void> = Promise.resolve();
 
@@ -27,22 +27,21 @@ export class Mutex {
    * @throws the signal's reason if it aborts first
    */
   async lock(signal: AbortSignal): Promise<Disposable> {
-    const held = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
     const before = this.#last;
-    this.#last = before.then(() => held.promise);
+    this.#last = before.then(() => released.promise);
     try {
       await abortable(before, signal);
     } catch (error) {
-      held.resolve();
+      released.resolve();
       throw error;
     }
-    return { [Symbol.dispose]: held.resolve };
+    return { [Symbol.dispose]: released.resolve };
   }
 }
 
 /**
- * A task that several callers wait for. It is aborted when all callers have aborted; a caller without a signal never
- * does.
+ * Task with several waiting callers. Aborted when all callers have aborted; a caller without a signal never does.
  */
 export class SharedTask<T> {
   readonly #controller = new AbortController();
@@ -51,7 +50,7 @@ export class SharedTask<T> {
 
   constructor(run: (signal: AbortSignal) => Promise<T>) {
     this.#result = run(this.#controller.signal);
-    // All callers may have left when it fails; those who wait still see the rejection.
+    // Callers may all have aborted when the task fails; waiting ones still get the rejection.
     this.#result.catch(() => undefined);
   }
 
@@ -60,7 +59,7 @@ export class SharedTask<T> {
     return this.#result.catch(() => undefined);
   }
 
-  /** Whether the task has been aborted. */
+  /** True if the task has been aborted. */
   get aborted(): boolean {
     return this.#controller.signal.aborted;
   }

@@ -3,36 +3,36 @@ type Timer = ReturnType<typeof setTimeout>;
 /** Maximum delay of a timer, in milliseconds; a longer one would fire at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** In which the time of a watchdog passes. */
+/** Steps into which a watchdog divides its time. */
 const STEPS = 10;
 
-/** A timer that keeps no process alive. */
-export function backgroundTimer(callback: () => void, milliseconds: number): Timer {
+/** Starts a timer that does not keep the process alive. */
+export function unrefTimer(callback: () => void, milliseconds: number): Timer {
   const timer = setTimeout(callback, milliseconds);
-  letEnd(timer);
+  unref(timer);
   return timer;
 }
 
 /**
- * Calls back, once, when it has not been reset for a while. It counts steps instead of reading a clock: when this process
- * itself is held up (a laptop sleeps, SIGSTOP, a machine that swaps), that is one step, however long it takes. What has
- * arrived by then is read before silence counts.
+ * Calls back, once, when it has not been reset for a while. Counts steps instead of reading a clock: when this process
+ * itself is suspended (laptop sleep, SIGSTOP, a machine that swaps), that counts as one step, regardless of its length.
+ * Messages that have arrived by then are read before the callback.
  */
 export class Watchdog {
   readonly #onSilence: () => void;
   readonly #timer: Timer | undefined;
   #stepsLeft = STEPS;
 
-  /** @param milliseconds Infinity: it never calls back */
+  /** @param milliseconds Infinity: never calls back */
   constructor(milliseconds: number, onSilence: () => void) {
     this.#onSilence = onSilence;
     if (!Number.isFinite(milliseconds)) return;
     this.#timer = setInterval(() => this.#step(), Math.min(Math.ceil(milliseconds / STEPS), MAX_TIMER_MS));
-    letEnd(this.#timer);
+    unref(this.#timer);
   }
 
   reset(): void {
-    // The present step has begun before.
+    // One more, because the current step has already begun.
     this.#stepsLeft = STEPS + 1;
   }
 
@@ -44,8 +44,8 @@ export class Watchdog {
   #step(): void {
     this.#stepsLeft -= 1;
     if (this.#stepsLeft > 0) return;
-    // Timers come before what has arrived.
-    inNextTurn(() => {
+    // Timers run before messages are read.
+    runInNextTick(() => {
       if (this.#stepsLeft > 0) return;
       this.stop();
       this.#onSilence();
@@ -53,16 +53,16 @@ export class Watchdog {
   }
 }
 
-/** Has a timer keep no process alive. A page has numbers for timers, and nothing that they keep alive. */
-function letEnd(timer: Timer): void {
+/** Lets the process end despite a timer. In a page timers are numbers, and keep nothing alive. */
+function unref(timer: Timer): void {
   if (typeof timer === "object") timer.unref();
 }
 
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves when the caller may do the next step of long work: one caller per turn of the event loop, however many wait. So
- * all such work together never blocks the loop for longer than its longest step.
+ * Resolves when the caller may do the next step of long work: one caller per tick of the event loop, so that all such work
+ * together never blocks the loop for longer than its longest step.
  */
 export function nextTimeSlice(): Promise<void> {
   return new Promise((resolve) => {
@@ -72,7 +72,7 @@ export function nextTimeSlice(): Promise<void> {
 }
 
 function schedule(): void {
-  inNextTurn(() => {
+  runInNextTick(() => {
     waiting.shift()?.();
     if (waiting.length > 0) schedule();
   });
@@ -92,8 +92,8 @@ export async function mapInTimeSlices<Item, Result>(
   return results;
 }
 
-/** Calls back in the next turn of the event loop, after messages that have arrived were read. */
-function inNextTurn(callback: () => void): void {
+/** Calls back in the next tick of the event loop, after messages that have arrived were read. */
+function runInNextTick(callback: () => void): void {
   // Pages have no setImmediate.
   if ("setImmediate" in globalThis) setImmediate(callback);
   else setTimeout(callback);

@@ -18,76 +18,76 @@ import {
 import type { FileFolder } from "./file-store.ts";
 import { readInput } from "./input-file.ts";
 import { LineQueue } from "./line-queue.ts";
-import type { LinePool } from "./line-scheduler.ts";
+import type { LineScheduler } from "./line-scheduler.ts";
 import { LineRunner } from "./run-line.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
 
-/** Before a batch goes on whose store or disk has failed. */
-const RETRY_MS = 10_000;
+/** Delay before a batch continues after a failure of its store or disk. */
+const RETRY_DELAY_MS = 10_000;
 
-interface RunnerOptions {
+interface BatchRunnerOptions {
   readonly store: BatchStore;
   readonly folder: FileFolder;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
   /** Runs the lines. */
-  readonly pool: LinePool;
+  readonly scheduler: LineScheduler;
   readonly limits: { readonly maxLines: number; readonly maxLineBytes: number };
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
-  /** Told when a line is done. */
+  /** Called when a line is done. */
   readonly onLine: (outcome: RunOutcome) => void;
-  /** Told when a batch is over. */
+  /** Called when a batch is finished. */
   readonly onEnd: (batch: Batch) => void;
-  /** Told when the store turns out to be damaged; nothing more is done then. */
+  /** Called when the store turns out to be damaged; the runner stops then. */
   readonly onDamage: (error: DamagedDatabase) => void;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
 
-interface Job {
-  /** Aborts when its lines are not to be run any longer: it is cancelled, has expired, or the runner stops. */
+interface BatchJob {
+  /** Aborts when no more lines are to run: the batch is cancelled, has expired, or the runner stops. */
   readonly stop: AbortController;
-  readonly over: Promise<void>;
+  readonly done: Promise<void>;
 }
 
-/** Leads batches through their lives. Whatever state the store has one in, it goes on from there. */
+/** Takes batches from status to status until they end. Continues from whatever status the store has. */
 export class BatchRunner {
-  readonly #options: RunnerOptions;
-  readonly #jobs = new Map<string, Job>();
+  readonly #options: BatchRunnerOptions;
+  readonly #jobs = new Map<string, BatchJob>();
   readonly #stopping = new AbortController();
-  /** Of batches whose lines are run. */
-  readonly #lines = new Map<string, LineRunner>();
+  /** Line runners of batches in progress, by batch id. */
+  readonly #lineRunners = new Map<string, LineRunner>();
 
-  constructor(options: RunnerOptions) {
+  constructor(options: BatchRunnerOptions) {
     this.#options = options;
   }
 
-  /** Batches that are not over. */
+  /** Number of unfinished batches. */
   get running(): number {
     return this.#jobs.size;
   }
 
-  /** Goes on with all that are not over. */
+  /** Continues all unfinished batches. */
   async resume(): Promise<void> {
-    for (const batch of await this.#options.store.unfinished()) this.take(batch);
+    for (const batch of await this.#options.store.unfinished()) this.start(batch);
   }
 
-  /** Leads a batch to its end. */
-  take({ id, expiresAt }: Batch): void {
+  /** Runs a batch to its end. */
+  start({ id, expiresAt }: Batch): void {
     if (this.#jobs.has(id) || this.#stopping.signal.aborted) return;
     const stop = new AbortController();
-    const left = Math.min(Math.max(0, expiresAt - this.#options.now()), MAX_TIMER_MS);
-    const timer = setTimeout(() => stop.abort(), left).unref();
-    const over = this.#lead(id, stop.signal).finally(() => {
+    const timeoutMs = Math.min(Math.max(0, expiresAt - this.#options.now()), MAX_TIMER_MS);
+    const timer = setTimeout(() => stop.abort(), timeoutMs).unref();
+    const done = this.#advance(id, stop.signal).finally(() => {
       clearTimeout(timer);
       this.#jobs.delete(id);
     });
-    this.#jobs.set(id, { stop, over });
+    this.#jobs.set(id, { stop, done });
   }
 
   /**
-   * Cancels a batch; what is done of it will be in its output.
-   * @throws ServiceError batch_conflict for one that is over, or about to be
+   * Cancels a batch; lines that are done will be in its output.
+   * @throws ServiceError batch_conflict for a batch that is finished or being finalized
    */
   async cancel(id: string): Promise<Batch> {
     const { store } = this.#options;
@@ -105,21 +105,21 @@ export class BatchRunner {
     );
   }
 
-  /** Why a batch waits, for its users. */
-  async waiting(id: string): Promise<string | undefined> {
-    return this.#lines.get(id)?.waiting;
+  /** Returns why a batch waits, for clients; undefined if it does not. */
+  async waitingReason(id: string): Promise<string | undefined> {
+    return this.#lineRunners.get(id)?.waitingReason;
   }
 
-  /** Stops running lines, which go on when a runner is started again. */
+  /** Stops running lines, which continue in the next runner. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const jobs = [...this.#jobs.values()];
     for (const { stop } of jobs) stop.abort();
-    await Promise.all(jobs.map(({ over }) => over));
+    await Promise.all(jobs.map(({ done }) => done));
   }
 
   /** Never rejects. */
-  async #lead(id: string, stop: AbortSignal): Promise<void> {
+  async #advance(id: string, stop: AbortSignal): Promise<void> {
     const { store, logger } = this.#options;
     while (!this.#stopping.signal.aborted) {
       try {
@@ -129,15 +129,15 @@ export class BatchRunner {
         if (error instanceof DamagedDatabase) return this.#options.onDamage(error);
         const { code, message } = ServiceError.from(error);
         if (code === "batch_store_unavailable") return;
-        logger.warn({ batch: id, err: error }, `A batch waits for ${RETRY_MS / 1000} s: ${message}`);
-        await sleep(RETRY_MS, undefined, { signal: this.#stopping.signal, ref: false }).catch(
+        logger.warn({ batch: id, err: error }, `A batch waits for ${RETRY_DELAY_MS / 1000} s: ${message}`);
+        await sleep(RETRY_DELAY_MS, undefined, { signal: this.#stopping.signal, ref: false }).catch(
           () => undefined,
         );
       }
     }
   }
 
-  /** Takes a batch to its next status; true when that is its last. */
+  /** Takes a batch to its next status; returns true if that is its last. */
   async #step(batch: Batch, stop: AbortSignal): Promise<boolean> {
     switch (batch.status) {
       case "validating":
@@ -156,8 +156,8 @@ export class BatchRunner {
 
   async #validate(batch: Batch): Promise<boolean> {
     const { store, folder, formats, limits } = this.#options;
-    const pieces = folder.read(batch.inputFile);
-    const { total, problems } = await readInput(batch, pieces, {
+    const chunks = folder.read(batch.inputFile);
+    const { total, problems } = await readInput(batch, chunks, {
       store,
       ...limits,
       format: formatOf(formats, batch),
@@ -175,16 +175,16 @@ export class BatchRunner {
     const { store, now } = this.#options;
     const queue = new LineQueue(store, batch.id);
     const runner = new LineRunner(batch, formatOf(this.#options.formats, batch), this.#options, stop);
-    this.#lines.set(batch.id, runner);
+    this.#lineRunners.set(batch.id, runner);
     try {
-      await this.#options.pool.run({
+      await this.#options.scheduler.run({
         owner: batch.owner,
         queue,
         signal: stop,
         run: async (attempt) => await runner.run(attempt),
       });
     } finally {
-      this.#lines.delete(batch.id);
+      this.#lineRunners.delete(batch.id);
     }
     if (this.#stopping.signal.aborted) return;
     const hasExpired = stop.aborted && now() >= batch.expiresAt;
@@ -195,38 +195,38 @@ export class BatchRunner {
 
   async #finish({ id }: Batch, endsAs: FinalStatus): Promise<void> {
     const { store, folder, formats, now } = this.#options;
-    if (endsAs === "cancelled" || endsAs === "expired") await store.answerRest(id, endsAs);
+    if (endsAs === "cancelled" || endsAs === "expired") await store.answerRemaining(id, endsAs);
     const batch = await store.batch(id, undefined);
     if (!batch) return;
     const format = formatOf(formats, batch);
     const { output, errors } = await writeOutput(batch, { store, folder, format, now });
     const files = [output, errors].filter((file) => file !== undefined);
     const { succeeded, errored, cancelled, expired } = batch.counts;
-    // A batch that was cancelled while it was read has never been counted.
+    // A batch that was cancelled while its input was read has no total yet.
     const total = succeeded + errored + cancelled + expired;
     const change = { status: endsAs, total, outputFile: output?.id, errorFile: errors?.id };
     let ended: Batch;
     try {
       ended = await store.finish(id, change, files);
     } catch (error) {
-      await forget(files, this.#options);
+      await removeUnrecorded(files, this.#options);
       throw error;
     }
     this.#options.onEnd(ended);
   }
 }
 
-/** Answers that are read at once: fewer while they are long, as vectors of long lists are, which have many megabytes. */
-const ANSWERS_AT_ONCE = 32;
-const CHARACTERS_AT_ONCE = 16 * 1024 * 1024;
-/** Short lines are written together. */
-const CHARACTERS_WRITTEN = 256 * 1024;
+/** Maximum answers read at once; long ones, such as embeddings of many megabytes, are limited by characters. */
+const MAX_PAGE_ANSWERS = 32;
+const MAX_PAGE_CHARACTERS = 16 * 1024 * 1024;
+/** Short lines are written together in chunks of this length. */
+const CHUNK_CHARACTERS = 256 * 1024;
 
 interface WriteOptions {
   readonly store: Pick<BatchStore, "answers" | "file">;
   readonly folder: Pick<FileContents, "write" | "remove">;
   readonly format: BatchFormat;
-  /** The id of a file that is about to be written. */
+  /** Returns the id of a new output file. */
   readonly newFileId?: () => string;
   readonly now: () => number;
 }
@@ -237,73 +237,73 @@ interface WrittenOutput {
 }
 
 /**
- * Writes the answers of a batch, in the order of its input, to files. The files are durable but unknown until the store has
- * them, so that this can be done again after any interruption.
+ * Writes the answers of a batch to files, in the order of the input. The files are durable, but no record refers to
+ * them until the store has them, so this can be repeated after any interruption.
  */
 export async function writeOutput(batch: Batch, options: WriteOptions): Promise<WrittenOutput> {
   const { separatesErrors } = options.format;
-  if (!separatesErrors) return { output: await write(batch, options, "results", "results", () => true) };
+  if (!separatesErrors) return { output: await writeFile(batch, options, "results", "results", () => true) };
   const { succeeded, errored, cancelled, expired } = batch.counts;
   const output =
     succeeded > 0
-      ? await write(batch, options, "batch_output", "output", ({ outcome }) => outcome === "succeeded")
+      ? await writeFile(batch, options, "batch_output", "output", ({ outcome }) => outcome === "succeeded")
       : undefined;
   try {
     const errors =
       errored + cancelled + expired > 0
-        ? await write(batch, options, "batch_output", "error", ({ outcome }) => outcome !== "succeeded")
+        ? await writeFile(batch, options, "batch_output", "error", ({ outcome }) => outcome !== "succeeded")
         : undefined;
     return { ...(output && { output }), ...(errors && { errors }) };
   } catch (error) {
-    await forget(output ? [output] : [], options);
+    await removeUnrecorded(output ? [output] : [], options);
     throw error;
   }
 }
 
-/** Removes files that the store does not have: written again and again, they would fill the disk. */
-export async function forget(
+/** Removes files that no record refers to: after repeated failures they would fill the disk. */
+export async function removeUnrecorded(
   files: readonly StoredFile[],
   { store, folder }: Pick<WriteOptions, "store" | "folder">,
 ): Promise<void> {
   for (const { id } of files) if (!(await store.file(id, undefined))) await folder.remove(id);
 }
 
-async function write(
+async function writeFile(
   { id: batch, owner, outputLifeMs }: Batch,
   { store, folder, format, now, newFileId = () => newId("file") }: WriteOptions,
   purpose: FilePurpose,
   kind: string,
-  belongs: (line: AnsweredLine) => boolean,
+  isIncluded: (line: AnsweredLine) => boolean,
 ): Promise<StoredFile> {
   const id = newFileId();
   const createdAt = now();
-  const bytes = await folder.write(id, linesOf(batch, store, format, belongs));
+  const bytes = await folder.write(id, outputChunks(batch, store, format, isIncluded));
   const name = `${batch}_${kind}.jsonl`;
   return { id, owner, purpose, name, bytes, createdAt, expiresAt: createdAt + outputLifeMs };
 }
 
-async function* linesOf(
+async function* outputChunks(
   id: string,
   store: WriteOptions["store"],
   format: BatchFormat,
-  belongs: (line: AnsweredLine) => boolean,
+  isIncluded: (line: AnsweredLine) => boolean,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
   let text = "";
-  for (let after = 0, most = 1; ;) {
-    const page = await store.answers(id, after, most);
+  for (let after = 0, pageSize = 1; ;) {
+    const page = await store.answers(id, after, pageSize);
     const last = page.at(-1);
     if (!last) break;
-    for (const line of page.filter(belongs)) {
-      text += `${format.write(line)}\n`;
-      if (text.length < CHARACTERS_WRITTEN) continue;
+    for (const line of page.filter(isIncluded)) {
+      text += `${format.formatAnswer(line)}\n`;
+      if (text.length < CHUNK_CHARACTERS) continue;
       yield encoder.encode(text);
       text = "";
     }
     after = last.number;
     const length = page.reduce((sum, { answer }) => sum + (answer?.body.length ?? 0), 0);
-    const fitting = Math.floor((CHARACTERS_AT_ONCE * page.length) / Math.max(1, length));
-    most = Math.min(2 * most, ANSWERS_AT_ONCE, Math.max(1, fitting));
+    const fitting = Math.floor((MAX_PAGE_CHARACTERS * page.length) / Math.max(1, length));
+    pageSize = Math.min(2 * pageSize, MAX_PAGE_ANSWERS, Math.max(1, fitting));
   }
   if (text !== "") yield encoder.encode(text);
 }

@@ -7,7 +7,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { makePrivateDatabase, makePrivateFolder } from "../files/file-operations.ts";
 import { tryLock } from "../files/locks.ts";
-import { BatchDesk, batchEnded } from "./batch-intake.ts";
+import { BatchService, batchEnded } from "./batch-intake.ts";
 import { BatchRunner } from "./batch-runner.ts";
 import type { Batches, BatchRecords, FileContent, FileContents, Page, ReceivedFile } from "./batch-store.ts";
 import {
@@ -19,52 +19,52 @@ import {
   type StoredFile,
 } from "./batch.ts";
 import { FileFolder } from "./file-store.ts";
-import { LinePool } from "./line-scheduler.ts";
+import { LineScheduler } from "./line-scheduler.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
 import { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
 
-const SWEEP_MS = 10 * 60_000;
+const SWEEP_INTERVAL_MS = 10 * 60_000;
 
-interface BatchRoomOptions {
+interface LocalBatchesOptions {
   readonly config: Pick<Config, "batches" | "cache_dir" | "http" | "models">;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
-  /** Told when a line is done. */
+  /** Called when a line is done. */
   readonly onLine: (outcome: RunOutcome) => void;
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
 
-interface Open extends OpenedStore {
+interface OpenBatches extends OpenedStore {
   readonly runner: BatchRunner;
-  readonly desk: BatchDesk;
+  readonly service: BatchService;
 }
 
-/** More lines than slots, so that the next one is there when a slot becomes free. */
+/** Lines run in addition to the slots, so that one is ready when a slot becomes free. */
 const LINES_AHEAD = 2;
 
 /**
- * Files and batches of this machine. The store is opened with the first use, or at the start if there is one. A store that
- * turns out to be damaged is put aside.
+ * Files and batches of this machine. Opens the store at the start if it exists, otherwise at the first use. Moves a
+ * damaged store aside and begins a new one.
  */
-export class BatchRoom implements Batches {
-  readonly #options: BatchRoomOptions;
+export class LocalBatches implements Batches {
+  readonly #options: LocalBatchesOptions;
   readonly #folder: string;
   readonly #now: () => number;
   #runLine: RunLine | undefined;
-  #open: Promise<Open> | undefined;
+  #open: Promise<OpenBatches> | undefined;
   #running: BatchRunner | undefined;
   #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** All lines that this machine runs go through it. */
-  readonly pool: LinePool;
+  /** Runs all lines of this machine. */
+  readonly scheduler: LineScheduler;
 
-  constructor(options: BatchRoomOptions) {
+  constructor(options: LocalBatchesOptions) {
     this.#options = options;
     this.#folder = path.join(options.config.cache_dir, "batches");
     this.#now = options.now ?? Date.now;
-    this.pool = new LinePool(options.config.models.slots + LINES_AHEAD, this.#now);
+    this.scheduler = new LineScheduler(options.config.models.slots + LINES_AHEAD, this.#now);
   }
 
   get maxFileBytes(): number {
@@ -75,12 +75,12 @@ export class BatchRoom implements Batches {
     return this.#options.config.batches.max_lines;
   }
 
-  /** Batches that are not over. */
+  /** Number of unfinished batches. */
   get running(): number {
     return this.#running?.running ?? 0;
   }
 
-  /** Goes on with what is not over. Must be called before anything else. */
+  /** Continues unfinished batches. Must be called before anything else. */
   async start(runLine: RunLine): Promise<void> {
     this.#runLine = runLine;
     if (!hasStore(this.#folder)) return;
@@ -91,7 +91,7 @@ export class BatchRoom implements Batches {
     }
   }
 
-  /** Stops running lines: they go on after the next start. */
+  /** Stops running lines; they continue after the next start. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#sweep);
@@ -106,57 +106,57 @@ export class BatchRoom implements Batches {
   }
 
   async receive(...args: Parameters<Batches["receive"]>): Promise<ReceivedFile> {
-    return await this.#use(async ({ desk }) => await desk.receive(...args));
+    return await this.#use(async ({ service }) => await service.receive(...args));
   }
 
   async file(...args: Parameters<Batches["file"]>): Promise<StoredFile> {
-    return await this.#use(async ({ desk }) => await desk.file(...args));
+    return await this.#use(async ({ service }) => await service.file(...args));
   }
 
   async files(...args: Parameters<Batches["files"]>): Promise<Page<StoredFile>> {
-    return await this.#use(async ({ desk }) => await desk.files(...args));
+    return await this.#use(async ({ service }) => await service.files(...args));
   }
 
   async content(...args: Parameters<Batches["content"]>): Promise<FileContent> {
-    return await this.#use(async ({ desk }) => await desk.content(...args));
+    return await this.#use(async ({ service }) => await service.content(...args));
   }
 
   async deleteFile(...args: Parameters<Batches["deleteFile"]>): Promise<void> {
-    await this.#use(async ({ desk }) => await desk.deleteFile(...args));
+    await this.#use(async ({ service }) => await service.deleteFile(...args));
   }
 
   async create(...args: Parameters<Batches["create"]>): Promise<Batch> {
-    return await this.#use(async ({ desk }) => await desk.create(...args));
+    return await this.#use(async ({ service }) => await service.create(...args));
   }
 
   async batch(...args: Parameters<Batches["batch"]>): Promise<Batch> {
-    return await this.#use(async ({ desk }) => await desk.batch(...args));
+    return await this.#use(async ({ service }) => await service.batch(...args));
   }
 
   async batches(...args: Parameters<Batches["batches"]>): Promise<Page<Batch>> {
-    return await this.#use(async ({ desk }) => await desk.batches(...args));
+    return await this.#use(async ({ service }) => await service.batches(...args));
   }
 
   async cancel(...args: Parameters<Batches["cancel"]>): Promise<Batch> {
-    return await this.#use(async ({ desk }) => await desk.cancel(...args));
+    return await this.#use(async ({ service }) => await service.cancel(...args));
   }
 
   async deleteBatch(...args: Parameters<Batches["deleteBatch"]>): Promise<void> {
-    await this.#use(async ({ desk }) => await desk.deleteBatch(...args));
+    await this.#use(async ({ service }) => await service.deleteBatch(...args));
   }
 
-  async #use<Result>(action: (open: Open) => Promise<Result>): Promise<Result> {
+  async #use<Result>(action: (open: OpenBatches) => Promise<Result>): Promise<Result> {
     const open = await this.#opened();
     try {
       return await action(open);
     } catch (error) {
-      if (error instanceof DamagedDatabase) throw await this.#abandon(open, error);
+      if (error instanceof DamagedDatabase) throw await this.#replaceDamaged(open, error);
       throw error;
     }
   }
 
-  async #opened(): Promise<Open> {
-    this.#open ??= this.#openNow();
+  async #opened(): Promise<OpenBatches> {
+    this.#open ??= this.#openStore();
     try {
       return await this.#open;
     } catch (error) {
@@ -165,7 +165,7 @@ export class BatchRoom implements Batches {
     }
   }
 
-  async #openNow(): Promise<Open> {
+  async #openStore(): Promise<OpenBatches> {
     const { config, logger, formats, events, onLine } = this.#options;
     const runLine = this.#runLine;
     if (!runLine || this.#isClosed) throw new ServiceError("shutting_down", "The daemon is shutting down.");
@@ -174,16 +174,23 @@ export class BatchRoom implements Batches {
       ...opened,
       formats,
       runLine,
-      pool: this.pool,
+      scheduler: this.scheduler,
       limits: { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit },
       logger,
       onLine,
       onEnd: (batch) => events.emit(batchEnded(batch)),
-      onDamage: (error) => void this.#abandon(open, error),
+      onDamage: (error) => void this.#replaceDamaged(open, error),
       now: this.#now,
     });
-    const desk = new BatchDesk({ ...opened, config: config.batches, events, runner, newId, now: this.#now });
-    const open: Open = { ...opened, runner, desk };
+    const service = new BatchService({
+      ...opened,
+      config: config.batches,
+      events,
+      runner,
+      newId,
+      now: this.#now,
+    });
+    const open: OpenBatches = { ...opened, runner, service };
     this.#running = runner;
     const sweep = async (): Promise<void> => {
       await removeExpired(opened, this.#now(), config.batches.retention);
@@ -192,20 +199,22 @@ export class BatchRoom implements Batches {
       await sweep();
       await runner.resume();
     } catch (error) {
-      if (error instanceof DamagedDatabase) throw await this.#abandon(open, error);
+      if (error instanceof DamagedDatabase) throw await this.#replaceDamaged(open, error);
       void runner.stop();
       open.close();
       throw error;
     }
     clearInterval(this.#sweep);
     this.#sweep = setInterval(() => {
-      sweep().catch((error: unknown) => logger.warn({ err: error }, "Expired files of batches stay for now"));
-    }, SWEEP_MS).unref();
+      sweep().catch((error: unknown) =>
+        logger.warn({ err: error }, "Cannot remove expired files of batches now"),
+      );
+    }, SWEEP_INTERVAL_MS).unref();
     return open;
   }
 
-  /** The store is damaged: puts it aside, once; the next use begins a new one. */
-  async #abandon(open: Open, cause: DamagedDatabase): Promise<ServiceError> {
+  /** Moves the damaged store aside, once; the next use opens a new one. */
+  async #replaceDamaged(open: OpenBatches, cause: DamagedDatabase): Promise<ServiceError> {
     if (this.#running !== open.runner)
       return new ServiceError("batch_store_unavailable", "The store of batches was damaged.", { cause });
     this.#running = undefined;
@@ -213,7 +222,7 @@ export class BatchRoom implements Batches {
     clearInterval(this.#sweep);
     void open.runner.stop();
     open.close();
-    const error = await putAside(this.#folder, this.#now(), cause);
+    const error = await moveDamagedData(this.#folder, this.#now(), cause);
     this.#options.logger.error({ err: error }, error.message);
     return error;
   }
@@ -226,18 +235,18 @@ const LOCK = "daybreak.lock";
 interface OpenedStore {
   readonly store: SqliteBatchStore;
   readonly folder: FileFolder;
-  /** Closes the database and lets others have it. */
+  /** Closes the database and releases its lock. */
   close(): void;
 }
 
-/** Whether there is anything to go on with. */
+/** Returns true if the folder contains a store. */
 function hasStore(folder: string): boolean {
   return existsSync(path.join(folder, DATA, DATABASE));
 }
 
 /**
- * Opens what is kept of batches, or begins it.
- * @throws ServiceError batch_store_unavailable when another process has it, or when it was damaged and has been put aside
+ * Opens the store of batches, or creates it.
+ * @throws ServiceError batch_store_unavailable if another process has it, or if it was damaged and has been moved aside
  */
 async function openStore(folder: string, now: () => number): Promise<OpenedStore> {
   await makePrivateFolder(folder);
@@ -255,7 +264,7 @@ async function openStore(folder: string, now: () => number): Promise<OpenedStore
     const files = await FileFolder.open(path.join(data, "files"));
     await makePrivateDatabase(database);
     const store = await SqliteBatchStore.open(database, now);
-    await files.keepOnly(await store.fileIds());
+    await files.removeAllExcept(await store.fileIds());
     return {
       store,
       folder: files,
@@ -266,25 +275,27 @@ async function openStore(folder: string, now: () => number): Promise<OpenedStore
     };
   } catch (error) {
     lock[Symbol.dispose]();
-    if (error instanceof DamagedDatabase) throw await putAside(folder, now(), error);
+    if (error instanceof DamagedDatabase) throw await moveDamagedData(folder, now(), error);
     throw error;
   }
 }
 
-/** Puts damaged data aside, so that the next use begins anew. Nothing may have it open. */
-async function putAside(folder: string, time: number, cause: unknown): Promise<ServiceError> {
+/** Moves damaged data aside. Nothing may have it open. */
+async function moveDamagedData(folder: string, time: number, cause: unknown): Promise<ServiceError> {
   const aside = path.join(folder, `damaged-${new Date(time).toISOString().replaceAll(/[:.]/g, "-")}`);
-  const hasMoved = await rename(path.join(folder, DATA), aside).then(
+  const isMoved = await rename(path.join(folder, DATA), aside).then(
     () => true,
     () => false,
   );
-  const what = hasMoved
+  const advice = isMoved
     ? `It has been put aside as ${aside}, and a new one begins with the next request; create unfinished batches again.`
     : `Stop the daemon and move ${path.join(folder, DATA)} away.`;
-  return new ServiceError("batch_store_unavailable", `The store of batches was damaged. ${what}`, { cause });
+  return new ServiceError("batch_store_unavailable", `The store of batches was damaged. ${advice}`, {
+    cause,
+  });
 }
 
-/** Removes files whose time is over, but not from batches that are not over, and batches that are too old. */
+/** Removes expired files, except inputs of unfinished batches, and batches older than the retention. */
 export async function removeExpired(
   { store, folder }: { readonly store: BatchRecords; readonly folder: Pick<FileContents, "remove"> },
   now: number,

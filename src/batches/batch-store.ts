@@ -9,18 +9,18 @@ import type {
   RouteAnswer,
   StoredFile,
   Viewer,
-  WaitingLine,
+  PendingLine,
 } from "./batch.ts";
 
-/** One page of a list, in order of creation. */
+/** Query for one page of a list in order of creation. */
 export interface PageQuery {
   readonly viewer: Viewer;
   readonly limit: number;
   /** Newest first. */
   readonly descending: boolean;
-  /** Id of the last one of the page before. */
+  /** Id of the last item of the previous page. */
   readonly after?: string | undefined;
-  /** Id of the first one of the page behind: those right before it. */
+  /** Id of the first item of the next page; the result is the page right before it. */
   readonly before?: string | undefined;
 }
 
@@ -29,74 +29,74 @@ export interface Page<Item> {
   readonly hasMore: boolean;
 }
 
-/** What changes of a batch. */
+/** Fields of a batch that may change. */
 export type BatchChange = Partial<
   Pick<Batch, "status" | "problems" | "outputFile" | "errorFile" | "endsAs" | "total">
 >;
 
-/** Content of files, each under its id: {@link FileFolder}, or that of many machines. */
+/** Content of files by id: on this machine's disk ({@link FileFolder}), or in JetStream. */
 export interface FileContents {
-  /** Writes a file; resolves with its bytes when it is durable. What has been written of one that fails is removed. */
-  write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number>;
-  /** Makes sure that a file of so many bytes can be read. @throws ServiceError file_not_found when its content is gone */
+  /** Writes a file; resolves with its size in bytes when it is durable. Removes the written part on failure. */
+  write(id: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number>;
+  /** Checks that a file of this size can be read. @throws ServiceError file_not_found if its content is missing */
   check(id: string, bytes: number): Promise<void>;
   read(id: string): AsyncIterable<Uint8Array>;
-  /** Its bytes from `start` up to and including `end`. */
+  /** Streams the bytes from `start` up to and including `end`. */
   stream(id: string, start: number, end: number): ReadableStream<Uint8Array>;
-  /** A part of it as text. */
+  /** Reads a part of a file as text; `start` and `length` are in bytes. */
   text(id: string, start: number, length: number): Promise<string>;
   remove(id: string): Promise<void>;
 }
 
 /**
- * Keeps files' descriptions and batches. Each call is atomic and durable when it resolves, so a process may end between any
- * two. Content of files is kept by {@link FileContents}.
+ * Stores descriptions of files, and batches. Each call is atomic and durable when it resolves, so the process may end
+ * between any two calls. {@link FileContents} stores the content of files.
  */
 export interface BatchRecords {
   addFile(file: StoredFile): Promise<void>;
   file(id: string, viewer: Viewer): Promise<StoredFile | undefined>;
   files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
   removeFile(id: string): Promise<void>;
-  /** Ids of files whose time is over. */
+  /** Returns the ids of files that expired at or before a time. */
   expiredFiles(time: number): Promise<readonly string[]>;
-  /** Bytes of all files and answers together. */
+  /** Returns the bytes of all files and answers. */
   storedBytes(): Promise<number>;
 
   addBatch(batch: Batch): Promise<void>;
   batch(id: string, viewer: Viewer): Promise<Batch | undefined>;
   batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>>;
-  /** Those that are not over, the oldest first. */
+  /** Returns the unfinished batches, oldest first. */
   unfinished(): Promise<readonly Batch[]>;
-  /** Changes a batch if it has one of these statuses; undefined if not. */
+  /** Changes a batch if it has one of the statuses `from`; returns undefined if not. */
   change(id: string, from: readonly BatchStatus[], change: BatchChange): Promise<Batch | undefined>;
-  /** Gives a batch its last status and adds its files; forgets its lines. */
+  /** Sets the final status of a batch, adds its output files and deletes its lines. */
   finish(id: string, change: BatchChange, files: readonly StoredFile[]): Promise<Batch>;
   removeBatch(id: string): Promise<void>;
-  /** Ids of batches that were created before a time and are over. */
+  /** Returns the ids of finished batches that were created before a time. */
   endedBefore(time: number): Promise<readonly string[]>;
 }
 
-/** The same with lines and answers, for a machine that runs all of them. */
+/** Records with lines and answers, for a machine that runs all lines itself. */
 export interface BatchStore extends BatchRecords {
-  /** Ids of all files. */
+  /** Returns the ids of all files. */
   fileIds(): Promise<readonly string[]>;
-  /** Adds lines; returns those whose custom id the batch has already, which are not added. */
-  addLines(id: string, lines: readonly WaitingLine[]): Promise<readonly WaitingLine[]>;
-  /** Forgets all lines of a batch, which are about to be read again. */
-  dropLines(id: string): Promise<void>;
-  /** The next lines without an answer, by model and order. */
-  waitingLines(id: string, after: WaitingLine | undefined, limit: number): Promise<readonly WaitingLine[]>;
-  /** Records the answer to a line; false, and nothing happens, if it has one already. */
-  answer(
+  /** Adds lines; skips and returns those whose custom id the batch has already. */
+  addLines(id: string, lines: readonly PendingLine[]): Promise<readonly PendingLine[]>;
+  /** Deletes all lines of a batch. */
+  deleteLines(id: string): Promise<void>;
+  /** Returns the next lines without an answer, sorted by model and sort key. */
+  pendingLines(id: string, after: PendingLine | undefined, limit: number): Promise<readonly PendingLine[]>;
+  /** Saves the answer to a line; returns false and changes nothing if the line has one already. */
+  saveAnswer(
     id: string,
     number: number,
     outcome: LineOutcome,
     answer: RouteAnswer,
     usage: BatchUsage,
   ): Promise<boolean>;
-  /** Gives all lines without an answer this outcome. */
-  answerRest(id: string, outcome: LineOutcome): Promise<void>;
-  /** Answered lines in the order of the input. */
+  /** Sets the outcome of all lines without an answer. */
+  answerRemaining(id: string, outcome: LineOutcome): Promise<void>;
+  /** Returns answered lines in the order of the input. */
   answers(id: string, afterNumber: number, limit: number): Promise<readonly AnsweredLine[]>;
   close(): void;
 }
@@ -105,19 +105,19 @@ export interface BatchStore extends BatchRecords {
 export interface FileContent {
   readonly size: number;
   readonly etag: string;
-  /** Its bytes from `start` up to and including `end`. */
+  /** Streams the bytes from `start` up to and including `end`. */
   read(start: number, end: number): ReadableStream<Uint8Array>;
 }
 
-/** A file that has arrived, and is forgotten unless it is kept. */
+/** Received file; disposing deletes it unless it was stored. */
 export interface ReceivedFile extends AsyncDisposable {
   readonly bytes: number;
-  keep(file: {
+  store(file: {
     readonly viewer: Viewer;
     readonly purpose: FilePurpose;
     readonly name: string;
-    /** Milliseconds; absent: as long as the configuration says, which is the most. */
-    readonly lifeMs?: number | undefined;
+    /** Lifetime in milliseconds, at most `batches.retention`, which is the default. */
+    readonly lifetimeMs?: number | undefined;
   }): Promise<StoredFile>;
 }
 
@@ -128,40 +128,40 @@ export interface NewBatch {
   readonly endpoint: string;
   readonly inputFile: StoredFile;
   readonly metadata: Readonly<Record<string, string>> | null;
-  /** Milliseconds; absent: as long as the configuration says. */
+  /** Milliseconds; `batches.retention` if absent. */
   readonly outputLifeMs?: number | undefined;
 }
 
-/** Files and batches, for the routes. What a viewer may not see does not exist for it. */
+/** Files and batches as the routes use them. Items of other viewers are reported as missing. */
 export interface Batches {
-  /** Longest file in bytes. */
+  /** Maximum size of a file in bytes. */
   readonly maxFileBytes: number;
-  /** Most requests of one batch. */
+  /** Maximum number of requests of one batch. */
   readonly maxLines: number;
   /**
    * Receives a file.
    * @throws ServiceError payload_too_large, or insufficient_disk
    */
-  receive(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile>;
+  receive(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile>;
   /** @throws ServiceError file_not_found */
   file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile>;
   files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
   /** @throws ServiceError file_not_found */
   content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent>;
-  /** @throws ServiceError file_not_found, or batch_conflict for the input of a batch that is not over */
+  /** @throws ServiceError file_not_found, or batch_conflict if the file is the input of an unfinished batch */
   deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void>;
 
   create(batch: NewBatch): Promise<Batch>;
   /** @throws ServiceError batch_not_found */
   batch(viewer: Viewer, api: string, id: string): Promise<Batch>;
   batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>>;
-  /** @throws ServiceError batch_not_found, or batch_conflict when it is over */
+  /** @throws ServiceError batch_not_found, or batch_conflict if the batch is finished */
   cancel(viewer: Viewer, api: string, id: string): Promise<Batch>;
-  /** Forgets a batch and its results. @throws ServiceError batch_not_found, or batch_conflict when it is not over */
+  /** Deletes a batch and its results. @throws ServiceError batch_not_found, or batch_conflict if it is unfinished */
   deleteBatch(viewer: Viewer, api: string, id: string): Promise<void>;
 }
 
-/** Parts of files and batches, as every store that keeps them reads them back. */
+/** Schemas of stored files and batches, shared by all stores. */
 
 export const purposeSchema = z.enum(["batch", "batch_output", "requests", "results"]);
 

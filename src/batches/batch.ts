@@ -1,6 +1,6 @@
 import type { ServiceError } from "../errors/service-error.ts";
 
-/** Where a batch is, in the order of its life; the last four are final. */
+/** Status of a batch, in the order in which it passes through them; the last four are final. */
 export type BatchStatus =
   | "validating"
   | "in_progress"
@@ -13,22 +13,27 @@ export type BatchStatus =
 
 export type FinalStatus = Extract<BatchStatus, "completed" | "failed" | "expired" | "cancelled">;
 
-export const UNFINISHED: readonly BatchStatus[] = ["validating", "in_progress", "finalizing", "cancelling"];
+export const UNFINISHED_STATUSES: readonly BatchStatus[] = [
+  "validating",
+  "in_progress",
+  "finalizing",
+  "cancelling",
+];
 
-/** What became of a line. */
+/** How a line of the input ended. */
 export type LineOutcome = "succeeded" | "errored" | "cancelled" | "expired";
 
-/** Something wrong with the input of a batch, which therefore does not run. */
+/** Problem in the input of a batch, which therefore does not run. */
 export interface InputProblem {
   readonly code: string;
   readonly message: string;
-  /** Field at fault. */
+  /** Field with the problem. */
   readonly param: string | null;
-  /** From 1; null where it is the whole file. */
+  /** Line number from 1; null if the problem concerns the whole file. */
   readonly line: number | null;
 }
 
-/** Tokens that all answers together took. */
+/** Sum of the tokens of all answers. */
 export interface BatchUsage {
   readonly inputTokens: number;
   readonly cachedTokens: number;
@@ -36,7 +41,7 @@ export interface BatchUsage {
   readonly reasoningTokens: number;
 }
 
-/** What became of a line that was run. */
+/** How a line ended that was run. */
 export type RunOutcome = Extract<LineOutcome, "succeeded" | "errored">;
 
 export type LineCounts = Readonly<Record<LineOutcome, number>>;
@@ -44,122 +49,124 @@ export type LineCounts = Readonly<Record<LineOutcome, number>>;
 /** A batch. Times are Unix milliseconds. */
 export interface Batch {
   readonly id: string;
-  /** Name of the {@link BatchFormat} that reads its lines and writes its answers. */
+  /** Name of the {@link BatchFormat} of the lines and answers. */
   readonly api: string;
-  /** Who made it; see {@link Viewer}. */
+  /** Digest of the API key that created it; see {@link Viewer}. */
   readonly owner: string;
-  /** Path that all its lines are for. */
+  /** Request path of all lines. */
   readonly endpoint: string;
   /** Id of the file with its lines. */
   readonly inputFile: string;
   readonly status: BatchStatus;
-  /** Of each status that it has reached, when. */
+  /** Time at which each status was reached. */
   readonly times: Readonly<Partial<Record<BatchStatus, number>>>;
   readonly createdAt: number;
-  /** What is not done by then is not done. */
+  /** Lines that have no answer at this time expire. */
   readonly expiresAt: number;
-  /** How long its output files are kept, in milliseconds. */
+  /** Retention of the output files in milliseconds. */
   readonly outputLifeMs: number;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly problems: readonly InputProblem[];
   readonly outputFile?: string | undefined;
   readonly errorFile?: string | undefined;
-  /** What it becomes once its output is written. */
+  /** Final status, set once the output is written. */
   readonly endsAs?: FinalStatus | undefined;
-  /** Lines in all; 0 while they are being read. */
+  /** Number of lines; 0 while the input is being read. */
   readonly total: number;
   readonly counts: LineCounts;
   readonly usage: BatchUsage;
-  /** Why none of its lines are run now, behind its name in a sentence; known where one batch is asked for. */
+  /** Why no line runs now, such as "waits: no memory is free"; set only in answers to clients, never stored. */
   readonly waiting?: string | undefined;
 }
 
-/** A file that was uploaded, or the output of a batch. */
+/** Description of an uploaded file or of the output of a batch. */
 export interface StoredFile {
   readonly id: string;
   readonly owner: string;
   readonly purpose: FilePurpose;
   readonly name: string;
   readonly bytes: number;
-  /** Unix milliseconds; Infinity: never. */
+  /** Unix milliseconds; `expiresAt` is Infinity for a file that never expires. */
   readonly createdAt: number;
   readonly expiresAt: number;
 }
 
-/** `batch`: uploaded lines; `batch_output`: answers; `requests` and `results`: the same of a batch without files of its own. */
+/**
+ * `batch`: uploaded lines; `batch_output`: answers; `requests` and `results`: the same for an API without file routes.
+ */
 export type FilePurpose = "batch" | "batch_output" | "requests" | "results";
 
-/** Digest of the API key that asks, which sees what it has made itself; undefined for those who see everything. */
+/** Digest of the client's API key, which sees only what it created; undefined if the client sees everything. */
 export type Viewer = string | undefined;
 
-/** A line of the input that has no answer yet. */
-export interface WaitingLine {
-  /** From 1. */
+/** Line of the input that has no answer yet. */
+export interface PendingLine {
+  /** Line number from 1. */
   readonly number: number;
   readonly customId: string;
   readonly model: string;
-  /** Lines with common beginnings are next to each other in this order. */
-  readonly order: string;
-  /** Where it is in the file, in bytes. */
+  /** Sorts lines so that those with a common prompt prefix are neighbors. */
+  readonly sortKey: string;
+  /** Offset in the file in bytes. */
   readonly start: number;
   readonly length: number;
 }
 
-/** What the route said to a line. */
+/** HTTP response to a line. */
 export interface RouteAnswer {
   readonly status: number;
   readonly requestId: string;
-  /** JSON, as the route wrote it. */
+  /** JSON exactly as the route wrote it. */
   readonly body: string;
 }
 
-/** A line that is done. */
+/** Line with its outcome. */
 export interface AnsweredLine {
   readonly number: number;
   readonly customId: string;
   readonly outcome: LineOutcome;
-  /** Absent for a line that was not run. */
+  /** Absent if the line was not run. */
   readonly answer?: RouteAnswer | undefined;
 }
 
-/** A line of the input, as far as the room has to know it. */
-export interface ReadLine {
+/** Fields of an input line that scheduling needs. */
+export interface ParsedLine {
   readonly customId: string;
-  /** Empty: the default model. */
+  /** Empty for the default model. */
   readonly model: string;
-  /** What the model reads first, piece by piece; lines that begin alike are run one after the other. */
-  readonly beginning: readonly string[];
+  /** Beginning of the prompt, in parts; lines with equal prefixes are run in succession to reuse the prompt cache. */
+  readonly prefix: readonly string[];
 }
 
-/** What is sent to the route for a line. */
+/** HTTP request of a line. */
 export interface LineRequest {
   readonly path: string;
   /** JSON. */
   readonly body: string;
 }
 
-/** How one API writes batches down: the room knows nothing of wire formats. */
+/** Wire format of batch lines and answers of one API. */
 export interface BatchFormat {
-  /** Paths that its lines may be for. */
+  /** Request paths that lines may have. */
   readonly endpoints: readonly string[];
   /**
-   * Reads a line.
+   * Parses a line.
    * @param value the line's JSON
    */
-  read(value: unknown, endpoint: string): ReadLine | Omit<InputProblem, "line">;
-  /** The request of a line that has been read before. */
+  parseLine(value: unknown, endpoint: string): ParsedLine | Omit<InputProblem, "line">;
+  /** Returns the HTTP request of a line that `parseLine` accepted. */
   request(value: unknown, endpoint: string): LineRequest;
-  /** JSON of an error, as the route writes it. */
+  /** Returns the JSON body of an error, as the route writes it. */
   error(error: ServiceError, requestId: string): string;
-  /** Tokens that an answer says it took. */
-  usage(body: unknown): BatchUsage;
-  /** Writes down an answered line, without the line break. */
-  write(line: AnsweredLine): string;
-  /** Whether lines that did not succeed have a file of their own. */
+  /** Reads the token usage from the body of an answer. */
+  usageOf(body: unknown): BatchUsage;
+  /** Returns an output line without the line break. */
+  formatAnswer(line: AnsweredLine): string;
+  /** True if lines that did not succeed go to a separate error file. */
   readonly separatesErrors: boolean;
 }
 
-/** The format that a batch is written in. */
+/** Returns the format of a batch. @throws Error if no format has the name of its API */
 export function formatOf(
   formats: Readonly<Record<string, BatchFormat>>,
   { api }: Pick<Batch, "api">,
@@ -169,7 +176,7 @@ export function formatOf(
   throw new Error(`no format is named ${api}`);
 }
 
-/** Runs a line, here or elsewhere: resolves with what the route answers, whatever that is. */
+/** Runs a line on this or another machine; resolves also if the response is an error. */
 export type RunLine = (
   request: LineRequest & { readonly requestId: string; readonly owner: string },
   signal: AbortSignal,
@@ -178,16 +185,16 @@ export type RunLine = (
 export interface LineResponse {
   readonly status: number;
   readonly body: string;
-  /** Whether the same line may succeed later. */
+  /** True if the same line may succeed later. */
   readonly retryable: boolean;
-  /** After so many seconds. */
+  /** Delay before the retry in seconds. */
   readonly retryAfterSecs: number;
 }
 
 export type IdKind = "file" | "batch" | "msgbatch" | "batch_req";
 export type NewId = (kind: IdKind) => string;
 
-/** An id of the forms that clients know: "file-…", "batch_…", "msgbatch_…". */
+/** Returns a random id in a form that clients know: "file-…", "batch_…", "msgbatch_…". */
 export function newId(kind: IdKind): string {
   const random = crypto.randomUUID().replaceAll("-", "");
   return `${kind}${kind === "file" ? "-" : "_"}${random}`;

@@ -14,7 +14,7 @@ import type { FileContents } from "./batch-store.ts";
 
 const PART = ".part";
 
-/** The content of files, each under its id. A file is there as a whole or not at all, whenever the process ends. */
+/** Content of files by id, in a folder. A file exists completely or not at all, whenever the process ends. */
 export class FileFolder implements FileContents {
   readonly #folder: string;
 
@@ -27,14 +27,14 @@ export class FileFolder implements FileContents {
     return new FileFolder(folder);
   }
 
-  async write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
+  async write(id: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
     const part = this.#path(id) + PART;
     const handle = await open(part, "w", 0o600);
     let bytes = 0;
     try {
-      for await (const piece of pieces) {
-        await writeWhole(handle, piece);
-        bytes += piece.byteLength;
+      for await (const chunk of chunks) {
+        await writeFully(handle, chunk);
+        bytes += chunk.byteLength;
       }
       await handle.sync();
       await handle.close();
@@ -52,7 +52,7 @@ export class FileFolder implements FileContents {
     let cause: unknown;
     try {
       await using handle = await open(this.#path(id), "r");
-      // A damaged disk may have lost a part of it; an answer with fewer bytes than it names would not end.
+      // A truncated file would leave the client waiting for the rest of its Content-Length.
       if ((await handle.stat()).size === bytes) return;
     } catch (error) {
       cause = error;
@@ -60,7 +60,7 @@ export class FileFolder implements FileContents {
     throw new ServiceError("file_not_found", "The file's content is not there, or no longer.", { cause });
   }
 
-  /** Its bytes from `start` up to and including `end`. */
+  /** Streams the bytes from `start` up to and including `end`. */
   read(id: string, start = 0, end = Number.POSITIVE_INFINITY): Readable {
     return createReadStream(this.#path(id), { start, end });
   }
@@ -84,11 +84,11 @@ export class FileFolder implements FileContents {
     await removeFile(this.#path(id));
   }
 
-  /** Removes all but these: what a process left that was killed. */
-  async keepOnly(ids: readonly string[]): Promise<void> {
-    const kept = new Set(ids);
-    const left = (await listNames(this.#folder)).filter((name) => !kept.has(name));
-    for (const name of left) await removeFile(path.join(this.#folder, name));
+  /** Removes all other files, such as those that a killed process left. */
+  async removeAllExcept(ids: readonly string[]): Promise<void> {
+    const knownIds = new Set(ids);
+    const unknownNames = (await listNames(this.#folder)).filter((name) => !knownIds.has(name));
+    for (const name of unknownNames) await removeFile(path.join(this.#folder, name));
   }
 
   #path(id: string): string {
@@ -96,10 +96,10 @@ export class FileFolder implements FileContents {
   }
 }
 
-/** A disk that is about to be full takes a part of what it is given. */
-async function writeWhole(
-  handle: { write(piece: Uint8Array, offset: number): Promise<{ bytesWritten: number }> },
-  piece: Uint8Array,
+/** Writes all bytes: on an almost full disk, one write may store only a part. */
+async function writeFully(
+  handle: { write(chunk: Uint8Array, offset: number): Promise<{ bytesWritten: number }> },
+  chunk: Uint8Array,
 ): Promise<void> {
-  for (let done = 0; done < piece.byteLength;) done += (await handle.write(piece, done)).bytesWritten;
+  for (let done = 0; done < chunk.byteLength;) done += (await handle.write(chunk, done)).bytesWritten;
 }

@@ -1,45 +1,45 @@
 import type { BatchStore } from "./batch-store.ts";
-import type { LineResponse, WaitingLine } from "./batch.ts";
+import type { LineResponse, PendingLine } from "./batch.ts";
 
 /** Lines read from the store at once. */
-const LINES_AT_ONCE = 128;
+const PAGE_LINES = 128;
 
-/** A line on its way, with what it has met there. */
+/** Line being run, with its failed tries. */
 export interface Attempt {
-  readonly line: WaitingLine;
-  /** How often the route has failed. */
+  readonly line: PendingLine;
+  /** Number of responses with an error other than a refusal. */
   failures: number;
-  /** How often in a row it had no room. */
+  /** Number of consecutive refusals, such as 503. */
   refusals: number;
 }
 
-/** When the next line may run, and for which model. */
+/** Model of the next line, and when it may run. */
 export interface NextLine {
   readonly model: string;
-  /** Unix milliseconds; in the past: now. */
+  /** Unix milliseconds; a time in the past means now. */
   readonly at: number;
 }
 
-/** Lines of one batch, for a pool. */
-export interface Lines {
-  /** Undefined: nothing is left. */
+/** Queue of the lines of one batch, for the scheduler. */
+export interface PendingLines {
+  /** Returns undefined if no lines are left. */
   next(now: number): Promise<NextLine | undefined>;
-  /** Takes a line of this model that may run now. */
+  /** Takes a line of a model that may run now. */
   take(model: string, now: number): Promise<Attempt | undefined>;
-  /** Gives a line back, to be tried again at a time. */
-  giveBack(attempt: Attempt, at: number): void;
+  /** Puts a line back, to be run again at a time. */
+  putBack(attempt: Attempt, at: number): void;
 }
 
-/** The lines of one batch that are still to be run, in their order; those that are to be tried again come in between. */
-export class LineQueue implements Lines {
-  readonly #store: Pick<BatchStore, "waitingLines">;
+/** Lines of one batch without an answer, in the order of the store, with lines to be retried in between. */
+export class LineQueue implements PendingLines {
+  readonly #store: Pick<BatchStore, "pendingLines">;
   readonly #id: string;
   readonly #returned: { readonly attempt: Attempt; readonly at: number }[] = [];
-  #read: WaitingLine[] = [];
-  #last: WaitingLine | undefined;
+  #read: PendingLine[] = [];
+  #last: PendingLine | undefined;
   #isAtEnd = false;
 
-  constructor(store: Pick<BatchStore, "waitingLines">, id: string) {
+  constructor(store: Pick<BatchStore, "pendingLines">, id: string) {
     this.#store = store;
     this.#id = id;
   }
@@ -64,43 +64,43 @@ export class LineQueue implements Lines {
     return { line: first, failures: 0, refusals: 0 };
   }
 
-  giveBack(attempt: Attempt, at: number): void {
+  putBack(attempt: Attempt, at: number): void {
     this.#returned.push({ attempt, at });
   }
 
   async #fill(): Promise<void> {
     if (this.#read.length > 0 || this.#isAtEnd) return;
-    this.#read = [...(await this.#store.waitingLines(this.#id, this.#last, LINES_AT_ONCE))];
+    this.#read = [...(await this.#store.pendingLines(this.#id, this.#last, PAGE_LINES))];
     this.#last = this.#read.at(-1) ?? this.#last;
     this.#isAtEnd = this.#read.length === 0;
   }
 }
 
-/** A line that has failed so often is not tried again. */
+/** Number of failures after which an error is final. */
 const MAX_FAILURES = 3;
-/** The first wait after a failure; each further one is four times as long. */
-const FAILURE_WAIT_MS = 1000;
-/** No longer between two tries of a line that finds no room. */
-const MAX_REFUSAL_WAIT_MS = 30_000;
-/** Statuses that say that nothing has been tried yet. */
-const REFUSED = new Set([429, 503, 529]);
-const FIRST_ERROR = 400;
+/** Delay after the first failure; each further one is four times as long. */
+const FAILURE_DELAY_MS = 1000;
+/** Maximum delay between two tries of a refused line. */
+const MAX_REFUSAL_DELAY_MS = 30_000;
+/** Statuses of requests that the server refused to begin. */
+const REFUSED_STATUSES = new Set([429, 503, 529]);
+const FIRST_ERROR_STATUS = 400;
 
 /**
- * How long to wait before a line is tried again, in milliseconds; undefined: its answer is final. A line that finds no room
- * waits as long as its batch lives; one that fails is tried three times.
+ * Returns the delay before a line is run again in milliseconds; undefined if its answer is final. A refused line is
+ * retried until its batch expires; a line that fails is run three times.
  */
-export function retryWait(
+export function retryDelay(
   { status, retryable, retryAfterSecs }: Pick<LineResponse, "status" | "retryable" | "retryAfterSecs">,
   attempt: Attempt,
 ): number | undefined {
-  if (status < FIRST_ERROR || !retryable) return undefined;
-  if (REFUSED.has(status)) {
+  if (status < FIRST_ERROR_STATUS || !retryable) return undefined;
+  if (REFUSED_STATUSES.has(status)) {
     attempt.refusals += 1;
-    return Math.min(1000 * retryAfterSecs * attempt.refusals, MAX_REFUSAL_WAIT_MS);
+    return Math.min(1000 * retryAfterSecs * attempt.refusals, MAX_REFUSAL_DELAY_MS);
   }
   attempt.refusals = 0;
   attempt.failures += 1;
   if (attempt.failures >= MAX_FAILURES) return undefined;
-  return FAILURE_WAIT_MS * 4 ** (attempt.failures - 1);
+  return FAILURE_DELAY_MS * 4 ** (attempt.failures - 1);
 }

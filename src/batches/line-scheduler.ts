@@ -1,129 +1,129 @@
-import type { Attempt, Lines } from "./line-queue.ts";
+import type { Attempt, PendingLines } from "./line-queue.ts";
 
-/** How long one model has its turn while others wait: loading one takes seconds. */
-const TURN_MS = 5 * 60_000;
-/** How often it is looked for further lines while some run. */
-const LOOK_MS = 1000;
-/** How long the pool sleeps at most. */
+/** Time that one model's lines run while other models wait: loading a model takes seconds. */
+const MODEL_TURN_MS = 5 * 60_000;
+/** How often the queues are checked for further lines while some run. */
+const POLL_INTERVAL_MS = 1000;
+/** Maximum pause of the scheduler. */
 const MAX_SLEEP_MS = 60_000;
 
-/** A line is to be tried again. */
+/** When a line is to be run again. */
 export interface Retry {
   /** Unix milliseconds. */
   readonly at: number;
-  /** What it lacked, such as memory for its model, all lines lack: none is run before. */
-  readonly holdsUpAll: boolean;
+  /** True if no other line may run before either, for example because memory is exhausted. */
+  readonly blocksAll: boolean;
 }
 
-/** A batch whose lines are run. */
-export interface LineSource {
-  /** Whose batch it is: owners take turns. */
+/** Batch as the scheduler sees it. */
+export interface BatchLines {
+  /** Owner of the batch: the scheduler alternates between owners. */
   readonly owner: string;
-  readonly queue: Lines;
-  /** Aborts when no more of its lines are to be run. */
+  readonly queue: PendingLines;
+  /** Aborts when no more lines are to be run. */
   readonly signal: AbortSignal;
-  /** Runs a line; undefined: it is done. */
+  /** Runs a line; resolves with undefined if it is done. */
   run(attempt: Attempt): Promise<Retry | undefined>;
 }
 
-interface Member {
+interface ActiveBatch {
   readonly owner: string;
-  readonly source: LineSource;
+  readonly source: BatchLines;
   readonly done: PromiseWithResolvers<void>;
   running: number;
-  /** Why it is out. */
+  /** Error that ended the batch. */
   failure?: unknown;
 }
 
 /**
- * Runs the lines of all batches, so many at once, those of one model at a time: models take turns, so that they do not push
- * each other out of memory with every line.
+ * Runs the lines of all batches, at most `capacity` at once and those of one model at a time. Models alternate, so that
+ * they do not evict each other from memory with every line.
  */
-export class LinePool {
+export class LineScheduler {
   readonly #capacity: number;
   readonly #now: () => number;
-  readonly #members = new Set<Member>();
-  readonly #turns = new LineTurns<Member>();
-  /** No line is begun before. */
-  #heldUpUntil = 0;
-  #isAtWork = false;
+  readonly #batches = new Set<ActiveBatch>();
+  readonly #rotation = new BatchRotation<ActiveBatch>();
+  /** No line is started before this time. */
+  #blockedUntil = 0;
+  #isRunning = false;
   #wakeUp = Promise.withResolvers<void>();
 
-  /** @param capacity lines at once */
+  /** @param capacity maximum lines at once */
   constructor(capacity: number, now: () => number = Date.now) {
     this.#capacity = capacity;
     this.#now = now;
   }
 
-  /** Runs all lines of a batch; resolves when all are done, or the signal has aborted and none is running. */
-  async run(source: LineSource): Promise<void> {
+  /** Runs all lines of a batch; resolves when all are done, or when the signal has aborted and none is running. */
+  async run(source: BatchLines): Promise<void> {
     const { owner } = source;
-    const member: Member = { owner, source, done: Promise.withResolvers(), running: 0 };
-    const onAbort = (): void => this.#leave(member);
+    const batch: ActiveBatch = { owner, source, done: Promise.withResolvers(), running: 0 };
+    const onAbort = (): void => this.#remove(batch);
     if (source.signal.aborted) return;
     source.signal.addEventListener("abort", onAbort, { once: true });
-    this.#members.add(member);
-    this.#turns.add(member);
+    this.#batches.add(batch);
+    this.#rotation.add(batch);
     this.#wake();
-    if (!this.#isAtWork) void this.#work();
+    if (!this.#isRunning) void this.#runAll();
     try {
-      await member.done.promise;
+      await batch.done.promise;
     } finally {
       source.signal.removeEventListener("abort", onAbort);
     }
   }
 
-  async #work(): Promise<void> {
-    this.#isAtWork = true;
-    while (this.#members.size > 0) {
+  async #runAll(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#batches.size > 0) {
       const model = await this.#nextModel();
       if (model === undefined) continue;
-      await this.#turn(model);
-      await this.#moveBack(model);
+      await this.#runModel(model);
+      await this.#moveServedBack(model);
     }
-    this.#isAtWork = false;
+    this.#isRunning = false;
   }
 
-  /** Those that have had their turn wait behind the others. */
-  async #moveBack(model: string): Promise<void> {
-    const served: Member[] = [];
-    for (const member of this.#members) {
-      const next = await this.#guarded(member, async () => await member.source.queue.next(this.#now()));
-      if (next?.model === model) served.push(member);
+  /** Moves the batches of a model that has had its turn behind the others. */
+  async #moveServedBack(model: string): Promise<void> {
+    const served: ActiveBatch[] = [];
+    for (const batch of this.#batches) {
+      const next = await this.#recordFailure(batch, async () => await batch.source.queue.next(this.#now()));
+      if (next?.model === model) served.push(batch);
     }
-    for (const member of served) if (this.#members.delete(member)) this.#members.add(member);
+    for (const batch of served) if (this.#batches.delete(batch)) this.#batches.add(batch);
   }
 
-  /** The model whose turn it is, of the batch that has waited longest; undefined after a pause in which none could run. */
+  /** Returns the model of the batch that has waited longest; undefined after a pause in which no line could run. */
   async #nextModel(): Promise<string | undefined> {
-    if (this.#now() < this.#heldUpUntil) {
-      await this.#pause(this.#heldUpUntil - this.#now());
+    if (this.#now() < this.#blockedUntil) {
+      await this.#pause(this.#blockedUntil - this.#now());
       return undefined;
     }
     let soonest = this.#now() + MAX_SLEEP_MS;
-    for (const member of this.#members) {
-      const next = await this.#guarded(member, async () => await member.source.queue.next(this.#now()));
+    for (const batch of this.#batches) {
+      const next = await this.#recordFailure(batch, async () => await batch.source.queue.next(this.#now()));
       if (!next) {
-        this.#leave(member);
+        this.#remove(batch);
         continue;
       }
       if (next.at <= this.#now()) return next.model;
       soonest = Math.min(soonest, next.at);
     }
-    if (this.#members.size > 0) await this.#pause(soonest - this.#now());
+    if (this.#batches.size > 0) await this.#pause(soonest - this.#now());
     return undefined;
   }
 
-  /** Runs lines of one model until there are none, or others have waited long enough. */
-  async #turn(model: string): Promise<void> {
-    const until = this.#now() + TURN_MS;
+  /** Runs lines of one model until none are left, or its turn is over and other models wait. */
+  async #runModel(model: string): Promise<void> {
+    const until = this.#now() + MODEL_TURN_MS;
     let running = 0;
     for (;;) {
       const woken = this.#wakeUp.promise;
-      const isOver = this.#now() >= until && (await this.#othersWait(model));
-      const most = isOver || this.#now() < this.#heldUpUntil ? 0 : this.#capacity;
-      while (running < most) {
-        const taken = await this.#take(model);
+      const isOver = this.#now() >= until && (await this.#otherModelWaits(model));
+      const limit = isOver || this.#now() < this.#blockedUntil ? 0 : this.#capacity;
+      while (running < limit) {
+        const taken = await this.#takeLine(model);
         if (!taken) break;
         running += 1;
         void this.#runLine(taken).finally(() => {
@@ -132,65 +132,68 @@ export class LinePool {
         });
       }
       if (running === 0) return;
-      // Not a race of those that run with this: it would be told of each line, and keep them all until it settles.
-      // While there is room, lines may come back whose time has not come yet, or that other machines leave.
-      await (running < this.#capacity ? this.#pause(LOOK_MS, woken) : woken);
+      // Promise.race() of the running lines would leave handlers on each of them at every iteration.
+      // With free capacity, polling also finds lines whose retry time has come or that other machines released.
+      await (running < this.#capacity ? this.#pause(POLL_INTERVAL_MS, woken) : woken);
     }
   }
 
-  async #take(model: string): Promise<{ member: Member; attempt: Attempt } | undefined> {
-    for (const member of this.#turns.order()) {
-      const { queue } = member.source;
-      const attempt = await this.#guarded(member, async () => await queue.take(model, this.#now()));
+  async #takeLine(model: string): Promise<{ batch: ActiveBatch; attempt: Attempt } | undefined> {
+    for (const batch of this.#rotation.order()) {
+      const { queue } = batch.source;
+      const attempt = await this.#recordFailure(batch, async () => await queue.take(model, this.#now()));
       if (!attempt) continue;
-      if (!this.#members.has(member)) {
-        // It has left meanwhile, and its owner may have been told that none of its lines is running.
-        queue.giveBack(attempt, this.#now());
+      if (!this.#batches.has(batch)) {
+        // The batch was removed during take(), and run() may have resolved already: its lines must not run now.
+        queue.putBack(attempt, this.#now());
         continue;
       }
-      this.#turns.took(member);
-      member.running += 1;
-      return { member, attempt };
+      this.#rotation.served(batch);
+      batch.running += 1;
+      return { batch, attempt };
     }
     return undefined;
   }
 
-  async #runLine({ member, attempt }: { member: Member; attempt: Attempt }): Promise<void> {
-    const { source } = member;
-    const again = await this.#guarded(member, async () => await source.run(attempt));
-    member.running -= 1;
-    if (again) source.queue.giveBack(attempt, again.at);
-    if (again?.holdsUpAll) this.#heldUpUntil = Math.max(this.#heldUpUntil, again.at);
-    if (!this.#members.has(member)) this.#settle(member);
+  async #runLine({ batch, attempt }: { batch: ActiveBatch; attempt: Attempt }): Promise<void> {
+    const { source } = batch;
+    const retry = await this.#recordFailure(batch, async () => await source.run(attempt));
+    batch.running -= 1;
+    if (retry) source.queue.putBack(attempt, retry.at);
+    if (retry?.blocksAll) this.#blockedUntil = Math.max(this.#blockedUntil, retry.at);
+    if (!this.#batches.has(batch)) this.#settle(batch);
   }
 
-  async #othersWait(model: string): Promise<boolean> {
-    for (const { source } of this.#members) {
+  async #otherModelWaits(model: string): Promise<boolean> {
+    for (const { source } of this.#batches) {
       const next = await source.queue.next(this.#now()).catch(() => undefined);
       if (next && next.model !== model && next.at <= this.#now()) return true;
     }
     return false;
   }
 
-  /** A batch whose store fails is out; its owner hears of it when its lines under way have ended, which are still its own. */
-  async #guarded<Result>(member: Member, action: () => Promise<Result>): Promise<Result | undefined> {
+  /** Removes a batch whose action fails. run() rejects when the batch's running lines have ended. */
+  async #recordFailure<Result>(
+    batch: ActiveBatch,
+    action: () => Promise<Result>,
+  ): Promise<Result | undefined> {
     try {
       return await action();
     } catch (error) {
-      member.failure ??= error;
-      this.#leave(member);
+      batch.failure ??= error;
+      this.#remove(batch);
       return undefined;
     }
   }
 
-  #leave(member: Member): void {
-    this.#members.delete(member);
-    this.#turns.delete(member);
-    this.#settle(member);
+  #remove(batch: ActiveBatch): void {
+    this.#batches.delete(batch);
+    this.#rotation.delete(batch);
+    this.#settle(batch);
     this.#wake();
   }
 
-  #settle({ running, failure, done }: Member): void {
+  #settle({ running, failure, done }: ActiveBatch): void {
     if (running > 0) return;
     if (failure === undefined) done.resolve();
     else done.reject(failure);
@@ -208,75 +211,75 @@ export class LinePool {
   }
 }
 
-/** Lines of one batch before another one of the same model is served; lines in a row have common beginnings. */
-const LINES_IN_A_ROW = 32;
-/** Lines that a batch has as soon as it is there, in between those of others; and of others, before the next new one. */
-const FIRST_LINES = 8;
+/** Lines of one batch before another batch of the same model is served; successive lines share prompt prefixes. */
+const TURN_LINES = 32;
+/** Lines of a new batch that run before those of older batches, and then of older ones before the next new batch. */
+const FIRST_TURN_LINES = 8;
 
-interface Owned {
-  /** Whose it is. */
+interface HasOwner {
+  /** Digest of the owner's API key. */
   readonly owner: string;
 }
 
 /**
- * Whose lines come next: a new batch begins at once, whatever else there is to do; then owners take turns, and so do the
- * batches of each.
+ * Order in which batches are served: a new batch begins at once, however many others there are; then a round robin over
+ * owners, and over the batches of each owner.
  */
-export class LineTurns<Batch extends Owned> {
-  /** By owner; those that have waited longest come first, owners too. */
+export class BatchRotation<Batch extends HasOwner> {
+  /** Batches by owner; owners and batches that have waited longest come first. */
   readonly #byOwner = new Map<string, Set<Batch>>();
-  /** Those that have not had a line. */
-  readonly #fresh = new Set<Batch>();
+  /** Batches that have had no line yet. */
+  readonly #unserved = new Set<Batch>();
   #current: Batch | undefined;
-  #inARow = 0;
-  /** Whether the current one is new, and came before others that had waited longer. */
-  #hasJumped = false;
+  #turnLines = 0;
+  /** True if the current batch is new and was served before others that had waited longer. */
+  #hasJumpedQueue = false;
 
   add(batch: Batch): void {
     const { owner } = batch;
-    const its = this.#byOwner.get(owner) ?? new Set();
-    its.add(batch);
-    if (its.size === 1) this.#byOwner.set(owner, its);
-    this.#fresh.add(batch);
+    const ownerBatches = this.#byOwner.get(owner) ?? new Set();
+    ownerBatches.add(batch);
+    if (ownerBatches.size === 1) this.#byOwner.set(owner, ownerBatches);
+    this.#unserved.add(batch);
   }
 
   delete(batch: Batch): void {
-    const its = this.#byOwner.get(batch.owner);
-    its?.delete(batch);
-    if (its?.size === 0) this.#byOwner.delete(batch.owner);
-    this.#fresh.delete(batch);
+    const ownerBatches = this.#byOwner.get(batch.owner);
+    ownerBatches?.delete(batch);
+    if (ownerBatches?.size === 0) this.#byOwner.delete(batch.owner);
+    this.#unserved.delete(batch);
     if (this.#current === batch) this.#current = undefined;
   }
 
-  /** All batches, in the order in which they are to be asked for a line. */
+  /** Returns all batches in the order in which they are to be tried. */
   order(): ReadonlySet<Batch> {
-    const newest = [...this.#fresh].toReversed();
-    const longest = this.#longest();
-    const others = this.#hasJumped ? [...longest, ...newest] : [...newest, ...longest];
-    const goesOn = this.#current !== undefined && this.#inARow < this.#most();
+    const newest = [...this.#unserved].toReversed();
+    const longest = this.#byWaitTime();
+    const others = this.#hasJumpedQueue ? [...longest, ...newest] : [...newest, ...longest];
+    const goesOn = this.#current !== undefined && this.#turnLines < this.#maxTurnLines();
     return new Set(goesOn && this.#current ? [this.#current, ...others] : others);
   }
 
-  /** One of them has had a line. */
-  took(batch: Batch): void {
-    this.#inARow = batch === this.#current ? this.#inARow + 1 : 1;
-    if (batch === this.#current && this.#inARow <= this.#most()) return;
-    const [longest] = this.#longest();
-    this.#hasJumped = this.#fresh.delete(batch) && batch !== longest;
+  /** Records that a batch has had a line. */
+  served(batch: Batch): void {
+    this.#turnLines = batch === this.#current ? this.#turnLines + 1 : 1;
+    if (batch === this.#current && this.#turnLines <= this.#maxTurnLines()) return;
+    const [longest] = this.#byWaitTime();
+    this.#hasJumpedQueue = this.#unserved.delete(batch) && batch !== longest;
     this.#current = batch;
-    this.#inARow = 1;
-    const its = this.#byOwner.get(batch.owner);
-    if (!its?.delete(batch)) return;
-    its.add(batch);
+    this.#turnLines = 1;
+    const ownerBatches = this.#byOwner.get(batch.owner);
+    if (!ownerBatches?.delete(batch)) return;
+    ownerBatches.add(batch);
     this.#byOwner.delete(batch.owner);
-    this.#byOwner.set(batch.owner, its);
+    this.#byOwner.set(batch.owner, ownerBatches);
   }
 
-  #longest(): readonly Batch[] {
-    return Array.from(this.#byOwner.values(), (its) => Array.from(its)).flat();
+  #byWaitTime(): readonly Batch[] {
+    return Array.from(this.#byOwner.values(), (ownerBatches) => Array.from(ownerBatches)).flat();
   }
 
-  #most(): number {
-    return this.#hasJumped || this.#fresh.size > 0 ? FIRST_LINES : LINES_IN_A_ROW;
+  #maxTurnLines(): number {
+    return this.#hasJumpedQueue || this.#unserved.size > 0 ? FIRST_TURN_LINES : TURN_LINES;
   }
 }

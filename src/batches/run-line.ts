@@ -13,29 +13,29 @@ import {
   newId,
   type RunLine,
   type RunOutcome,
-  type WaitingLine,
+  type PendingLine,
 } from "./batch.ts";
 import type { BatchStore, FileContents } from "./batch-store.ts";
-import { type Attempt, retryWait } from "./line-queue.ts";
+import { type Attempt, retryDelay } from "./line-queue.ts";
 import type { Retry } from "./line-scheduler.ts";
 
-/** Before an answer is saved again that the disk had no room for. */
-const SAVE_AGAIN_MS = 5000;
-/** Who is only to give way for a moment is told to come back after a second. */
+/** Delay before an answer is saved again after the disk was full. */
+const SAVE_RETRY_MS = 5000;
+/** Retry-After from which a refusal counts as long: a preempted line is sent back for one second only. */
 const LONG_WAIT_SECS = 2;
 const DEFAULT_RETRY_SECS = 1;
-/** Refusals in a row of one line, until its batch is said to wait. */
-const WAITS_AFTER = 2;
-const FIRST_ERROR = 400;
+/** Consecutive refusals of one line before its batch is reported as waiting. */
+const REFUSALS_BEFORE_WAITING = 2;
+const FIRST_ERROR_STATUS = 400;
 const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
-/** What errors of all APIs have. */
+/** Fields that the errors of all APIs have. */
 const refusalSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
-/** A model of another machine that is away for a while holds up no line for another model. */
-const OF_ONE_MODEL: ErrorCode = "fleet_unreachable";
+/** Error of a model whose machine is unreachable: lines of other models may still run. */
+const MODEL_SPECIFIC_ERROR: ErrorCode = "fleet_unreachable";
 
-interface LineOptions {
-  readonly store: Pick<BatchStore, "answer">;
+interface LineRunnerOptions {
+  readonly store: Pick<BatchStore, "saveAnswer">;
   readonly folder: Pick<FileContents, "text">;
   readonly runLine: RunLine;
   readonly logger: Pick<Logger, "warn">;
@@ -47,54 +47,54 @@ interface LineOptions {
 export class LineRunner {
   readonly #batch: Batch;
   readonly #format: BatchFormat;
-  readonly #options: LineOptions;
+  readonly #options: LineRunnerOptions;
   readonly #signal: AbortSignal;
-  #waiting: string | undefined;
+  #waitingReason: string | undefined;
 
-  /** @param signal aborts when no answer is wanted any longer */
-  constructor(batch: Batch, format: BatchFormat, options: LineOptions, signal: AbortSignal) {
+  /** @param signal aborts when no answers are needed any longer */
+  constructor(batch: Batch, format: BatchFormat, options: LineRunnerOptions, signal: AbortSignal) {
     this.#batch = batch;
     this.#format = format;
     this.#options = options;
     this.#signal = signal;
   }
 
-  /** Why lines were refused again and again since the last answer. */
-  get waiting(): string | undefined {
-    return this.#waiting;
+  /** Reason of repeated refusals since the last answer. */
+  get waitingReason(): string | undefined {
+    return this.#waitingReason;
   }
 
-  /** Runs a line and saves its answer; resolves with when to try it again, or undefined when that is not to be. */
+  /** Runs a line and saves its answer; resolves with the time of the next try, or undefined if the line is done. */
   async run(attempt: Attempt): Promise<Retry | undefined> {
     const { folder, now } = this.#options;
     const { number, start, length } = attempt.line;
-    const text = await folder.text(this.#batch.inputFile, start, length).catch(whenGone);
+    const text = await folder.text(this.#batch.inputFile, start, length).catch(fileNotFound);
     const requestId = newId("batch_req");
     if (this.#signal.aborted) return undefined;
-    const { response, usage } = await this.#ask(attempt.line, text, requestId);
+    const { response, usage } = await this.#request(attempt.line, text, requestId);
     if (this.#signal.aborted) return undefined;
-    const wait = retryWait(response, attempt);
-    if (wait !== undefined) {
+    const retryDelayMs = retryDelay(response, attempt);
+    if (retryDelayMs !== undefined) {
       const refusal = refusalSchema.safeParse(tryJson(response.body)).data?.error;
-      if (attempt.refusals >= WAITS_AFTER) this.#wait(refusal?.message);
+      if (attempt.refusals >= REFUSALS_BEFORE_WAITING) this.#setWaiting(refusal?.message);
       const isLong = response.retryAfterSecs >= LONG_WAIT_SECS;
-      return { at: now() + wait, holdsUpAll: isLong && refusal?.code !== OF_ONE_MODEL };
+      return { at: now() + retryDelayMs, blocksAll: isLong && refusal?.code !== MODEL_SPECIFIC_ERROR };
     }
-    this.#waiting = undefined;
-    await this.#save({ number }, requestId, response, usage);
+    this.#waitingReason = undefined;
+    await this.#saveAnswer({ number }, requestId, response, usage);
     return undefined;
   }
 
-  #wait(message = "the daemon has no room for it."): void {
+  #setWaiting(message = "the daemon has no free slot or memory for it."): void {
     const reason = `waits: ${message}`;
-    if (this.#waiting === undefined)
+    if (this.#waitingReason === undefined)
       this.#options.logger.warn({ batch: this.#batch.id }, `A batch ${reason}`);
-    this.#waiting = reason;
+    this.#waitingReason = reason;
   }
 
-  /** Whatever goes wrong with one line is the answer to that line: it must not hold up its batch. */
-  async #ask(
-    { number }: Pick<WaitingLine, "number">,
+  /** Turns every failure of a line into an answer to that line: it must not stop its batch. */
+  async #request(
+    { number }: Pick<PendingLine, "number">,
     text: string | ServiceError,
     requestId: string,
   ): Promise<{ readonly response: LineResponse; readonly usage: BatchUsage }> {
@@ -104,8 +104,8 @@ export class LineRunner {
       if (text instanceof ServiceError) throw text;
       const request = this.#format.request(await parseJsonText(text, "The line"), endpoint);
       const response = await runLine({ ...request, requestId, owner }, this.#signal);
-      const hasSucceeded = response.status < FIRST_ERROR;
-      return { response, usage: hasSucceeded ? this.#format.usage(JSON.parse(response.body)) : NO_USAGE };
+      const hasSucceeded = response.status < FIRST_ERROR_STATUS;
+      return { response, usage: hasSucceeded ? this.#format.usageOf(JSON.parse(response.body)) : NO_USAGE };
     } catch (cause) {
       const error = ServiceError.from(cause);
       if (!this.#signal.aborted)
@@ -116,32 +116,38 @@ export class LineRunner {
     }
   }
 
-  /** What has been answered is not computed again because the disk is full for a while. */
-  async #save(
-    { number }: Pick<WaitingLine, "number">,
+  /** Saves an answer, again and again while the disk is full, so that it need not be computed again. */
+  async #saveAnswer(
+    { number }: Pick<PendingLine, "number">,
     requestId: string,
     { status, body }: LineResponse,
     usage: BatchUsage,
   ): Promise<void> {
     const { store, logger, onLine } = this.#options;
-    const outcome = status < FIRST_ERROR ? "succeeded" : "errored";
+    const outcome = status < FIRST_ERROR_STATUS ? "succeeded" : "errored";
     for (;;) {
       try {
-        const isNew = await store.answer(this.#batch.id, number, outcome, { status, requestId, body }, usage);
+        const isNew = await store.saveAnswer(
+          this.#batch.id,
+          number,
+          outcome,
+          { status, requestId, body },
+          usage,
+        );
         if (isNew) onLine(outcome);
         return;
       } catch (error) {
         const { code, message } = ServiceError.from(error);
         if (code !== "insufficient_disk" || this.#signal.aborted) throw error;
         logger.warn({ batch: this.#batch.id, line: number }, message);
-        await sleep(SAVE_AGAIN_MS, undefined, { signal: this.#signal, ref: false }).catch(() => undefined);
+        await sleep(SAVE_RETRY_MS, undefined, { signal: this.#signal, ref: false }).catch(() => undefined);
       }
     }
   }
 }
 
-/** Of a line that is not in the file, that is the answer. @throws everything else, which may pass */
-function whenGone(error: unknown): ServiceError {
+/** Returns a missing input file as the answer to the line. @throws every other error, which may be temporary */
+function fileNotFound(error: unknown): ServiceError {
   if (error instanceof ServiceError && error.code === "file_not_found") return error;
   throw error;
 }

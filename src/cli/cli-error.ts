@@ -1,4 +1,4 @@
-/** A failure that a command reports in one sentence and ends with; `code` is for scripts, as in the daemon's errors. */
+/** Failure that ends a command with one sentence; `code` is for scripts, as in the daemon's errors. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exitCode: ExitCode;
@@ -11,12 +11,14 @@ export class CliError extends Error {
   }
 }
 
-/** The command line is wrong. */
+/** Error for a wrong command line. */
 export function usageError(message: string): CliError {
   return new CliError(EXIT.usage, "usage", message);
 }
 
-/** A program that a command has become has ended: so does the command, with its exit code. Never printed. */
+/**
+ * Thrown when a program that ran in place of a command has ended; the command ends with its exit code. Never printed.
+ */
 export class ProgramEnded extends Error {
   override readonly name = "ProgramEnded";
   readonly exitCode: number;
@@ -27,7 +29,7 @@ export class ProgramEnded extends Error {
   }
 }
 
-/** The reason of an aborted signal: what ended the command early. Never printed. */
+/** Reason of the signal that ends a command early. Never printed. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
   readonly exitCode: ExitCode;
@@ -38,26 +40,26 @@ export class Interruption extends Error {
   }
 }
 
-/** What the program's exit code says; part of its interface, listed in docs/cli.md. */
+/** Exit codes of the program, part of its interface; docs/cli.md lists them. */
 export const EXIT = {
   ok: 0,
-  /** Anything without a more specific code. */
+  /** Any failure without a more specific code. */
   error: 1,
-  /** What was given is wrong: the command line, the configuration, a name, a value, a Modelfile; nothing was done. */
+  /** Wrong command line, configuration, name, value or Modelfile; nothing was done. */
   usage: 2,
   /** No daemon answers. */
   noDaemon: 3,
   /** No such model, file or route. */
   notFound: 4,
-  /** The model is in a state that does not allow it: loaded already, not loaded, exists already, busy. */
+  /** The state of the model does not allow it: already loaded, not loaded, already there, busy. */
   conflict: 5,
   /** The daemon or the hub cannot do it now; the same command may succeed later. */
   tryLater: 6,
-  /** The terminal went away: 128 + SIGHUP. */
+  /** The terminal was closed: 128 + SIGHUP. */
   hungUp: 129,
   /** Ctrl-C: 128 + SIGINT. */
   interrupted: 130,
-  /** The reader of the output is gone: 128 + SIGPIPE. */
+  /** The reader of the output has ended: 128 + SIGPIPE. */
   brokenPipe: 141,
   /** 128 + SIGTERM. */
   terminated: 143,

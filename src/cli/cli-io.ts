@@ -1,39 +1,39 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { text as consumersText } from "node:stream/consumers";
+import { text as readText } from "node:stream/consumers";
 import { abortable } from "../async/promises.ts";
 import { codeOrReason } from "../errors/reason-of.ts";
 import { CliError, EXIT, Interruption } from "./cli-error.ts";
 
-/** A standard output stream; the terminal's properties are absent when it is a file or a pipe. */
+/** Standard output or standard error; a file or a pipe lacks the terminal's properties. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 type Input = Readable & { readonly isTTY?: boolean; setRawMode?(mode: boolean): unknown };
 
-/** What a command may touch of its process. */
+/** Streams, environment and signals of the process, as commands use them. */
 export interface CliIo {
   readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: NodeJS.ProcessEnv;
-  /** Aborted with an {@link Interruption} by Ctrl-C or a signal that asks the process to end. */
+  /** Aborted with an {@link Interruption} by Ctrl-C, SIGTERM or SIGHUP. */
   readonly stopSignal: AbortSignal;
-  /** Aborted as `stopSignal` is, and also when nothing reads the output anymore. */
+  /** Aborted as `stopSignal` is, and also when the reader of the output has ended. */
   readonly signal: AbortSignal;
   /** Calls `handler` for every Ctrl-C instead of aborting `signal`, until the result is disposed. */
   catchInterrupts(handler: () => void): Disposable;
 }
 
-/** One Ctrl-C may arrive twice, from the terminal and from a parent that passes it on; a person needs longer. */
+/** One Ctrl-C may arrive twice: from the terminal, and from a parent process that forwards it. A person is slower. */
 const SAME_SIGNAL_MS = 250;
 
 /**
- * The real process. The first interruption aborts the signals, so that the command can cancel its request to the
- * daemon; a second one ends the process at once.
+ * Returns the streams and signals of this process. The first interruption aborts the signals, so that the command can
+ * cancel its request to the daemon; a second one ends the process at once.
  */
 export function processIo(now: () => number = () => performance.now()): CliIo {
   const stop = new AbortController();
-  const unread = new AbortController();
-  let catcher: (() => void) | undefined;
+  const outputClosed = new AbortController();
+  let interruptHandler: (() => void) | undefined;
   let interruptedAt: number | undefined;
   const interrupt = (exitCode: Interruption["exitCode"]): void => {
     if (interruptedAt === undefined) {
@@ -43,15 +43,15 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
       process.exit(exitCode);
     }
   };
-  process.on("SIGINT", () => (catcher ? catcher() : interrupt(EXIT.interrupted)));
+  process.on("SIGINT", () => (interruptHandler ? interruptHandler() : interrupt(EXIT.interrupted)));
   process.on("SIGTERM", () => interrupt(EXIT.terminated));
   process.on("SIGHUP", () => interrupt(EXIT.hungUp));
-  // The launcher above this process is gone, without a signal that it could pass on.
+  // The launcher above this process was killed, so it forwards no signal.
   process.once("disconnect", () => interrupt(EXIT.terminated));
-  // Listening alone would keep this process alive.
+  // The channel would keep this process alive.
   process.channel?.unref();
   const onOutputError = (error: NodeJS.ErrnoException): void => {
-    unread.abort(error.code === "EPIPE" ? new Interruption(EXIT.brokenPipe) : unwritable(error));
+    outputClosed.abort(error.code === "EPIPE" ? new Interruption(EXIT.brokenPipe) : outputError(error));
   };
   process.stdout.on("error", onOutputError);
   process.stderr.on("error", onOutputError);
@@ -61,20 +61,20 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
     stderr: process.stderr,
     env: process.env,
     stopSignal: stop.signal,
-    signal: AbortSignal.any([stop.signal, unread.signal]),
+    signal: AbortSignal.any([stop.signal, outputClosed.signal]),
     catchInterrupts(handler) {
-      catcher = handler;
+      interruptHandler = handler;
       return {
         [Symbol.dispose]() {
-          catcher = undefined;
+          interruptHandler = undefined;
         },
       };
     },
   };
 }
 
-/** Usually a full disk. A daemon continues without its log. */
-function unwritable(error: NodeJS.ErrnoException): CliError {
+/** Error of a stream, usually for a full disk. A daemon continues without its log. */
+function outputError(error: NodeJS.ErrnoException): CliError {
   return new CliError(
     EXIT.error,
     "output_failed",
@@ -84,8 +84,8 @@ function unwritable(error: NodeJS.ErrnoException): CliError {
 }
 
 /**
- * Writes and, when the reader is slower, waits for it. A reader that has left is not an error here:
- * the process's streams turn it into an interruption.
+ * Writes text and waits for a slow reader. A closed pipe is no error here: the handlers of {@link processIo} turn it
+ * into an interruption.
  */
 export async function write(output: Output, text: string): Promise<void> {
   if (text === "" || !output.writable) return;
@@ -93,7 +93,7 @@ export async function write(output: Output, text: string): Promise<void> {
   try {
     await once(output, "drain");
   } catch {
-    // EPIPE: the signal of CliIo is aborted and ends the command.
+    // EPIPE: the signal of CliIo ends the command.
   }
 }
 
@@ -102,15 +102,15 @@ export function writeLine(output: Output, text = ""): Promise<void> {
   return write(output, `${text}\n`);
 }
 
-/** Writes a value as one line of JSON; `indent` for people who look at a single object. */
+/** Writes a value as one line of JSON, or indented. */
 export function writeJson(output: Output, value: unknown, indent?: number): Promise<void> {
   return writeLine(output, JSON.stringify(value, undefined, indent));
 }
 
-/** Everything on standard input, without the newlines at its end. Ctrl-C ends the wait for it. */
+/** Reads standard input to its end, without the final newlines. Ctrl-C ends the wait. */
 export async function readStdin({ stdin, signal }: CliIo): Promise<string> {
   try {
-    return (await abortable(consumersText(stdin), signal)).replace(/[\r\n]+$/, "");
+    return (await abortable(readText(stdin), signal)).replace(/[\r\n]+$/, "");
   } finally {
     // An input that is still open would keep the process alive.
     stdin.destroy();

@@ -1,17 +1,17 @@
 import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
 
-/** What a shell looks for on Windows when a name has no ending; elsewhere names are complete. */
-const WINDOWS_ENDINGS = ".COM;.EXE;.BAT;.CMD";
+/** Default of PATHEXT: extensions that Windows tries for a name without one. */
+const WINDOWS_EXTENSIONS = ".COM;.EXE;.BAT;.CMD";
 
-/** Path of the first of these programs that the variable PATH leads to. */
+/** Path of the first of these programs in a folder of PATH. */
 export function findInPath(names: readonly string[], env: NodeJS.ProcessEnv): string | undefined {
   const folders = (env["PATH"] ?? "").split(path.delimiter).filter((folder) => folder !== "");
-  const endings = process.platform === "win32" ? (env["PATHEXT"] ?? WINDOWS_ENDINGS).split(";") : [""];
-  const places = names.flatMap((name) =>
-    folders.flatMap((folder) => endings.map((ending) => path.join(folder, name + ending))),
+  const extensions = process.platform === "win32" ? (env["PATHEXT"] ?? WINDOWS_EXTENSIONS).split(";") : [""];
+  const candidates = names.flatMap((name) =>
+    folders.flatMap((folder) => extensions.map((extension) => path.join(folder, name + extension))),
   );
-  return places.find(isProgram);
+  return candidates.find(isProgram);
 }
 
 export function isProgram(file: string): boolean {

@@ -4,17 +4,17 @@ import { type CliIo, processIo, writeJson, writeLine } from "./cli-io.ts";
 import { createProgram } from "./program.ts";
 import { styleFor } from "./terminal/format.ts";
 
-/** Commander's code for having shown the help because no command was named. */
+/** Commander's code for help that is shown because no command was named. */
 const SHOWN_HELP = "commander.help";
 
 /**
  * Runs one command.
- * @param given what follows the program's name
+ * @param words arguments behind the program's name
  * @returns the exit code
  */
-export async function main(given: readonly string[], io: CliIo = processIo()): Promise<number> {
-  const args = commandFirst(given);
-  const asJson = asksForJson(args);
+export async function main(words: readonly string[], io: CliIo = processIo()): Promise<number> {
+  const args = commandFirst(words);
+  const asJson = requestsJson(args);
   const program = await createProgram(io, args, { printsErrors: !asJson });
   try {
     await program.parseAsync(args, { from: "user" });
@@ -24,8 +24,8 @@ export async function main(given: readonly string[], io: CliIo = processIo()): P
   }
 }
 
-/** Also works when the rest of the command line is wrong; what follows "--" is text. */
-function asksForJson(args: readonly string[]): boolean {
+/** True if --json is given, also on an invalid command line. Arguments behind "--" do not count. */
+function requestsJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end === -1 ? args : args.slice(0, end)).includes("--json");
 }
@@ -33,7 +33,7 @@ function asksForJson(args: readonly string[]): boolean {
 async function report(io: CliIo, error: unknown, asJson: boolean): Promise<number> {
   if (error instanceof Interruption || error instanceof ProgramEnded) return error.exitCode;
   if (error instanceof CommanderError) {
-    // Its codes are 0 (help, version) and 1. Commander has already printed the error or the help.
+    // Exit code 0 is help or version, 1 an error. Commander has already printed it.
     if (error.exitCode === 0) return EXIT.ok;
     if (!asJson || error.code === SHOWN_HELP) return EXIT.usage;
   }
@@ -53,7 +53,7 @@ function toCliError(error: unknown): CliError {
   return new CliError(EXIT.error, "internal_error", message, error);
 }
 
-/** Options of every command that talks to a daemon, and whether a value follows. */
+/** Options of all commands that use a daemon; true if a value follows. */
 const COMMON_OPTIONS: ReadonlyMap<string, boolean> = new Map([
   ["--json", false],
   ["--url", true],
@@ -62,8 +62,8 @@ const COMMON_OPTIONS: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * The arguments with the command's name in front: what is common to all commands may also stand before it, as in
- * `daybreak --url box list`. Anything else is left as it is.
+ * Moves the command's name to the front, since common options may stand before it, as in `daybreak --url box list`.
+ * Other arguments stay where they are.
  */
 export function commandFirst(args: readonly string[]): readonly string[] {
   let at = 0;

@@ -4,7 +4,7 @@ import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
 interface ProgramOptions {
-  /** False: a wrong command line is only thrown, not also written to standard error. */
+  /** True to write errors of the command line to standard error as well as throwing them. */
   readonly printsErrors: boolean;
 }
 
@@ -42,19 +42,18 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
 ]);
 
-/** Width of help that is written to a file or a pipe. */
+/** Width of help in a file or a pipe. */
 const PIPED_HELP_COLUMNS = 100;
 
 const ALIASES: ReadonlyMap<string, string> = new Map([["ls", "list"]]);
 
-/** These need the descriptions of all commands, or none of them (the version). */
+/** The version needs no command; completion needs the descriptions of all. */
 const NEED_NO_COMMAND = new Set(["-V", "--version"]);
 const NEED_ALL_COMMANDS = new Set(["completion"]);
 
 /**
- * The command line, with the one command that the arguments name, or with all of them where that is not one.
- * (Loading every command is much slower than loading one.) Instead of ending the process it throws a
- * CommanderError.
+ * Creates the program with only the command that the arguments name, because loading all commands is slow; with all of
+ * them if they name none. The program throws a CommanderError instead of ending the process.
  */
 export async function createProgram(
   io: CliIo,
@@ -69,9 +68,9 @@ export async function createProgram(
       "print the version, and llama.cpp's",
     );
   const first = args[0] ?? "";
-  const named = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
-  const wanted = NEED_NO_COMMAND.has(first) ? [] : named ? [named] : [...COMMANDS.values()];
-  for (const make of wanted) program.addCommand(await make(io));
+  const namedCommand = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
+  const needed = NEED_NO_COMMAND.has(first) ? [] : namedCommand ? [namedCommand] : [...COMMANDS.values()];
+  for (const make of needed) program.addCommand(await make(io));
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: (text) => io.stdout.write(text),

@@ -1,4 +1,4 @@
-/** The configuration cannot be used; the message names the source, the option and what was expected. */
+/** Invalid configuration; the message names the source, the option and the expected value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }

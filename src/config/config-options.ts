@@ -3,27 +3,27 @@ import { configSchema } from "./schema.ts";
 
 type OptionKind = "string" | "integer" | "number" | "boolean" | "list" | "enum" | "duration";
 
-/** One option of the schema with all its names. */
+/** Option of the configuration schema with all its names. */
 export interface ConfigOption {
-  /** As in the TOML file: "http.body_limit". */
+  /** Name in the TOML file: "http.body_limit". */
   readonly name: string;
   readonly path: readonly string[];
   readonly kind: OptionKind;
-  /** In order of precedence. */
+  /** Environment variables in order of precedence. */
   readonly env: readonly string[];
-  /** Undefined for secrets, because every user of a machine can read its command lines. */
+  /** Command line flag; undefined for secrets, because all users of a machine can read command lines. */
   readonly flag: string | undefined;
   readonly description: string;
   /** Values of an enum. */
   readonly choices: readonly string[];
-  /** True when its value must never be shown. */
+  /** True if the value must never be shown. */
   readonly secret: boolean;
-  /** True when its value is a path, or a list of paths. */
+  /** True if the value is a path or a list of paths. */
   readonly holdsPath: boolean;
 }
 
-/** Specified names in addition to the generated ones. */
-const FURTHER_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
+/** Variables in addition to the generated names. */
+const ADDITIONAL_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
 const SECRETS = new Set(["api_keys", "hub_token"]);
 const PATHS = new Set([
   "socket",
@@ -49,13 +49,13 @@ function flatten(schema: z.ZodObject, parents: readonly string[]): ConfigOption[
 function option(path: readonly string[], field: z.ZodType, inner: z.ZodType): ConfigOption {
   const name = path.join(".");
   const words = path.flatMap((part) => part.split("_"));
-  const further = FURTHER_ENV[name];
+  const additional = ADDITIONAL_ENV[name];
   const secret = SECRETS.has(name);
   return {
     name,
     path,
     kind: kindOf(inner),
-    env: [`SERVICE_${words.join("_").toUpperCase()}`, ...(further === undefined ? [] : [further])],
+    env: [`SERVICE_${words.join("_").toUpperCase()}`, ...(additional === undefined ? [] : [additional])],
     flag: secret ? undefined : `--${words.join("-")}`,
     description: field.description ?? "",
     choices: inner instanceof z.ZodEnum ? inner.options.map(String) : [],
@@ -64,7 +64,7 @@ function option(path: readonly string[], field: z.ZodType, inner: z.ZodType): Co
   };
 }
 
-/** The schema without default and optionality. */
+/** Schema without default and optionality. */
 function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional) {
     const inner: unknown = schema.unwrap();

@@ -10,7 +10,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   m: 60_000,
   h: HOUR_MS,
 };
-/** Longer means forever: much later dates cannot be formatted. */
+/** Longer durations count as infinite, since much later dates cannot be formatted. */
 const FOREVER_MS = 100 * 365 * 24 * HOUR_MS;
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/g;
 const DURATION = new RegExp(`^[+-]?(?:${PART.source})+$`);
@@ -36,7 +36,7 @@ function bounded(milliseconds: number): number {
   return milliseconds > FOREVER_MS ? Number.POSITIVE_INFINITY : milliseconds;
 }
 
-/** A field that is a duration, in milliseconds. */
+/** Schema of a duration; its output is in milliseconds. */
 export const duration = z.union([z.string(), z.number()]).transform((value, context) => {
   const milliseconds = parseDuration(value);
   if (milliseconds !== undefined) return milliseconds;
@@ -47,7 +47,7 @@ export const duration = z.union([z.string(), z.number()]).transform((value, cont
   return z.NEVER;
 });
 
-/** Parses a decimal number; other notations that JavaScript accepts are refused. */
-export function readNumber(text: string): number | undefined {
+/** Parses a decimal number; undefined for other notations of JavaScript, such as hexadecimal. */
+export function parseDecimal(text: string): number | undefined {
   return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }

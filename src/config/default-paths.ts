@@ -2,11 +2,11 @@ import os from "node:os";
 import path from "node:path";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 import { homeFolder } from "../launch/home-folder.mjs";
-import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
+import { canUseFolder, privateTemporaryFolder } from "../launch/own-folder.mjs";
 
 /**
- * The platform's default place for a user's configuration file, read if no other file is named. Undefined for an account
- * without a home folder.
+ * Default configuration file of the platform, read if no other file is named. Undefined for an account without a home
+ * folder.
  */
 export function defaultConfigFile(
   env: NodeJS.ProcessEnv = process.env,
@@ -27,27 +27,27 @@ function configFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string
     : path.join(home, ".config");
 }
 
-/** In bytes, on the systems that allow the least (macOS and the BSDs): sun_path less its final zero. */
-export const LONGEST_SOCKET_PATH = 103;
+/** Length limit of socket paths on macOS and BSD, the strictest systems: sun_path without its final zero. */
+export const MAX_SOCKET_PATH_BYTES = 103;
 
 /**
- * Where the IPC endpoint listens when none is configured: beside the user's other sockets where that folder can be used,
- * else in the cache folder, else, where that has too long a path, in a folder of the account's own among the temporary
- * files; never in /tmp itself.
+ * Default path of the IPC socket: in XDG_RUNTIME_DIR if it is usable, otherwise in the cache folder, or, if that path
+ * is too long, in a private temporary folder of the account. Never in /tmp itself, where other users could create it
+ * first.
  */
 export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
   if (platform === "win32") return `\\\\.\\pipe\\daybreak-${userName(env)}`;
   const runtimeDir = env["XDG_RUNTIME_DIR"];
-  const usual =
-    runtimeDir && canHaveFolder(runtimeDir)
+  const preferred =
+    runtimeDir && canUseFolder(runtimeDir)
       ? path.join(runtimeDir, "daybreak.sock")
       : path.join(defaultCacheDir(env), "run", "daybreak.sock");
-  if (Buffer.byteLength(usual) <= LONGEST_SOCKET_PATH) return usual;
-  const own = ownTemporaryFolder();
-  return own === undefined ? usual : path.join(own, "daybreak.sock");
+  if (Buffer.byteLength(preferred) <= MAX_SOCKET_PATH_BYTES) return preferred;
+  const temporary = privateTemporaryFolder();
+  return temporary === undefined ? preferred : path.join(temporary, "daybreak.sock");
 }
 
-/** The system does not know every account, such as those of some services. */
+/** Name of the account, with a fallback for accounts that the system does not know. */
 function userName(env: NodeJS.ProcessEnv): string {
   try {
     return os.userInfo().username;

@@ -1,11 +1,11 @@
 import path from "node:path";
 import type { z } from "zod";
-import { explainIssue, IN_WORDS, issueText } from "../errors/explain-issue.ts";
+import { explainIssue, EXPLAINABLE, issueText } from "../errors/explain-issue.ts";
 import { findCacheDir } from "../launch/default-cache-dir.mjs";
 import { resolvePath } from "../launch/resolve-path.mjs";
 import { ConfigError } from "./config-error.ts";
 import { type ConfigOption, configOptions } from "./config-options.ts";
-import { readNumber } from "./config-values.ts";
+import { parseDecimal } from "./config-values.ts";
 import { defaultConfigFile } from "./default-paths.ts";
 import {
   getPath,
@@ -17,49 +17,50 @@ import {
 } from "./read-config-file.ts";
 import { type Config, configSchema } from "./schema.ts";
 
-/** Flags by option name, as given on the command line. */
+/** Command line flags by option name. */
 export type ConfigFlags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 export interface ConfigSources {
   readonly flags?: ConfigFlags;
   readonly env?: NodeJS.ProcessEnv;
-  /** From --config; absent: SERVICE_CONFIG, or else the platform's default file, if it exists. */
+  /** File of --config; undefined: SERVICE_CONFIG, otherwise the platform's default file, if it exists. */
   readonly file?: string | undefined;
   readonly platform?: NodeJS.Platform;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** The file that was read. */
+  /** File that was read; undefined if none was. */
   readonly file: string | undefined;
-  /** For the log: probable mistakes, and defaults that could not be used. */
+  /** Messages for the log: probable mistakes, and defaults that could not be used. */
   readonly warnings: readonly string[];
-  /** Where each non-default option was set, by its name: a flag, a variable or the file's path. */
+  /** Sources of the options that were set, by option name: a flag, a variable or the file's path. */
   readonly origins: ReadonlyMap<string, string>;
 }
 
 const FILE_VARIABLE = "SERVICE_CONFIG";
-/** Where the daemon listens if a configuration file that may contain API keys is ignored. */
-const CAUTIOUS_ADDRESS = "127.0.0.1";
+/** Address if the configuration file, which may require API keys, is ignored. */
+const SAFE_ADDRESS = "127.0.0.1";
 
-/** Variables with the service's prefix that are not options, but are read by the command line's client. */
-const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
+/** Variables with the prefix SERVICE_ that are no options: the command line's client reads them. */
+const CLIENT_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
 
-interface Found {
+interface FoundValue {
   readonly value: unknown;
-  /** For people: "--http-port", "SERVICE_HTTP_PORT", a file's path. */
+  /** Source in messages: "--http-port", "SERVICE_HTTP_PORT", a file's path. */
   readonly source: string;
-  /** Folder that relative paths are relative to. */
+  /** Base of relative paths. */
   readonly folder: string;
 }
 
 /**
- * Loads the configuration. Flags take precedence over the environment, that over the TOML file, and that over the defaults.
- * Throws a ConfigError whose message names the source, the option and what was expected.
+ * Loads the configuration. Flags take precedence over the environment, the environment over the TOML file, and the file
+ * over the defaults.
+ * @throws ConfigError whose message names the source, the option and the expected value
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const env = sources.env ?? process.env;
-  const { file, tree, leftOut, isMissed } = readFile(sources, env);
+  const { file, tree, ignoredReason: leftOut, isIgnored: isMissed } = readFile(sources, env);
   const input: Tree = structuredClone(tree ?? {});
   const origins = new Map<string, string>();
   for (const option of configOptions) {
@@ -67,10 +68,10 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
       fromFlags(option, sources.flags ?? {}) ?? fromEnv(option, env) ?? fromFile(option, input, file);
     if (!found) continue;
     origins.set(option.name, found.source);
-    setPath(input, option.path, option.holdsPath ? absolute(option, found) : found.value);
+    setPath(input, option.path, option.holdsPath ? absoluteValue(option, found) : found.value);
   }
-  if (isMissed && !origins.has("http.addr")) setPath(input, ["http", "addr"], CAUTIOUS_ADDRESS);
-  const result = configSchema.safeParse(input, IN_WORDS);
+  if (isMissed && !origins.has("http.addr")) setPath(input, ["http", "addr"], SAFE_ADDRESS);
+  const result = configSchema.safeParse(input, EXPLAINABLE);
   if (!result.success) throw new ConfigError(explainIssues(result.error.issues, origins, input, file));
   const cacheProblem = origins.has("cache_dir") ? undefined : findCacheDir().problem;
   return {
@@ -81,8 +82,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   };
 }
 
-/** @throws ConfigError for the home folder of an account without one */
-function absolute({ name }: ConfigOption, { value, folder, source }: Found): unknown {
+/** Makes the paths of an option absolute. @throws ConfigError for ~ if the account has no home folder */
+function absoluteValue({ name }: ConfigOption, { value, folder, source }: FoundValue): unknown {
   try {
     return resolvePaths(value, folder);
   } catch (cause) {
@@ -107,7 +108,7 @@ function readFile(
   return { file, ...(file === undefined ? { tree: undefined } : readDefaultConfig(file)) };
 }
 
-function fromFlags(option: ConfigOption, flags: ConfigFlags): Found | undefined {
+function fromFlags(option: ConfigOption, flags: ConfigFlags): FoundValue | undefined {
   const value = flags[option.name];
   if (value === undefined) return undefined;
   const source = option.flag ?? option.name;
@@ -123,17 +124,17 @@ function fromFlags(option: ConfigOption, flags: ConfigFlags): Found | undefined 
   };
 }
 
-function fromEnv(option: ConfigOption, env: NodeJS.ProcessEnv): Found | undefined {
+function fromEnv(option: ConfigOption, env: NodeJS.ProcessEnv): FoundValue | undefined {
   for (const name of option.env) {
     const text = env[name];
-    // In compose files and unit files, an empty variable means "not set"; an empty socket means "no socket".
+    // An empty variable counts as not set, as in compose files and unit files; an empty socket means "no socket".
     if (text === undefined || (text === "" && option.name !== "socket")) continue;
     return { value: fromText(option, text), source: name, folder: process.cwd() };
   }
   return undefined;
 }
 
-function fromFile(option: ConfigOption, tree: Tree, file: string | undefined): Found | undefined {
+function fromFile(option: ConfigOption, tree: Tree, file: string | undefined): FoundValue | undefined {
   const value = getPath(tree, option.path);
   if (value === undefined || file === undefined) return undefined;
   return { value, source: file, folder: path.dirname(file) };
@@ -142,21 +143,21 @@ function fromFile(option: ConfigOption, tree: Tree, file: string | undefined): F
 function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = new Set(configOptions.flatMap((option) => option.env));
   return Object.keys(env)
-    .filter((name) => name.startsWith("SERVICE_") && !known.has(name) && !OTHER_VARIABLES.has(name))
+    .filter((name) => name.startsWith("SERVICE_") && !known.has(name) && !CLIENT_VARIABLES.has(name))
     .map(
       (name) =>
         `The environment variable ${name} is not an option of the daemon: correct its name or unset it.`,
     );
 }
 
-/** Text that does not fit the option's type stays text, which the schema then refuses. */
+/** Parses text by the option's type. Invalid text stays text, which the schema refuses. */
 function fromText(option: ConfigOption, text: string): unknown {
   const trimmed = text.trim();
   switch (option.kind) {
     case "integer":
       return /^-?\d+$/.test(trimmed) ? Number(trimmed) : text;
     case "number":
-      return readNumber(trimmed) ?? text;
+      return parseDecimal(trimmed) ?? text;
     case "boolean":
       if (/^(true|1|yes|on)$/i.test(trimmed)) return true;
       return /^(false|0|no|off)$/i.test(trimmed) ? false : text;
@@ -177,26 +178,26 @@ function splitList(text: string): string[] {
     .filter((part) => part !== "");
 }
 
-/** A path begins with ~, and the account has no home folder. */
+/** Thrown for a path with ~ if the account has no home folder. */
 class NoHomeError extends Error {
   override readonly name = "NoHomeError";
 }
 
 /**
- * Resolves a path relative to `folder`; a tilde is the home folder. Named pipes are not paths.
+ * Resolves one path or a list relative to `folder`; a tilde is the home folder. Names of named pipes stay as they are.
  * @throws NoHomeError
  */
-function resolvePaths(given: unknown, folder: string): unknown {
+function resolvePaths(values: unknown, folder: string): unknown {
   const resolve = (value: unknown): unknown => {
     if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
     const resolved = resolvePath(value, folder);
     if (resolved === undefined) throw new NoHomeError();
     return resolved;
   };
-  return Array.isArray(given) ? given.map(resolve) : resolve(given);
+  return Array.isArray(values) ? values.map(resolve) : resolve(values);
 }
 
-/** One line per issue: the source, the option, what was expected and what was found. */
+/** Explains each issue in a line: the source, the option, the expected and the actual value. */
 function explainIssues(
   issues: readonly z.core.$ZodIssue[],
   origins: ReadonlyMap<string, string>,
@@ -207,8 +208,8 @@ function explainIssues(
     .map((issue) => {
       if (issue.code === "unrecognized_keys") {
         const names = issue.keys.map((key) => [...issue.path, key].join("."));
-        const [meant] = names.length === 1 ? names.map(similarOption) : [];
-        const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+        const [intended] = names.length === 1 ? names.map(similarOption) : [];
+        const hint = intended === undefined ? "" : ` Did you mean ${intended}?`;
         return `${file ?? "configuration"}: unknown option ${names.join(", ")}; docs/configuration.md lists them all.${hint}`;
       }
       const option = configOptions.find((each) => each.path.every((key, index) => issue.path[index] === key));
@@ -220,22 +221,24 @@ function explainIssues(
     .join("\n");
 }
 
-/** Letters that a slip of the fingers changes. */
-const MAX_SLIPS = 2;
+/** Maximum edit distance of a suggestion. */
+const MAX_TYPOS = 2;
 
-/** The option that somebody may have meant with a name that is none: misspelled, or without its table. */
+/** Suggests an option for an unknown name, which may be misspelled or lack its table. */
 export function similarOption(name: string): string | undefined {
   const names = configOptions.map((option) => option.name);
-  const elsewhere = names.filter((each) => each.endsWith(`.${name}`));
-  if (elsewhere.length === 1) return elsewhere[0];
+  const inTables = names.filter((each) => each.endsWith(`.${name}`));
+  if (inTables.length === 1) return inTables[0];
   const [nearest] = names
-    .map((each) => ({ each, slips: slips(name, each) }))
-    .toSorted((one, other) => one.slips - other.slips);
-  return nearest && nearest.slips <= MAX_SLIPS && nearest.slips < name.length / 2 ? nearest.each : undefined;
+    .map((each) => ({ each, editDistance: editDistance(name, each) }))
+    .toSorted((one, other) => one.editDistance - other.editDistance);
+  return nearest && nearest.editDistance <= MAX_TYPOS && nearest.editDistance < name.length / 2
+    ? nearest.each
+    : undefined;
 }
 
-/** Letters to insert, remove, replace or swap with the next one. */
-function slips(from: string, to: string): number {
+/** Edit distance with swaps of neighbors (optimal string alignment). */
+function editDistance(from: string, to: string): number {
   let before: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let row = 1; row <= from.length; row++) {

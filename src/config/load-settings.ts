@@ -1,26 +1,26 @@
 import { z } from "zod";
 import { withoutUndefined } from "../json/json-values.ts";
 
-/** No model is trained for more tokens than this; a larger number is a mistake. */
+/** More tokens of context than any model is trained for. */
 const MAX_TOKENS = 16 * 1024 * 1024;
-/** Larger steps gain nothing, and cancellation waits for a whole one. */
-const MAX_STEP_TOKENS = 8192;
-/** The base of models that were trained for millions of tokens is a hundredth of this. */
+/** Maximum batch size. Larger batches gain nothing and delay cancellation. */
+const MAX_BATCH_TOKENS = 8192;
+/** Hundred times the RoPE base of models for millions of tokens. */
 const MAX_ROPE_BASE = 1e10;
-/** Stretches positions a thousandfold. */
-const LEAST_ROPE_SCALE = 0.001;
-/** llama.cpp's defaults are 1 and 32 rotations. */
+/** Scale that stretches positions a thousandfold. */
+const MIN_ROPE_SCALE = 0.001;
+/** Maximum of YaRN's beta values; llama.cpp's defaults are 1 and 32. */
 const MAX_ROTATIONS = 1000;
-/** Ten times the attention that the model was trained with. */
-const MAX_ATTENTION = 10;
+/** Maximum of YaRN's attention factor. */
+const MAX_ATTENTION_FACTOR = 10;
 
-/** Formats of keys and values in the KV cache. */
+/** Data types of keys and values in the KV cache. */
 const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
 
 /**
- * How llama.cpp loads a model: the one list from which the configuration, the options of a load, a Modelfile's PARAMETERs and
- * their documentation come. Outside this program a setting is named as {@link settingName} says. An absent one means the
- * daemon's choice, or else llama.cpp's default.
+ * Settings for how llama.cpp loads a model. The configuration, the options of a load, the PARAMETERs of a Modelfile and
+ * their documentation are derived from this schema; {@link settingName} gives the names that they use. An undefined
+ * setting means the daemon's choice, or llama.cpp's default.
  */
 export const loadSettingsSchema = z.object({
   flashAttention: z
@@ -40,7 +40,7 @@ export const loadSettingsSchema = z.object({
   batchSize: z
     .int()
     .min(1)
-    .max(MAX_STEP_TOKENS)
+    .max(MAX_BATCH_TOKENS)
     .optional()
     .describe("Prompt tokens processed in one step; chosen by the model's size unless set."),
   ropeScaling: z
@@ -55,7 +55,7 @@ export const loadSettingsSchema = z.object({
     .describe("Base frequency of RoPE; the model's unless set."),
   ropeFreqScale: z
     .number()
-    .min(LEAST_ROPE_SCALE)
+    .min(MIN_ROPE_SCALE)
     .max(1)
     .optional()
     .describe("Frequency scale of RoPE: 0.25 stretches the context fourfold; the model's unless set."),
@@ -74,7 +74,7 @@ export const loadSettingsSchema = z.object({
   yarnAttnFactor: z
     .number()
     .gt(0)
-    .max(MAX_ATTENTION)
+    .max(MAX_ATTENTION_FACTOR)
     .optional()
     .describe("YaRN: factor of the attention's magnitude; the model's, otherwise 1, unless set."),
   yarnBetaFast: z
@@ -119,7 +119,7 @@ export const loadSettingsSchema = z.object({
 export type LoadSettings = z.infer<typeof loadSettingsSchema>;
 export type LoadSetting = keyof LoadSettings;
 
-/** A name in snake case: `cacheTypeK` is `cache_type_k`. */
+/** Name in snake case: `cacheTypeK` is `cache_type_k`. */
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? First extends Lowercase<First>
     ? `${First}${SnakeCase<Rest>}`
@@ -131,23 +131,25 @@ type Shape = typeof loadSettingsSchema.shape;
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has exactly these keys
 const FIELDS = Object.keys(loadSettingsSchema.shape) as LoadSetting[];
 
-/** All settings by their names outside this program. */
+/** Settings by their external names. */
 export const LOAD_SETTINGS: ReadonlyMap<string, LoadSetting> = new Map(
   FIELDS.map((field) => [settingName(field), field]),
 );
 
-/** The name of a setting outside this program. */
+/** External name of a setting: in snake case. */
 export function settingName(field: LoadSetting): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The schemas of all settings by their names, for the configuration. */
-export const namedLoadSettings = byName((schema) => schema);
+/** Schemas of all settings by external name, for the configuration. */
+export const namedLoadSettings = mapByName((schema) => schema);
 
-/** The same for requests, in which null means the same as absence. */
-export const nullableLoadSettings = byName((schema) => schema.nullable().describe(schema.description ?? ""));
+/** Schemas for requests, in which null means the same as absence. */
+export const nullableLoadSettings = mapByName((schema) =>
+  schema.nullable().describe(schema.description ?? ""),
+);
 
-function byName<Made extends z.ZodType>(
+function mapByName<Made extends z.ZodType>(
   make: (schema: Shape[LoadSetting]) => Made,
 ): { [Field in LoadSetting as SnakeCase<Field>]: Made } {
   const entries = FIELDS.map((field) => [settingName(field), make(loadSettingsSchema.shape[field])]);
@@ -155,13 +157,13 @@ function byName<Made extends z.ZodType>(
   return Object.fromEntries(entries) as { [Field in LoadSetting as SnakeCase<Field>]: Made };
 }
 
-/** The settings among named values that have been checked; null means the same as absence. */
+/** Reads the settings from validated values by external name; null means the same as absence. */
 export function readLoadSettings(named: Readonly<Record<string, unknown>>): LoadSettings {
   const entries = [...LOAD_SETTINGS].map(([name, field]) => [field, named[name] ?? undefined]);
   return loadSettingsSchema.parse(Object.fromEntries(entries.filter(([, value]) => value !== undefined)));
 }
 
-/** The settings that are set, by name. */
+/** Defined settings by external name. */
 export function nameLoadSettings(settings: LoadSettings): Record<string, string | number | boolean> {
   return Object.fromEntries(
     [...LOAD_SETTINGS].flatMap(([name, field]) => {
@@ -171,7 +173,7 @@ export function nameLoadSettings(settings: LoadSettings): Record<string, string 
   );
 }
 
-/** Each setting from the first that has it. */
+/** Merges settings; the first that defines one wins. */
 export function mergeLoadSettings(...settings: readonly LoadSettings[]): LoadSettings {
   return Object.assign({}, ...settings.toReversed().map(withoutUndefined));
 }

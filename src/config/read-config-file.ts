@@ -3,14 +3,14 @@ import { parse, TomlError } from "smol-toml";
 import { toError } from "../errors/to-error.ts";
 import { ConfigError } from "./config-error.ts";
 
-/** The content of a configuration file, or why it is ignored. */
+/** Content of a configuration file, or the reason why it is ignored. */
 export interface ReadConfig {
   /** Undefined if there is no file, or it is ignored. */
   readonly tree: Tree | undefined;
-  /** Why an existing file is ignored, as a sentence for the log. */
-  readonly leftOut?: string;
-  /** True if a file certainly exists but is ignored, so that its settings are unknown. */
-  readonly isMissed?: boolean;
+  /** Sentence for the log about an ignored file. */
+  readonly ignoredReason?: string;
+  /** True if an existing file is ignored, so that its settings are unknown. */
+  readonly isIgnored?: boolean;
 }
 
 /**
@@ -28,10 +28,10 @@ export function readNamedConfig(file: string): ReadConfig {
 }
 
 /**
- * Reads the default configuration file. It is ignored if it cannot be read, or if it belongs to another user other than the
- * administrator: a home folder may be a shared one, such as /tmp.
- * @param uid the account's user id; undefined if there are none on this system
- * @throws ConfigError when it is not TOML
+ * Reads the default configuration file. A file that cannot be read, or that belongs to another user than root, is
+ * ignored, because a home folder may be a shared one, such as /tmp.
+ * @param uid user id of the account; undefined on systems without user ids
+ * @throws ConfigError if the file is not TOML
  */
 export function readDefaultConfig(file: string, uid = process.getuid?.()): ReadConfig {
   try {
@@ -40,19 +40,19 @@ export function readDefaultConfig(file: string, uid = process.getuid?.()): ReadC
       const owner = fstatSync(fd).uid;
       if (uid === undefined || owner === uid || owner === 0)
         return { tree: parseToml(readFileSync(fd, "utf8"), file) };
-      return skipped(file, `belongs to another user (number ${owner})`);
+      return ignoredConfig(file, `belongs to another user (number ${owner})`);
     } finally {
       closeSync(fd);
     }
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     if (isMissing(cause)) return { tree: undefined };
-    return skipped(file, `cannot be read (${reasonOf(cause)})`);
+    return ignoredConfig(file, `cannot be read (${reasonOf(cause)})`);
   }
 }
 
-/** Whether the system at least says that the file exists. */
-function isThere(file: string): boolean {
+/** True if the system says that the file exists, even if it cannot be read. */
+function exists(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch {
@@ -60,13 +60,13 @@ function isThere(file: string): boolean {
   }
 }
 
-function skipped(file: string, why: string): ReadConfig {
-  const isMissed = isThere(file);
-  const caution = isMissed
-    ? " The daemon listens on 127.0.0.1 only unless told otherwise, since the file may ask for that or for keys."
+function ignoredConfig(file: string, why: string): ReadConfig {
+  const isIgnored = exists(file);
+  const caution = isIgnored
+    ? " The daemon listens on 127.0.0.1 only unless another address is set, since the file may restrict access."
     : "";
-  const leftOut = `The configuration ${file} ${why} and is ignored.${caution} To use it, name it with --config or SERVICE_CONFIG.`;
-  return { tree: undefined, leftOut, isMissed };
+  const ignoredReason = `The configuration ${file} ${why} and is ignored.${caution} To use it, name it with --config or SERVICE_CONFIG.`;
+  return { tree: undefined, ignoredReason, isIgnored };
 }
 
 function parseToml(text: string, file: string): Tree {
@@ -79,7 +79,7 @@ function parseToml(text: string, file: string): Tree {
   }
 }
 
-/** Service accounts often have /dev/null as home, in which no folder can be. */
+/** True if the file does not exist. ENOTDIR: the home of service accounts is often /dev/null. */
 function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
 }
@@ -99,14 +99,14 @@ function isTree(value: unknown): value is Tree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined if any table on the way is missing. */
+/** Value at a path; undefined if any table on the way is missing. */
 export function getPath(tree: Tree, keys: readonly string[]): unknown {
   let value: unknown = tree;
   for (const key of keys) value = isTree(value) ? value[key] : undefined;
   return value;
 }
 
-/** Creates the tables on the way. */
+/** Sets the value at a path and creates the tables on the way. */
 export function setPath(tree: Tree, keys: readonly string[], value: unknown): void {
   const [key, ...rest] = keys;
   if (key === undefined) return;

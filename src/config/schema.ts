@@ -7,7 +7,7 @@ import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 const MIB = 1024 * 1024;
 
 /** Smallest context of an engine, in tokens. */
-const SMALLEST_CONTEXT = 16;
+const MIN_CONTEXT = 16;
 
 function areNatsServers(text: string): boolean {
   return text.split(",").every((part) => {
@@ -19,9 +19,9 @@ function areNatsServers(text: string): boolean {
 }
 
 /**
- * Every option of the daemon: this schema is the documentation. An option `a.b_c` is `[a] b_c = …` in the TOML
- * file, `SERVICE_A_B_C` in the environment and `--a-b-c` on the command line (secrets have no flag); flags win
- * over the environment, the environment over the file, the file over the defaults below.
+ * All options of the daemon; their documentation is generated from this schema. An option `a.b_c` is `[a] b_c = …` in
+ * the TOML file, `SERVICE_A_B_C` in the environment and `--a-b-c` on the command line; secrets have no flag. Flags take
+ * precedence over the environment, the environment over the file, and the file over the defaults below.
  */
 export const configSchema = z.strictObject({
   http: z
@@ -116,8 +116,8 @@ export const configSchema = z.strictObject({
         ),
       context_size: z
         .int()
-        .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
-          error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
+        .refine((tokens) => tokens === 0 || tokens >= MIN_CONTEXT, {
+          error: `must be 0 or at least ${MIN_CONTEXT}`,
         })
         .default(0)
         .describe(
@@ -284,7 +284,7 @@ export const configSchema = z.strictObject({
       nats: z
         .string()
         .refine(areNatsServers, {
-          // The value is not quoted: it may hold a password.
+          // The message does not quote the value, which may contain a password.
           error:
             "is not the address of a NATS server, such as nats://host:4222, or several separated by commas",
         })

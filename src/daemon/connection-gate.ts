@@ -1,39 +1,39 @@
 import type { Socket } from "node:net";
 import { clientOf, isLoopbackAddress } from "../http/client-address.ts";
 
-/** Connections beyond the limit that are kept just long enough to be told so. */
+/** Connections beyond the limit that stay open for one response with 503. */
 const SURPLUS_CONNECTIONS = 16;
 
 /**
- * Minimum idle time before a connection is dropped: a request may be on its way, or arrived but not read yet.
+ * Minimum idle time before a connection is dropped, since a request may be in transit, or received but not yet read.
  */
 const GRACE_MS = 250;
 
-/** How long a surplus connection has for its one request, in milliseconds. */
+/** Milliseconds that a surplus connection has for its request. */
 const SURPLUS_MS = 5000;
 
-interface Guest {
+interface TrackedConnection {
   readonly address: string;
-  /** Current requests on it; an upgraded connection has one until it closes. */
+  /** Running requests; an upgraded connection counts as one until it closes. */
   requests: number;
 }
 
 /**
- * Limits the connections of a listener. When the limit is reached, the connection that has been idle longest is closed; if
- * none is idle, the new one is only kept until it has been told so.
+ * Limits the connections of a listener. At the limit, the connection that has been idle longest is closed; if none is
+ * idle, the new one stays open only for a response with 503.
  */
 export class ConnectionGate {
   readonly #limits: ConnectionLimits;
   readonly #onFull: (connections: number) => void;
   readonly #now: () => number;
-  readonly #guests = new Map<Socket, Guest>();
-  /** Connections without a request, the longest idle first, and since when. */
+  readonly #connections = new Map<Socket, TrackedConnection>();
+  /** Start times of connections without a request, the longest idle first. */
   readonly #idle = new Map<Socket, number>();
-  readonly #ofAddress = new Map<string, number>();
+  readonly #countByAddress = new Map<string, number>();
   readonly #surplus = new Set<Socket>();
 
   /**
-   * @param onFull called for every connection that is turned away
+   * @param onFull called for every surplus connection
    * @param now milliseconds since any origin
    */
   constructor(
@@ -49,36 +49,36 @@ export class ConnectionGate {
   /** Registers a new connection. */
   enter(socket: Socket): void {
     const address = clientOf(socket.remoteAddress);
-    if (!this.#hasRoom(address)) {
-      this.#onFull(this.#guests.size);
+    if (!this.#canAccept(address)) {
+      this.#onFull(this.#connections.size);
       this.#addSurplus(socket);
       return;
     }
-    this.#guests.set(socket, { address, requests: 0 });
+    this.#connections.set(socket, { address, requests: 0 });
     this.#idle.set(socket, this.#now());
-    this.#ofAddress.set(address, this.#count(address) + 1);
-    socket.once("close", () => this.#leave(socket));
+    this.#countByAddress.set(address, this.#count(address) + 1);
+    socket.once("close", () => this.#remove(socket));
   }
 
-  /** Whether a connection is beyond the limit: it gets an answer that says so, and is closed. */
+  /** True for a connection beyond the limit, which gets one response and is closed. */
   isSurplus(socket: Socket): boolean {
     return this.#surplus.has(socket);
   }
 
-  /** A request has begun on it. */
+  /** Records the start of a request. */
   begin(socket: Socket): void {
-    const guest = this.#guests.get(socket);
-    if (!guest) return;
-    guest.requests++;
+    const connection = this.#connections.get(socket);
+    if (!connection) return;
+    connection.requests++;
     this.#idle.delete(socket);
   }
 
-  /** A request on it has ended. */
+  /** Records the end of a request. */
   end(socket: Socket): void {
-    const guest = this.#guests.get(socket);
-    if (!guest) return;
-    guest.requests--;
-    if (guest.requests === 0) this.#idle.set(socket, this.#now());
+    const connection = this.#connections.get(socket);
+    if (!connection) return;
+    connection.requests--;
+    if (connection.requests === 0) this.#idle.set(socket, this.#now());
   }
 
   #addSurplus(socket: Socket): void {
@@ -95,12 +95,12 @@ export class ConnectionGate {
     });
   }
 
-  #hasRoom(address: string): boolean {
+  #canAccept(address: string): boolean {
     const { total, perAddress } = this.#limits;
-    // This machine's own address may be a proxy with everybody's requests.
-    const most = isLoopbackAddress(address) ? total : perAddress;
-    if (this.#count(address) >= most && !this.#dropIdle(address)) return false;
-    return this.#guests.size < total || this.#dropIdle(undefined);
+    // A loopback address may belong to a proxy, which forwards the requests of many clients.
+    const limit = isLoopbackAddress(address) ? total : perAddress;
+    if (this.#count(address) >= limit && !this.#dropIdle(address)) return false;
+    return this.#connections.size < total || this.#dropIdle(undefined);
   }
 
   /** Closes the connection that has been idle longest, of one address or of any; false if there is none. */
@@ -108,67 +108,67 @@ export class ConnectionGate {
     const before = this.#now() - GRACE_MS;
     for (const [socket, since] of this.#idle) {
       if (since > before) return false;
-      if (address !== undefined && this.#guests.get(socket)?.address !== address) continue;
-      this.#leave(socket);
+      if (address !== undefined && this.#connections.get(socket)?.address !== address) continue;
+      this.#remove(socket);
       socket.destroy();
       return true;
     }
     return false;
   }
 
-  #leave(socket: Socket): void {
-    const guest = this.#guests.get(socket);
-    if (!guest) return;
-    this.#guests.delete(socket);
+  #remove(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (!connection) return;
+    this.#connections.delete(socket);
     this.#idle.delete(socket);
-    const left = this.#count(guest.address) - 1;
-    if (left > 0) this.#ofAddress.set(guest.address, left);
-    else this.#ofAddress.delete(guest.address);
+    const left = this.#count(connection.address) - 1;
+    if (left > 0) this.#countByAddress.set(connection.address, left);
+    else this.#countByAddress.delete(connection.address);
   }
 
   #count(address: string): number {
-    return this.#ofAddress.get(address) ?? 0;
+    return this.#countByAddress.get(address) ?? 0;
   }
 }
 
-/** No machine with a language model can serve more, and each costs some ten KiB of memory. */
+/** Upper limit; each connection takes about ten KiB of memory. */
 const MAX_CONNECTIONS = 8192;
 
-/** If the number of file descriptors is unknown, as on Windows. */
-const USUAL_DESCRIPTORS = 4096;
+/** Assumed file descriptors if the number is unknown, as on Windows. */
+const DEFAULT_DESCRIPTORS = 4096;
 
 /** File descriptors reserved for engines, model files, downloads and the daemon itself. */
-const SMALLEST_RESERVE = 96;
+const MIN_RESERVE = 96;
 const RESERVED_SHARE = 1 / 4;
-const LARGEST_RESERVE = 1024;
+const MAX_RESERVE = 1024;
 
-/** The minimum, however few file descriptors there are. */
-const FEWEST_CONNECTIONS = 16;
+/** Lower limit, however few file descriptors there are. */
+const MIN_CONNECTIONS = 16;
 
-/** Reserved for the owner's socket, so that it works when all other connections are taken. */
+/** Share of the IPC socket, which must work when all TCP connections are taken. */
 const OWNER_SHARE = 1 / 8;
 const MAX_OWNER_CONNECTIONS = 128;
 
-/** Share of the others that one address may have. */
+/** Share of the TCP connections for one client address. */
 const ADDRESS_SHARE = 1 / 2;
 
 export interface ConnectionLimits {
-  /** Concurrent connections. */
+  /** Maximum concurrent connections. */
   readonly total: number;
-  /** From one client address. */
+  /** Maximum from one client address. */
   readonly perAddress: number;
 }
 
 /**
- * The connection limits of each listener, which leave enough file descriptors for everything else.
+ * Connection limits of each listener, which leave file descriptors for engines, files and downloads.
  * @param descriptors file descriptors that the process may open; undefined: unknown
  */
 export function connectionLimits(
   descriptors: number | undefined,
 ): Readonly<Record<"tcp" | "ipc", ConnectionLimits>> {
-  const all = descriptors ?? USUAL_DESCRIPTORS;
-  const reserve = Math.max(SMALLEST_RESERVE, Math.min(LARGEST_RESERVE, Math.floor(all * RESERVED_SHARE)));
-  const total = Math.max(FEWEST_CONNECTIONS, Math.min(MAX_CONNECTIONS, all - reserve));
+  const all = descriptors ?? DEFAULT_DESCRIPTORS;
+  const reserve = Math.max(MIN_RESERVE, Math.min(MAX_RESERVE, Math.floor(all * RESERVED_SHARE)));
+  const total = Math.max(MIN_CONNECTIONS, Math.min(MAX_CONNECTIONS, all - reserve));
   const ipc = Math.min(MAX_OWNER_CONNECTIONS, Math.floor(total * OWNER_SHARE));
   const tcp = total - ipc;
   return {

@@ -15,22 +15,22 @@ import { type Api, mountApi } from "../http/route.ts";
 import { loadOnDemand } from "../inference/create-inference.ts";
 
 /**
- * All APIs of the daemon, in the order of the documentation. Add a dialect here to serve it. The first one's prefix "/"
- * covers all paths that no other dialect does.
+ * All APIs of the daemon, in the order of the documentation. A new API is added here. The prefix "/" of the first one
+ * covers all paths that no other API covers.
  */
 export function documentedApis(services: ManagementServices): readonly Api[] {
-  const dialects: readonly Api[] = [
-    managementApi(services, () => dialects),
+  const apis: readonly Api[] = [
+    managementApi(services, () => apis),
     nativeApi(services, [chatSocketRoute(services)]),
     openaiApi(services, [...fileRoutes(services), ...batchRoutes(services)]),
     anthropicApi(services, messageBatchRoutes(services)),
     ollamaApi(services),
     llamaServerApi(services),
   ];
-  return dialects;
+  return apis;
 }
 
-/** All dialects that are served. Ollama also has the OpenAI and Anthropic APIs, so its clients expect them under its address. */
+/** All served APIs. Ollama serves the OpenAI and Anthropic APIs as well, so its clients expect them below /ollama. */
 export function createApis(services: ManagementServices): readonly Api[] {
   const onDemand = { ...services, inference: loadOnDemand(services.inference) };
   return [
@@ -40,7 +40,7 @@ export function createApis(services: ManagementServices): readonly Api[] {
   ];
 }
 
-/** How the APIs write batches down. */
+/** Formats of batches by API. */
 export const BATCH_FORMATS: Readonly<Record<string, BatchFormat>> = {
   [OPENAI_BATCHES]: openaiBatchFormat,
   [ANTHROPIC_BATCHES]: messageBatchFormat,

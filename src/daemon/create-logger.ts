@@ -2,30 +2,30 @@ import type { Writable } from "node:stream";
 import { type Logger, pino } from "pino";
 import type { Config } from "../config/schema.ts";
 
-/** A stream that may be a terminal. */
+/** Stream that may be a terminal. */
 export type LogOutput = Writable & { readonly isTTY?: boolean };
 
 /**
- * The daemon's log: JSON lines for programs, text for people at a terminal.
- * @param remember is given each line as JSON; it must be quick
+ * Creates the daemon's log: JSON lines, or text at a terminal.
+ * @param onLine called with each line as JSON; it must be fast
  */
 export function createLogger(
   config: Config["log"],
   output: LogOutput,
-  remember: (line: string) => void = () => undefined,
+  onLine: (line: string) => void = () => undefined,
 ): Logger {
-  const isForPeople = isText(config, output);
+  const writesText = isText(config, output);
   const destination = {
     write(line: string): void {
-      remember(line);
-      output.write(isForPeople ? textLine(line) : line);
+      onLine(line);
+      output.write(writesText ? textLine(line) : line);
     },
   };
   return pino(
     {
       level: config.level,
       base: null,
-      // If a secret ever gets into a logged object, it must not get into the log.
+      // Keeps secrets in logged objects out of the log.
       redact: ["*.authorization", "*.api_keys", "*.hub_token", "api_keys", "hub_token", "config"],
     },
     destination,
@@ -33,8 +33,8 @@ export function createLogger(
 }
 
 /**
- * Writes the lines that say where the daemon listens and when it is ready, at any log level: as plain text if the log is
- * text, otherwise as JSON lines, so that both outputs have the same format.
+ * Returns a function that writes where the daemon listens and when it is ready, at any log level. It writes text or
+ * JSON lines, as the log does.
  */
 export function createAnnouncer(config: Config["log"], output: LogOutput): (line: string) => void {
   if (isText(config, output)) return (line) => void output.write(`${line}\n`);
@@ -66,7 +66,7 @@ interface LogRecord {
   readonly [key: string]: unknown;
 }
 
-/** A JSON line of the log as text: time, level, message, fields. Names of models cannot steer the terminal. */
+/** Formats a JSON line of the log as text: time, level, message, fields. Control characters are replaced. */
 export function textLine(json: string): string {
   const record: LogRecord = JSON.parse(json);
   const fields = Object.entries(record)

@@ -33,36 +33,36 @@ import { createNameResolver } from "../models/names/name-resolver.ts";
 import { DaemonStartError } from "./listen.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 
-/** Models that ship with the project: two folders up from src/daemon and from dist/src/daemon alike. */
-const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
+/** Folder of the shipped models: two levels above src/daemon and dist/src/daemon. */
+const SHIPPED_MODELS_FOLDER = fileURLToPath(new URL("../../models/", import.meta.url));
 
-/** A small one that generates text. */
-const TRIAL_MODEL = `${SHIPPED_MODELS}daybreak-mini.gguf`;
+/** Small model on which chat templates are tried. */
+const TRIAL_MODEL = `${SHIPPED_MODELS_FOLDER}daybreak-mini.gguf`;
 
-/** Composes the models layer from its store, its names and the engines. */
+/** Creates the models service from the store, the name resolver and the engines. */
 export async function createModels(
   config: Config,
   events: ServiceEvents,
   logger: Logger,
   gpu: GpuFinder,
   image: EngineImage,
-  wall: SandboxFinder,
+  sandbox: SandboxFinder,
 ): Promise<{ readonly models: Models; readonly hub: HubCatalog; readonly store: DiskHubStore }> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
-  const place = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
-  const hub = new DiskHubStore(place);
-  // Not awaited: the leftovers are in nobody's way.
+  const hubOptions = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
+  const hub = new DiskHubStore(hubOptions);
+  // Not awaited: nothing depends on it.
   hub.removeLeftovers().catch((error: unknown) => {
     logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
   });
-  const start = startWithImage(config, image, wall);
-  const models = await startable(
+  const start = startWithImage(config, image, sandbox);
+  const models = await withStartError(
     createModelsService({
       config,
-      isBackground: isBatchWork,
+      isLowPriority: isBatchWork,
       tryTemplate: createTemplateTrial(start, TRIAL_MODEL),
-      quantizeTensors: createTensorQuantizer({ findWall: () => wall.find() }),
+      quantizeTensors: createTensorQuantizer({ findSandbox: () => sandbox.find() }),
       startEngine: guardGpu({
         start,
         finder: gpu,
@@ -80,39 +80,39 @@ export async function createModels(
         isStepFixed: config.engine.batch_size > 0,
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
-      placeLayers: async (gguf, spec, layers, taken) =>
+      offloadLayers: async (gguf, spec, layers, taken) =>
         await offloadToGpu(gpu, spec, gguf, {
           layers,
           memory: config.gpu.memory,
           replay: config.gpu.replay,
-          taken,
+          usedByOthers: taken,
           batchSize: config.engine.batch_size,
-          extraBytes: bytesBesides(spec),
+          extraBytes: auxiliaryBytes(spec),
         }),
       kernels,
       estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),
-      // Layers that end up not on the GPU stay in the heap.
+      // Layers may end up on the CPU, so the limit is that without offload.
       heapLimit: (gguf, spec) => estimateFor(gguf, { ...spec, gpuLayers: 0 }).heapLimitBytes,
       gpuMemory: {
         budget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
-        estimate: (gguf, spec) => bytesOnGpu(gguf, spec, bytesBesides(spec)),
+        estimate: (gguf, spec) => bytesOnGpu(gguf, spec, auxiliaryBytes(spec)),
       },
       hub,
       resolver: createNameResolver(aliases(config.models.aliases_file)),
-      shippedDir: SHIPPED_MODELS,
+      shippedDir: SHIPPED_MODELS_FOLDER,
       events,
       logger,
       machineMemory: readMachineMemory,
     }),
   );
-  return { models, hub: new HubCatalog({ ...place, store: hub }), store: hub };
+  return { models, hub: new HubCatalog({ ...hubOptions, store: hub }), store: hub };
 }
 
-/** Starts each engine with the current image, which is built again if somebody has removed it. */
+/** Returns a function that starts engines with the current image, which is rebuilt if it was deleted. */
 function startWithImage(
   { engine, cache_dir: cacheDir }: Pick<Config, "engine" | "cache_dir">,
   image: EngineImage,
-  wall: SandboxFinder,
+  sandbox: SandboxFinder,
 ): StartEngine {
   return async (spec, options) => {
     const { wasmPath, heapLimitBytes } = await image.ensure();
@@ -122,14 +122,14 @@ function startWithImage(
       programCache: path.join(cacheDir, "gpu"),
       wasmPath,
       heapLimitBytes,
-      findWall: () => wall.find(),
+      findSandbox: () => sandbox.find(),
     });
     return await start(spec, options);
   };
 }
 
-/** Turns the models layer's error about the cache folder into one for the user who starts the daemon. */
-async function startable(models: Promise<Models>): Promise<Models> {
+/** Adds advice for the user to errors of the cache folder. */
+async function withStartError(models: Promise<Models>): Promise<Models> {
   try {
     return await models;
   } catch (error) {
@@ -140,16 +140,16 @@ async function startable(models: Promise<Models>): Promise<Models> {
   }
 }
 
-function aliases(ownFile: string | undefined): AliasTable {
+function aliases(userFile: string | undefined): AliasTable {
   try {
-    return readAliases(ownFile);
+    return readAliases(userFile);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new DaemonStartError(error.message, { cause: error });
   }
 }
 
-/** Peak memory in bytes; throws insufficient_memory if it exceeds any engine's limit. */
+/** Peak memory in bytes. @throws ServiceError insufficient_memory if it exceeds the limits of an engine */
 function memoryNeeded(
   gguf: GgufSummary,
   spec: EngineSpec,
@@ -165,7 +165,7 @@ function memoryNeeded(
 function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
   const onCpu = partOnCpu(gguf, spec);
   return estimateMemory({
-    fileBytes: onCpu.fileBytes + bytesBesides(spec),
+    fileBytes: onCpu.fileBytes + auxiliaryBytes(spec),
     kvBytesPerToken: gguf.kvBytesPerToken * onCpu.kvShare,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
@@ -175,14 +175,14 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
 }
 
 /** Bytes of the projector, the draft model and the adapters. */
-function bytesBesides({ projectorFile, draft, adapters }: EngineSpec): number {
+function auxiliaryBytes({ projectorFile, draft, adapters }: EngineSpec): number {
   const files = [projectorFile, draft?.path, ...adapters.map((adapter) => adapter.path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
 }
 
 /**
- * Loads the models that the configuration names, else the default model when it is on disk. A model that cannot
- * be loaded is logged and reported as an event; the daemon serves without it. Never rejects.
+ * Loads the models of models.load, otherwise the default model if it is on disk. A failure is logged and reported as an
+ * event; the daemon serves without the model. Never rejects.
  */
 export async function loadFirstModels(services: ManagementServices): Promise<void> {
   const { config, models, draining } = services;
@@ -190,7 +190,7 @@ export async function loadFirstModels(services: ManagementServices): Promise<voi
   for (const name of named) {
     if (draining.aborted) return;
     try {
-      // Not get(): loading a path for the first time registers it.
+      // Unlike get(), load() registers a path at its first use.
       await models.load({ alias: name }, draining);
     } catch (thrown) {
       if (draining.aborted) return;

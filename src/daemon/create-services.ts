@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
-import { BatchRoom } from "../batches/batch-service.ts";
+import { LocalBatches } from "../batches/batch-service.ts";
 import type { Batches } from "../batches/batch-store.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
@@ -16,13 +16,13 @@ import type { OpenFile } from "../api/management/model-file-routes.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
-import { ServiceError, throwExhaustion } from "../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../errors/service-error.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
-import type { Life } from "../http/errors.ts";
+import type { DaemonState } from "../http/errors.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
 import { createInference } from "../inference/create-inference.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { MakeOffThread } from "../inference/schema-compiler.ts";
+import type { CompileOffThread } from "../inference/schema-compiler.ts";
 import { memoryTotal, residentBytes } from "../machine/memory.ts";
 import { createMetrics } from "../metrics/create-metrics.ts";
 import type { ScrapedGauges } from "../metrics/scraped-gauges.ts";
@@ -37,8 +37,8 @@ import { packageVersion } from "./package-version.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 import { startTraces } from "./tracing/start-traces.ts";
 
-/** Events that somebody may have to do something about. */
-const TROUBLE: ReadonlySet<ServiceEvent["type"]> = new Set([
+/** Events that are logged as warnings. */
+const WARNING_EVENTS: ReadonlySet<ServiceEvent["type"]> = new Set([
   "model-failed",
   "engine-restarted",
   "gpu-lost",
@@ -49,20 +49,20 @@ export interface DaemonContext {
   readonly logger: Logger;
   /** Aborted when draining begins. */
   readonly draining: AbortSignal;
-  /** Begins to drain and end; returns at once. */
+  /** Starts the shutdown; returns at once. */
   readonly shutdown: () => void;
-  /** Remembers what happens, the log included; absent: without the log. */
+  /** Records requests, events and log lines; absent: a new one, without log lines. */
   readonly activity?: Activity;
 }
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
-  readonly batches: Pick<BatchRoom, keyof Batches | "start" | "stop">;
-  /** Ends the engines, and sends what is left to tell. */
+  readonly batches: Pick<LocalBatches, keyof Batches | "start" | "stop">;
+  /** Stops the engines and sends the remaining traces. */
   close(): Promise<void>;
 }
 
-/** Wires the layers together, from the bottom up. Nothing listens yet and nothing is loaded. */
+/** Creates and connects all services, the lowest layers first. Nothing listens or loads yet. */
 export async function createServices(
   config: Config,
   { logger, draining, shutdown, activity = new Activity() }: DaemonContext,
@@ -76,23 +76,27 @@ export async function createServices(
     powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
-  const wall = new SandboxFinder({
+  const sandbox = new SandboxFinder({
     mode: config.sandbox,
     onProblem: (problem) => logger.warn(`Only Node's permission model confines engines. ${problem}`),
   });
-  // A failure is reported when a model that needs the wall is loaded.
-  void wall.find().catch(() => {});
+  // Loading a model reports a failure.
+  void sandbox.find().catch(() => {});
   const engine = await EngineImage.prepare(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const { models: ownModels, hub, store } = await createModels(config, events, logger, gpu, engine, wall);
+  const {
+    models: localModels,
+    hub,
+    store,
+  } = await createModels(config, events, logger, gpu, engine, sandbox);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
     isInFleet: config.fleet.nats !== undefined,
-    scrape: async () => ({
-      ...(await scrape(ownModels, gpu, inference.loads)),
+    readGauges: async () => ({
+      ...(await readGauges(localModels, gpu, inference.loads)),
       fleet: fleet?.report(),
       batches: batches.running,
     }),
@@ -102,25 +106,25 @@ export async function createServices(
     events,
     onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
   };
-  const ownBatches = new BatchRoom({ ...batchParts, config, logger });
+  const localBatches = new LocalBatches({ ...batchParts, config, logger });
   const openFile = createFileOpener();
-  const life: Life = { state: "starting" };
+  const life: DaemonState = { state: "starting" };
   const host = {
     where: "daemon",
     machine: describeMachine(),
     engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
   } as const;
-  // Without a fleet none of its code is even loaded.
+  // Loaded lazily, because most daemons have no fleet.
   const fleet =
     config.fleet.nats === undefined
       ? undefined
       : (await import("../fleet/start-fleet.ts")).startFleet({
           config,
-          models: ownModels,
+          models: localModels,
           files: store.files,
-          inference: () => ownInference,
+          inference: () => localInference,
           metrics,
-          isBackground: isBatchWork,
+          isLowPriority: isBatchWork,
           followWork: activity.followWork,
           followRequest: activity.followRequest,
           events,
@@ -130,26 +134,26 @@ export async function createServices(
           version,
           logger,
         });
-  const batches = fleet?.batches({ ...batchParts, own: ownBatches }) ?? ownBatches;
+  const batches = fleet?.batches({ ...batchParts, local: localBatches }) ?? localBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const grammars = new GrammarThread();
-  const makeElsewhere: MakeOffThread = (work, signal) => grammars.make(work, signal);
-  const ownInference: Inference = createInference({
-    models: ownModels,
+  const makeOffThread: CompileOffThread = (work, signal) => grammars.make(work, signal);
+  const localInference: Inference = createInference({
+    models: localModels,
     metrics,
     config,
     onRepetition: (model) => {
       metrics.repetitionStopped();
       logger.warn({ model }, "An answer was stopped because it ran in circles");
     },
-    isBackground: isBatchWork,
-    followWork: fleet?.followWork ?? activity.followWork,
-    makeElsewhere,
+    isLowPriority: isBatchWork,
+    observeWork: fleet?.followWork ?? activity.followWork,
+    compileOffThread: makeOffThread,
   });
-  const inference = fleet?.around(ownInference, makeElsewhere) ?? ownInference;
+  const inference = fleet?.wrapInference(localInference, makeOffThread) ?? localInference;
   activity.subscribe(events);
   activity.onRequestEnd(({ head, end, isSocketChat, logged }) => {
-    // Of others, the HTTP side writes the line.
+    // HTTP requests are logged by the request log.
     if (!isSocketChat) return;
     const { id, method, path } = head;
     logger.info({ request_id: id, method, path, status: end.status, ms: end.ms, ...logged }, REQUEST_LINE);
@@ -161,12 +165,12 @@ export async function createServices(
     else if (event.type === "gpu-lost") metrics.gpuLost();
     else if (event.type === "gpu-abandoned") metrics.gpuAbandoned();
     const { time: _time, type, ...fields } = event;
-    if (TROUBLE.has(type)) logger.warn(fields, type);
+    if (WARNING_EVENTS.has(type)) logger.warn(fields, type);
     else logger.info(fields, type);
   });
   return {
     config,
-    models: fleet?.models ?? ownModels,
+    models: fleet?.models ?? localModels,
     hub,
     inference,
     batches,
@@ -184,16 +188,16 @@ export async function createServices(
     shutdown,
     gpu,
     kernels: engine.prepared.kernels,
-    wall,
+    sandbox,
     endpoints: { http: "", ipc: "" },
-    machineMemory: async () => machineMemory(await ownModels.list()),
+    machineMemory: async () => machineMemory(await localModels.list()),
     defaultModels: readDefaultModels,
     close: async () => {
       await batches.close();
       await fleet?.close();
-      await ownModels.close();
+      await localModels.close();
       await grammars.close();
-      // The last requests end with their engines.
+      // Last, because requests end with their engines.
       await traces?.close();
     },
     openFile,
@@ -204,7 +208,7 @@ export async function createServices(
   };
 }
 
-async function scrape(
+async function readGauges(
   models: Models,
   { adapter }: GpuState,
   loads: ScrapedGauges["loads"],
@@ -228,7 +232,7 @@ async function scrape(
   };
 }
 
-/** Such as "AMD EPYC 9124, linux x64, Node 24.21.0". */
+/** Describes the machine: "AMD EPYC 9124, linux x64, Node 24.21.0". */
 function describeMachine(): string {
   const processor = os.cpus()[0]?.model.trim() || "unknown processor";
   return `${processor}, ${process.platform} ${process.arch}, Node ${process.versions.node}`;
@@ -239,12 +243,12 @@ function machineMemory(models: readonly Model[]): MachineMemory {
   return { usedBytes: residentBytes() + engines, totalBytes: memoryTotal() };
 }
 
-/** Makes a function that opens files, and computes the SHA-256 of each once as long as it does not change. */
+/** Returns a function that opens files. It caches their SHA-256 until they change. */
 export function createFileOpener(): OpenFile {
   const known = new Map<string, Promise<string>>();
   return async (path) => {
     const { size, mtimeMs } = await stat(path).catch((cause: unknown) => {
-      throwExhaustion(cause);
+      rethrowExhaustion(cause);
       throw new ServiceError("model_file_not_found", `The model file ${path} does not exist.`, { cause });
     });
     const key = `${path}:${size}:${mtimeMs}`;

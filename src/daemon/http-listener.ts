@@ -18,56 +18,57 @@ import type { App } from "../http/app.ts";
 import { nativeErrorBody } from "../http/errors.ts";
 import { ConnectionGate, type ConnectionLimits } from "./connection-gate.ts";
 
-/** Longer than the idle time of common proxies and clients, so that they close first and no request gets lost. */
+/** Idle timeout. It is longer than that of common proxies and clients, so that they close first and lose no request. */
 const KEEP_ALIVE_MS = 75_000;
-/** Headers arrive in one piece, or in a few; a client that takes longer ties up a connection. */
+/** Timeout of a request's headers. */
 const HEADERS_MS = 20_000;
-/** Enough for the largest body over a slow line. */
+/** Timeout of a whole request, enough for the largest body over a slow line. */
 const REQUEST_MS = 300_000;
-/** How often these two are checked. */
+/** Interval of checking these timeouts. */
 const CHECK_MS = 5000;
 /** WebSocket close code "going away". */
 const GOING_AWAY = 1001;
 
-/** At the connection limit there may be thousands of refusals per second. */
+/** Minimum interval of warnings: at the limit there may be thousands of refusals per second. */
 const FULL_WARNING_MS = 60_000;
 
 interface ListenerOptions {
-  /** Marks every request as coming from the owner's own socket. */
+  /** True for the IPC socket, which only its owner can open. */
   readonly ipc: boolean;
-  /** Largest WebSocket message in bytes. */
+  /** Maximum size of a WebSocket message in bytes. */
   readonly maxMessageBytes: number;
   readonly connections: ConnectionLimits;
-  /** Logs failures of the listener or its connections that do not belong to a request. */
+  /** Log for failures that belong to no request. */
   readonly logger: Pick<Logger, "warn">;
 }
 
-/** One HTTP server of the app with its WebSockets; tracks which answers are being sent. */
+/** HTTP server of the app with its WebSockets. It tracks the responses in progress. */
 export class HttpListener {
   readonly server: Server;
   readonly #webSockets: WebSocketServer;
   readonly #gate: ConnectionGate;
   readonly #answers = new Set<ServerResponse>();
-  /** Called when the last answer has ended. */
-  readonly #waiting: (() => void)[] = [];
+  /** Callbacks for the end of the last response. */
+  readonly #onIdle: (() => void)[] = [];
 
   constructor(app: App, options: ListenerOptions) {
     const { logger } = options;
-    const where = options.ipc ? "the IPC socket" : "TCP";
-    const seldom = atMostEvery(FULL_WARNING_MS);
+    const transport = options.ipc ? "the IPC socket" : "TCP";
+    const mayWarnFull = atMostEvery(FULL_WARNING_MS);
     this.#gate = new ConnectionGate(options.connections, (connections) => {
-      if (seldom()) logger.warn({ connections }, `The connections over ${where} are full; new ones get 503`);
+      if (mayWarnFull())
+        logger.warn({ connections }, `The connections over ${transport} are full; new ones get 503`);
     });
     this.#webSockets = new WebSocketServer({ noServer: true, maxPayload: options.maxMessageBytes });
     const server = createAdaptorServer({
-      // The adapter finds its upgrade state in this very object, so it is marked, not copied.
+      // The adapter looks up its upgrade state by this object, so it must not be copied.
       fetch: (request, env) =>
         app.fetch(
           request,
           Object.assign(env, { ipc: options.ipc, surplus: this.#gate.isSurplus(env.incoming.socket) }),
         ),
       overrideGlobalObjects: false,
-      // The adapter is made for ws, but its types know nothing of ws's callback after send().
+      // The adapter is made for ws, but its types lack the callback of send().
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       websocket: { server: this.#webSockets as unknown as WebSocketServerLike },
       createServer,
@@ -83,16 +84,16 @@ export class HttpListener {
     if (!(server instanceof Server)) throw new Error("the adapter made no HTTP/1.1 server");
     this.server = server;
     server.prependListener("connection", (socket) => this.#gate.enter(socket));
-    // A connection could not be accepted, usually for lack of a file descriptor; the next one may be.
-    const failing = atMostEvery(FULL_WARNING_MS);
+    // accept() fails for lack of file descriptors, for example; later connections may succeed.
+    const mayWarnAccept = atMostEvery(FULL_WARNING_MS);
     server.on("error", (error) => {
-      if (server.listening && failing())
-        logger.warn({ err: error }, `Cannot accept a connection over ${where}`);
+      if (server.listening && mayWarnAccept())
+        logger.warn({ err: error }, `Cannot accept a connection over ${transport}`);
     });
     server.on("clientError", (error, socket) => {
-      // A second head in the middle of an answer would be read as part of its body.
-      const hasBegun = [...this.#answers].some((answer) => answer.socket === socket && answer.headersSent);
-      if (hasBegun) socket.destroy();
+      // An error response in the middle of another response would be read as part of its body.
+      const isAnswering = [...this.#answers].some((answer) => answer.socket === socket && answer.headersSent);
+      if (isAnswering) socket.destroy();
       else answerUnreadableRequest(error, socket);
     });
     server.on("request", ({ socket }, response: ServerResponse) => {
@@ -101,17 +102,17 @@ export class HttpListener {
       this.#answers.add(response);
       response.once("close", () => {
         this.#gate.end(socket);
-        this.#ended(response);
+        this.#responseClosed(response);
       });
     });
   }
 
-  /** Resolves when no answer is being sent. */
+  /** Resolves when no response is in progress. */
   async idle(): Promise<void> {
-    if (this.#answers.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#answers.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
-  /** Stops listening and closes what is still open. */
+  /** Stops listening and closes all connections. */
   async close(): Promise<void> {
     for (const socket of this.#webSockets.clients) socket.close(GOING_AWAY, "the daemon is shutting down");
     const ended = this.server.listening
@@ -123,8 +124,9 @@ export class HttpListener {
   }
 
   /**
-   * What asks for anything but a WebSocket, such as h2c that curl --http2 offers, is answered as if it had not asked. An
-   * upgrade is counted here because the adapter refuses none while anybody else listens to the event `upgrade`.
+   * Accepts upgrades to a WebSocket only; other requests, such as curl --http2 with h2c, get a normal response.
+   * Upgrades are counted here, because the adapter would stop refusing invalid ones if there were another `upgrade`
+   * listener.
    */
   #mayUpgrade({ headers, socket }: IncomingMessage): boolean {
     if (headers.upgrade?.toLowerCase() !== "websocket" || this.#gate.isSurplus(socket)) return false;
@@ -132,14 +134,14 @@ export class HttpListener {
     return true;
   }
 
-  #ended(response: ServerResponse): void {
+  #responseClosed(response: ServerResponse): void {
     this.#answers.delete(response);
     if (this.#answers.size > 0) return;
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 }
 
-/** True for the first call, and then once per this many milliseconds. */
+/** Returns a function that is true at most once in this many milliseconds. */
 function atMostEvery(millis: number): () => boolean {
   let next = Number.NEGATIVE_INFINITY;
   return () => {
@@ -151,8 +153,8 @@ function atMostEvery(millis: number): () => boolean {
 }
 
 /**
- * A response whose headers are sent together with its first frame, as one packet, if that is available immediately;
- * otherwise by themselves, so that a client gets the status even if the first frame takes long.
+ * Response that sends its headers and its first frame as one packet if the frame is available immediately; otherwise
+ * the headers alone, so that the client gets the status without waiting.
  */
 export class JoinedResponse<
   Request extends IncomingMessage = IncomingMessage,
@@ -166,7 +168,7 @@ export class JoinedResponse<
   }
 }
 
-/** Errors of Node's parser other than a malformed request. */
+/** Error codes for errors of Node's parser; all others are malformed requests. */
 const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
   ["HPE_HEADER_OVERFLOW", "headers_too_large"],
   ["HPE_CHUNK_EXTENSIONS_OVERFLOW", "payload_too_large"],
@@ -180,15 +182,15 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
 };
 
 /**
- * How much longer an unused connection is kept than one with half a request: the client may send a request just as it is
- * closed, and would take an error for the response.
+ * Additional time for a connection without any data. The client may send a request while it is closed, and would take
+ * an error for the response.
  */
 const UNUSED_MS = 55_000;
 
 /**
- * Answers malformed requests, which never reach the app, with an error of the native API, and closes the connection. For
- * the event `clientError` of an HTTP server. A connection that the client broke is closed without an answer, and so is
- * one that sent nothing, `unusedMs` milliseconds later.
+ * Handles `clientError` of an HTTP server: answers malformed requests, which never reach the app, with an error of the
+ * native API and closes the connection. A connection that the client has reset is closed without a response; one
+ * without any data is closed after `unusedMs` milliseconds.
  */
 export function answerUnreadableRequest(error: Error, socket: Duplex, unusedMs = UNUSED_MS): void {
   const reason: unknown = "code" in error ? error.code : undefined;
@@ -214,7 +216,7 @@ export function answerUnreadableRequest(error: Error, socket: Duplex, unusedMs =
     "",
     body,
   ];
-  // The client may go on sending what nobody reads.
+  // Destroyed, because the client may continue to send.
   socket.end(lines.join("\r\n"), () => socket.destroy());
 }
 

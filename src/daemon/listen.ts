@@ -3,14 +3,14 @@ import type { Server } from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { LONGEST_SOCKET_PATH } from "../config/default-paths.ts";
+import { MAX_SOCKET_PATH_BYTES } from "../config/default-paths.ts";
 import { codeOrReason } from "../errors/reason-of.ts";
 import { exhaustedResource, isSystemError } from "../errors/service-error.ts";
 
-/** What to do about a failure, by the system's error code. */
+/** Advice for the user by system error code. */
 export type Advice = Readonly<Record<string, string>>;
 
-/** Calls `listen` and waits for it; if it fails, the error says what to do. */
+/** Calls `listen` and waits for it. @throws DaemonStartError with advice */
 export function listening(server: Server, listen: () => void, where: string, advice: Advice): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: NodeJS.ErrnoException): void => {
@@ -40,46 +40,46 @@ const ADVICE: Advice = {
   ENOTFOUND: "this is not an address. Choose another with --http-addr",
 };
 
-/** Errors about the port, which would be the same with IPv4. */
-const OF_THE_PORT = new Set(["EADDRINUSE", "EACCES"]);
+/** Errors of the port, which IPv4 would not avoid. */
+const PORT_ERRORS = new Set(["EADDRINUSE", "EACCES"]);
 
-/** Where a daemon listens over TCP. */
-interface TcpPlace {
+/** TCP address to listen on. */
+interface TcpAddress {
   readonly addr: string;
   readonly port: number;
-  /** False if the address is the default: then 0.0.0.0 includes IPv6. */
-  readonly isChosen: boolean;
+  /** False for the default address, which includes IPv6. */
+  readonly isExplicit: boolean;
 }
 
 /**
  * Listens over TCP; with the default address also over IPv6, if the machine has it.
- * @returns the port, and the URL by which this machine reaches it
- * @throws DaemonStartError when it cannot listen there
+ * @returns the port, and the URL for clients on this machine
+ * @throws DaemonStartError if it cannot listen there
  */
 export async function listenTcp(
   server: Server,
-  { addr, port, isChosen }: TcpPlace,
+  { addr, port, isExplicit: isChosen }: TcpAddress,
 ): Promise<{ readonly port: number; readonly url: string }> {
-  const isEverywhere = addr === ALL_IPV4 && !isChosen && (await listenEverywhere(server, port));
-  if (!isEverywhere) await listenOn(server, addr, port);
+  const isDualStack = addr === ALL_IPV4 && !isChosen && (await listenDualStack(server, port));
+  if (!isDualStack) await listenOn(server, addr, port);
   const bound = server.address();
   if (bound === null || typeof bound === "string") throw new Error("a TCP listener has no port");
-  return { port: bound.port, url: httpUrl(reachable(addr, isEverywhere), bound.port) };
+  return { port: bound.port, url: httpUrl(reachable(addr, isDualStack), bound.port) };
 }
 
-/** IPv6 addresses are in brackets in a URL. */
+/** URL of an address; IPv6 addresses are in brackets. */
 export function httpUrl(address: string, port: number): string {
   return `http://${net.isIPv6(address) ? `[${address}]` : address}:${port}`;
 }
 
-/** False if the machine has no IPv6; IPv4 clients can reach such a listener as well. */
-async function listenEverywhere(server: Server, port: number): Promise<boolean> {
+/** Listens on all IPv6 and IPv4 addresses; returns false if the machine has no IPv6. */
+async function listenDualStack(server: Server, port: number): Promise<boolean> {
   try {
     await listenOn(server, ALL_IPV6, port);
     return true;
   } catch (error) {
     const cause = error instanceof Error ? error.cause : undefined;
-    if (!isSystemError(cause) || OF_THE_PORT.has(cause.code)) throw error;
+    if (!isSystemError(cause) || PORT_ERRORS.has(cause.code)) throw error;
     return false;
   }
 }
@@ -89,8 +89,8 @@ function listenOn(server: Server, addr: string, port: number): Promise<void> {
   return listening(server, () => server.listen({ host: addr, port, ipv6Only: false }), where, ADVICE);
 }
 
-function reachable(addr: string, isEverywhere: boolean): string {
-  if (addr === ALL_IPV6 || (isEverywhere && !hasIpv4())) return "::1";
+function reachable(addr: string, isDualStack: boolean): string {
+  if (addr === ALL_IPV6 || (isDualStack && !hasIpv4())) return "::1";
   return addr === ALL_IPV4 ? "127.0.0.1" : addr;
 }
 
@@ -98,11 +98,11 @@ function hasIpv4(): boolean {
   return Object.values(os.networkInterfaces()).some((all) => all?.some(({ family }) => family === "IPv4"));
 }
 
-/** Linux allows a little more than others, in bytes. */
-const LONGEST_ON_LINUX = 107;
+/** Length limit of socket paths on Linux. */
+const MAX_LINUX_PATH_BYTES = 107;
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY_SOCKET = 0o600;
-/** With this umask, a new socket is accessible to its owner only, from the beginning. */
+/** Umask that makes a new socket accessible to its owner only, from the beginning. */
 const OWNER_ONLY_MASK = 0o177;
 
 const PIPE_PREFIX = "\\\\.\\pipe\\";
@@ -113,10 +113,10 @@ const PIPE_ADVICE: Advice = {
   EACCES: "somebody else's daemon listens there. Choose another pipe with --socket",
 };
 
-const ANOTHER = 'Name another with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""';
+const ANOTHER_SOCKET = 'Name another with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""';
 
-/** Why a socket cannot be created in a folder, to follow the folder's name. */
-const REASONS: Readonly<Record<string, string>> = {
+/** Reasons why a socket cannot be created, to follow the folder's name. */
+const SOCKET_REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
   EROFS: "it is read-only",
@@ -131,14 +131,15 @@ const REASONS: Readonly<Record<string, string>> = {
   EOPNOTSUPP: "its file system does not support sockets",
 };
 
-/** Whether the name is that of a Windows named pipe, which is not a file. */
+/** True for a Windows named pipe, which is no file. */
 export function isNamedPipe(name: string): boolean {
   return name.startsWith(PIPE_PREFIX);
 }
 
 /**
- * Listens on a Unix socket that only its owner can open, or on a named pipe. A socket left by a dead daemon is replaced.
- * @throws DaemonStartError if another daemon listens there, a {@link SocketUnavailableError} if it cannot be created
+ * Listens on a Unix socket that only its owner can open, or on a named pipe. A socket of a daemon that has died is
+ * replaced.
+ * @throws DaemonStartError if another daemon listens there; {@link SocketUnavailableError} if it cannot be created
  */
 export async function listenIpc(server: Server, name: string, platform = process.platform): Promise<void> {
   if (isNamedPipe(name)) {
@@ -146,7 +147,7 @@ export async function listenIpc(server: Server, name: string, platform = process
     return;
   }
   const problem = socketPathProblem(name, platform);
-  if (problem !== undefined) throw new SocketUnavailableError(`${problem} ${ANOTHER}.`);
+  if (problem !== undefined) throw new SocketUnavailableError(`${problem} ${ANOTHER_SOCKET}.`);
   try {
     mkdirSync(path.dirname(name), { recursive: true, mode: OWNER_ONLY_FOLDER });
     await removeStale(name);
@@ -157,7 +158,7 @@ export async function listenIpc(server: Server, name: string, platform = process
 }
 
 async function listenOnSocket(server: Server, name: string): Promise<void> {
-  // listen() creates the socket synchronously, so the umask is not needed any longer.
+  // listen() creates the socket synchronously, so the umask can be reset right after the call.
   const mask = process.umask(OWNER_ONLY_MASK);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -174,25 +175,27 @@ async function listenOnSocket(server: Server, name: string): Promise<void> {
   chmodSync(name, OWNER_ONLY_SOCKET);
 }
 
-/** Why a socket cannot have this name on this system; undefined if it can. */
+/** Reason why a socket cannot have this name on this system; undefined if it can. */
 export function socketPathProblem(name: string, platform = process.platform): string | undefined {
   if (isNamedPipe(name)) return undefined;
   if (platform === "win32") {
     return `On Windows the socket is a named pipe, ${PIPE_PREFIX}daybreak for one, and ${name} is a path.`;
   }
-  const longest = platform === "linux" ? LONGEST_ON_LINUX : LONGEST_SOCKET_PATH;
+  const maxBytes = platform === "linux" ? MAX_LINUX_PATH_BYTES : MAX_SOCKET_PATH_BYTES;
   const length = Buffer.byteLength(name);
-  if (length <= longest) return undefined;
-  return `The socket path ${name} is ${length} bytes long; the system allows ${longest}.`;
+  if (length <= maxBytes) return undefined;
+  return `The socket path ${name} is ${length} bytes long; the system allows ${maxBytes}.`;
 }
 
-/** The system's error as a sentence about the socket's folder. */
+/** Converts a system error to one about the socket's folder. */
 function explain(name: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
   const reason =
-    REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`;
+    SOCKET_REASONS[error.code] ??
+    exhaustedResource(error) ??
+    `the system refuses it (${codeOrReason(error)})`;
   return new SocketUnavailableError(
-    `The socket cannot be created in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER}.`,
+    `The socket cannot be created in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER_SOCKET}.`,
     { cause: error },
   );
 }
@@ -202,46 +205,46 @@ async function removeStale(name: string): Promise<void> {
   if (!stats) return;
   if (!stats.isSocket()) {
     const kind = stats.isSymbolicLink() ? "a symbolic link" : "something that is not a socket";
-    throw new SocketUnavailableError(`At the socket path ${name} is ${kind}. Remove it. ${ANOTHER}.`);
+    throw new SocketUnavailableError(`At the socket path ${name} is ${kind}. Remove it. ${ANOTHER_SOCKET}.`);
   }
-  switch (await answerOf(name)) {
-    case "somebody":
+  switch (await probeSocket(name)) {
+    case "listening":
       throw new DaemonStartError(
         `Another daemon listens on ${name}. Stop it with "daybreak stop", or choose another socket with --socket.`,
       );
     case "forbidden":
       throw new SocketUnavailableError(
-        `The socket ${name} belongs to another user, whose daemon may be there. ${ANOTHER}.`,
+        `The socket ${name} belongs to another user, whose daemon may be there. ${ANOTHER_SOCKET}.`,
       );
-    case "nobody":
+    case "none":
       rmSync(name, { force: true });
   }
 }
 
-/** Whether a process accepts connections on the socket, as far as this user may know. */
-function answerOf(name: string): Promise<"somebody" | "nobody" | "forbidden"> {
+/** Tests whether a process accepts connections on a socket. */
+function probeSocket(name: string): Promise<"listening" | "none" | "forbidden"> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(name);
     socket.once("connect", () => {
       socket.destroy();
-      resolve("somebody");
+      resolve("listening");
     });
     socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("nobody");
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("none");
       else if (error.code === "EACCES" || error.code === "EPERM") resolve("forbidden");
-      // Its backlog is full.
-      else if (error.code === "EAGAIN") resolve("somebody");
+      // The backlog of the listener is full.
+      else if (error.code === "EAGAIN") resolve("listening");
       else reject(error);
     });
   });
 }
 
-/** The daemon cannot start, for a reason that the user can fix; the message says how. */
+/** Reason why the daemon cannot start, with advice for the user. */
 export class DaemonStartError extends Error {
   override readonly name: string = "DaemonStartError";
 }
 
-/** The IPC socket cannot be created at its path, for a reason other than another daemon. */
+/** Reason why the IPC socket cannot be created, other than another daemon. */
 export class SocketUnavailableError extends DaemonStartError {
   override readonly name = "SocketUnavailableError";
 }

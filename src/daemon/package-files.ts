@@ -18,7 +18,7 @@ import type { ServedFile } from "../http/streaming/send-file.ts";
 const fileSchema = z.strictObject({ models: z.array(defaultModelSchema) });
 const SHIPPED_FILE = new URL("../../configs/defaults.toml", import.meta.url);
 
-/** Reads the suggested models; the file ships with the daemon. */
+/** Reads the list of suggested models, which ships with the daemon. */
 export function readDefaultModels(): readonly DefaultModel[] {
   return fileSchema.parse(parse(readFileSync(SHIPPED_FILE, "utf8"))).models;
 }
@@ -27,11 +27,11 @@ const SOURCES = new URL("../", import.meta.url);
 
 /**
  * Reads a file of the pages that the daemon serves.
- * @throws ServiceError internal_error when this installation lacks it
+ * @throws ServiceError internal_error if the installation lacks it
  */
 export function pageFile(name: PageFileName): PageFile {
   try {
-    const content = readFileSync(placeOf(name));
+    const content = readFileSync(pathOf(name));
     return { content, etag: `"${createHash("sha256").update(content).digest("base64url")}"` };
   } catch (cause) {
     const advice = "A file of the page is missing from this installation. Install Daybreak again.";
@@ -39,31 +39,31 @@ export function pageFile(name: PageFileName): PageFile {
   }
 }
 
-/** In src/ui; the API console's files are in their package, and a build copies them to src/ui. */
-function placeOf(name: PageFileName): string | URL {
-  const own = new URL(name, SOURCES);
-  if (existsSync(own)) return own;
+/** Path in src/ui. Files of the API console are in their package, from which a build copies them to src/ui. */
+function pathOf(name: PageFileName): string | URL {
+  const inSources = new URL(name, SOURCES);
+  if (existsSync(inSources)) return inSources;
   return createRequire(import.meta.url).resolve(`swagger-ui-dist/${path.basename(name)}`);
 }
 
-/** Where a build of the program has them: two folders up from dist/src/daemon. */
-const BUILT = fileURLToPath(new URL("../../browser/", import.meta.url));
-/** Makes them in a clone. */
-const BUILDER = fileURLToPath(new URL("../../scripts/release/build-browser.ts", import.meta.url));
+/** Folder of the scripts in a build: two levels above dist/src/daemon. */
+const BUILT_SCRIPTS = fileURLToPath(new URL("../../browser/", import.meta.url));
+/** Program that bundles the scripts in a clone. */
+const BUILD_PROGRAM = fileURLToPath(new URL("../../scripts/release/build-browser.ts", import.meta.url));
 
 const execute = promisify(execFile);
 
-/** By file name. A path is never built from a request. */
+/** Scripts by file name, so that no path is built from a request. */
 type Scripts = ReadonlyMap<string, ServedFile>;
 
 /**
- * The scripts of the engine for browsers and of the page. In a clone, which has no build, they are bundled by a process
- * of their own when they are first asked for, in less than a second.
+ * Scripts of the page and of the engine for browsers. In a clone, which has no build, a separate process bundles them
+ * at the first request, in less than a second.
  */
 export class BrowserScripts {
   #scripts: Promise<Scripts> | undefined;
 
-  /** @throws ServiceError internal_error when they cannot be read or bundled, route_not_found when there is none of this name */
+  /** Returns a script. @throws ServiceError internal_error if bundling fails, route_not_found for an unknown name */
   async read(name: string): Promise<ServedFile> {
     const script = (await this.#all()).get(name);
     if (!script) throw new ServiceError("route_not_found", `There is no script named ${name}.`);
@@ -75,7 +75,7 @@ export class BrowserScripts {
   }
 
   async #all(): Promise<Scripts> {
-    this.#scripts ??= existsSync(BUILT) ? read(BUILT) : bundle();
+    this.#scripts ??= existsSync(BUILT_SCRIPTS) ? read(BUILT_SCRIPTS) : bundle();
     try {
       return await this.#scripts;
     } catch (error) {
@@ -89,9 +89,9 @@ export class BrowserScripts {
   }
 }
 
-/** Path of llama.cpp's WebAssembly for browsers without memory64 or JSPI. */
+/** Path of the WebAssembly for browsers without memory64 or JSPI. */
 export function compatWasm(): string {
-  const built = path.join(BUILT, "engine-compat.wasm");
+  const built = path.join(BUILT_SCRIPTS, "engine-compat.wasm");
   return existsSync(built)
     ? built
     : fileURLToPath(import.meta.resolve("@wllama/wllama-compat/wasm/wllama.wasm"));
@@ -100,7 +100,7 @@ export function compatWasm(): string {
 async function bundle(): Promise<Scripts> {
   const folder = await mkdtemp(path.join(os.tmpdir(), "daybreak-browser-"));
   try {
-    await execute(process.execPath, [BUILDER, "--out", folder]);
+    await execute(process.execPath, [BUILD_PROGRAM, "--out", folder]);
     return await read(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -3,18 +3,18 @@ import { z } from "zod";
 import type { LineResponse, RunLine } from "../batches/batch.ts";
 import type { App } from "../http/app.ts";
 
-/** The host is never looked up: the request goes straight to the app. */
+/** Placeholder: the request goes to the app directly. */
 const ORIGIN = "http://localhost";
 const DEFAULT_RETRY_SECS = 1;
 
-const working = new AsyncLocalStorage<true>();
+const batchWork = new AsyncLocalStorage<true>();
 
-/** Whether what happens now is done for a line of a batch. */
+/** True in the asynchronous context of a line of a batch. */
 export function isBatchWork(): boolean {
-  return working.getStore() === true;
+  return batchWork.getStore() === true;
 }
 
-/** Has the app's own routes answer lines of batches, as if they had come from the batch's owner, but through no socket. */
+/** Returns a function that answers lines of batches by the app's routes, with the rights of the batch's owner. */
 export function batchLineRunner(app: Pick<App, "fetch">): RunLine {
   return async ({ path, body, requestId, owner }, signal): Promise<LineResponse> => {
     const bytes = new TextEncoder().encode(body);
@@ -24,7 +24,7 @@ export function batchLineRunner(app: Pick<App, "fetch">): RunLine {
       "x-request-id": requestId,
     };
     const request = new Request(ORIGIN + path, { method: "POST", headers, signal });
-    const response = await working.run(
+    const response = await batchWork.run(
       true,
       async () => await app.fetch(request, { body: bytes, batch: { owner } }),
     );
@@ -38,7 +38,7 @@ export function batchLineRunner(app: Pick<App, "fetch">): RunLine {
   };
 }
 
-/** As the official clients see it. */
+/** True for the statuses that the official clients retry. */
 function isRetryable(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 import type { Logger } from "pino";
 import type { LoadedConfig } from "../config/load-config.ts";
-import { isRefused, natsTrouble } from "../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
 import type { ManagementServices } from "../api/management/management-services.ts";
 import { title } from "../engine/gpu/offload-to-gpu.ts";
 import { isSystemError, ServiceError } from "../errors/service-error.ts";
@@ -13,17 +13,17 @@ import { DaemonStartError } from "./listen.ts";
 import { type RunningDaemon, startDaemon } from "./start-daemon.ts";
 
 export interface RunOptions {
-  /** For the lines that say where it listens and when it is ready. */
+  /** Output for the address and the ready message. */
   readonly stdout: LogOutput;
-  /** For the log. */
+  /** Output for the log. */
   readonly stderr: LogOutput;
-  /** Aborting it drains the daemon; its owner also ends the process on a second request. */
+  /** Drains and stops the daemon. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Runs a daemon until the signal. Resolves when it has drained and ended all its engines; rejects with a
- * DaemonStartError when it cannot start.
+ * Runs a daemon until the signal aborts. Resolves when it has drained and its engines have stopped.
+ * @throws DaemonStartError if it cannot start
  */
 export async function runDaemon(
   { config, file, warnings, origins }: LoadedConfig,
@@ -32,15 +32,17 @@ export async function runDaemon(
   const activity = new Activity();
   const logger = createLogger(config.log, stderr, activity.log);
   const announce = createAnnouncer(config.log, stdout);
-  using held = new DisposableStack();
-  held.use(logUnhandledErrors(logger));
+  using resources = new DisposableStack();
+  resources.use(logUnhandledErrors(logger));
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
   const warning = cacheWarning(config.cache_dir);
   if (warning !== undefined) logger.warn(warning);
-  const daemon = await startDaemon(config, { logger, activity, chosen: origins }).catch((error: unknown) => {
-    throw startFailure(error);
-  });
+  const daemon = await startDaemon(config, { logger, activity, explicitOptions: origins }).catch(
+    (error: unknown) => {
+      throw toStartError(error);
+    },
+  );
   const onSignal = (): void => daemon.services.shutdown();
   if (signal.aborted) onSignal();
   else signal.addEventListener("abort", onSignal, { once: true });
@@ -59,15 +61,15 @@ export async function runDaemon(
       announce(await readyLine(daemon.services));
     }
   } catch (error) {
-    // An engine may end, or draining may begin, while it is being described.
+    // An engine may end, or draining may begin, meanwhile.
     logger.warn({ err: error }, "ready, but a loaded model is gone again");
   }
   await daemon.stopped;
   logger.info("stopped");
 }
 
-/** System errors are shown to the user who starts the daemon; anything else is a bug, with its stack. */
-function startFailure(error: unknown): unknown {
+/** Converts service and system errors to messages for the user; other errors are bugs and keep their stack. */
+function toStartError(error: unknown): unknown {
   if (error instanceof DaemonStartError) return error;
   const { code, message } = ServiceError.from(error);
   const sentence =
@@ -102,22 +104,22 @@ export async function readyLine(services: ManagementServices): Promise<string> {
 async function describe(services: ManagementServices, alias: string): Promise<string> {
   using lease = await services.models.acquire(alias, services.draining);
   const { contextSize, threads, gpuLayers } = lease.engine.info;
-  const place = gpuLayers > 0 ? `${gpuLayers} layers on the GPU` : "CPU";
-  return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${place}`;
+  const device = gpuLayers > 0 ? `${gpuLayers} layers on the GPU` : "CPU";
+  return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${device}`;
 }
 
-/** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or that its NATS server is not there. */
+/** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or the problem of the NATS server. */
 export function fleetLine({ fleet }: ManagementServices): string | undefined {
   if (!fleet) return undefined;
   const { name, isConnected, problem, machines } = fleet.report();
-  if (!isConnected && isRefused(problem))
-    return `Fleet: the NATS server ${natsTrouble(problem)}; ${name} works alone until they are right`;
+  if (!isConnected && isNatsAuthFailure(problem))
+    return `Fleet: the NATS server ${describeNatsProblem(problem)}; ${name} works alone until they are right`;
   if (!isConnected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
   const names = machines.map((machine) => machine.name).join(", ");
   return `Fleet: joined as ${name}; ${machines.length} ${machines.length === 1 ? "machine" : "machines"}: ${names}`;
 }
 
-/** A warning if anyone on the network can use the daemon. */
+/** Warning if anyone on the network can use the daemon. */
 export function exposureWarning({ config }: ManagementServices): string | undefined {
   if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
   return (
@@ -127,8 +129,8 @@ export function exposureWarning({ config }: ManagementServices): string | undefi
 }
 
 /**
- * The warning about a cache folder that is not writable: the daemon then serves only the models on disk. Undefined if it is
- * writable; a missing folder is created.
+ * Warning if the cache folder is not writable: the daemon then serves only the models on disk. Creates a missing
+ * folder.
  */
 export function cacheWarning(folder: string): string | undefined {
   try {
@@ -141,32 +143,32 @@ export function cacheWarning(folder: string): string | undefined {
   }
 }
 
-/** More lines within {@link WINDOW_MS} are only counted: a repeated error must not fill the disk. */
-const MAX_LINES = 10;
+/** Lines within {@link WINDOW_MS}; further ones are only counted, so that a repeated error does not fill the disk. */
+const MAX_LINES_PER_WINDOW = 10;
 const WINDOW_MS = 60_000;
 
 /**
  * Keeps the daemon alive after an uncaught exception, which is logged.
  *
- * Exiting would be safer for most programs, but here any request that triggers a bug could end everybody's models. Other
- * measures limit the damage: models run in their own processes, files are written atomically, and requests have deadlines
- * that release what they hold.
+ * Exiting would be safer for most programs, but here a request that triggers a bug would unload the models of all
+ * clients. Other measures limit the damage: models run in separate processes, files are written atomically, and
+ * requests have deadlines that release their resources.
  */
 export function logUnhandledErrors(logger: Pick<Logger, "error">): Disposable {
   let lines = 0;
-  let hushed = 0;
+  let suppressed = 0;
   let windowEnd = 0;
   const report = (err: unknown): void => {
     const now = performance.now();
     if (now >= windowEnd) {
-      if (hushed > 0) logger.error({ times: hushed }, "Errors that were not logged one by one");
+      if (suppressed > 0) logger.error({ times: suppressed }, "Errors that were not logged one by one");
       windowEnd = now + WINDOW_MS;
       lines = 0;
-      hushed = 0;
+      suppressed = 0;
     }
-    if (lines++ < MAX_LINES)
+    if (lines++ < MAX_LINES_PER_WINDOW)
       logger.error({ err }, "Bug in the daemon, please report it; the daemon keeps running");
-    else hushed++;
+    else suppressed++;
   };
   process.on("uncaughtException", report);
   process.on("unhandledRejection", report);

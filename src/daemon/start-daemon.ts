@@ -11,48 +11,48 @@ import { HttpListener } from "./http-listener.ts";
 import { httpUrl, isNamedPipe, listenIpc, listenTcp, SocketUnavailableError } from "./listen.ts";
 import { loadFirstModels } from "./create-models.ts";
 
-/** How often a draining daemon checks whether its WebSocket chats have ended. */
+/** Interval at which a draining daemon checks for running WebSocket chats. */
 const DRAIN_POLL_MS = 50;
 
 export interface RunningDaemon {
-  /** URL for this machine: 127.0.0.1 if it listens on all addresses. */
+  /** URL for clients on this machine: 127.0.0.1 if it listens on all addresses. */
   readonly url: string;
-  /** Path of its IPC endpoint; empty when that is off. */
+  /** Path of the IPC socket; empty if there is none. */
   readonly socket: string;
   readonly services: ManagementServices;
   /** Settles when the first models are loaded, or have failed; never rejects. */
   readonly ready: Promise<void>;
-  /** Resolves when it has ended, for whatever reason. */
+  /** Resolves when the daemon has stopped. */
   readonly stopped: Promise<void>;
   /** Drains, then ends everything. A second call waits for the first. */
   stop(): Promise<void>;
 }
 
 interface StartOptions extends Pick<DaemonContext, "logger" | "activity"> {
-  /** Options that the user has set. Defaults adapt to what the machine has. */
-  readonly chosen?: Pick<ReadonlySet<string>, "has">;
+  /** Names of options that the user has set; defaults may adapt to the machine. */
+  readonly explicitOptions?: Pick<ReadonlySet<string>, "has">;
 }
 
 /**
- * Starts a daemon in this process. It listens when the promise resolves and answers 503 until it is ready.
- * Rejects with a DaemonStartError when it cannot listen.
+ * Starts a daemon in this process. It listens when the promise resolves, and answers 503 until it is ready.
+ * @throws DaemonStartError if it cannot listen
  */
 export async function startDaemon(
   config: Config,
-  { logger, activity, chosen = new Set() }: StartOptions,
+  { logger, activity, explicitOptions: chosen = new Set() }: StartOptions,
   compose: typeof createServices = createServices,
 ): Promise<RunningDaemon> {
-  const life = new AbortController();
+  const draining = new AbortController();
   const stopped = Promise.withResolvers<void>();
   const stop = (): Promise<void> => {
-    if (!life.signal.aborted) drain(services, life, listeners).then(stopped.resolve, stopped.reject);
+    if (!draining.signal.aborted) drain(services, draining, listeners).then(stopped.resolve, stopped.reject);
     return stopped.promise;
   };
   const shutdown = (): void =>
     void stop().catch((error: unknown) => logger.error({ err: error }, "cannot stop"));
   const services = await compose(config, {
     logger,
-    draining: life.signal,
+    draining: draining.signal,
     shutdown,
     ...(activity && { activity }),
   });
@@ -66,8 +66,8 @@ export async function startDaemon(
   let socket = config.socket;
   let bound: Awaited<ReturnType<typeof listenTcp>>;
   try {
-    if (socket !== "" && !(await hasSocket(ipc, socket, chosen.has("socket"), logger))) socket = "";
-    bound = await listenTcp(tcp.server, { ...config.http, isChosen: chosen.has("http.addr") });
+    if (socket !== "" && !(await tryListenIpc(ipc, socket, chosen.has("socket"), logger))) socket = "";
+    bound = await listenTcp(tcp.server, { ...config.http, isExplicit: chosen.has("http.addr") });
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()));
     await services.close();
@@ -93,17 +93,17 @@ async function becomeReady(services: DaemonServices, app: App): Promise<void> {
 }
 
 /**
- * Lets running requests finish, up to the deadline, while new ones get 503; then closes the listeners and ends the
+ * Lets running requests finish, up to the deadline, while new ones get 503; then closes the listeners and stops the
  * engines. Endless requests, such as event streams, end by the signal.
  */
 async function drain(
   services: DaemonServices,
-  life: AbortController,
+  draining: AbortController,
   listeners: HttpListener[],
 ): Promise<void> {
   services.life.state = "draining";
   void services.batches.stop();
-  life.abort(new Error("the daemon is shutting down"));
+  draining.abort(new Error("the daemon is shutting down"));
   using deadline = disposableDeadline(services.config.drain_timeout);
   const drained = Promise.all([
     ...listeners.map((listener) => listener.idle()),
@@ -132,18 +132,18 @@ function disposableDeadline(millis: number): Disposable & { signal: AbortSignal;
   };
 }
 
-/** False if the default socket cannot be created: the daemon is useful without it. */
-async function hasSocket(
+/** Listens on the IPC socket; returns false if the default socket cannot be created, since the daemon works without. */
+async function tryListenIpc(
   listener: HttpListener,
   name: string,
-  isChosen: boolean,
+  isExplicit: boolean,
   logger: StartOptions["logger"],
 ): Promise<boolean> {
   try {
     await listenIpc(listener.server, name);
     return true;
   } catch (error) {
-    if (isChosen || !(error instanceof SocketUnavailableError)) throw error;
+    if (isExplicit || !(error instanceof SocketUnavailableError)) throw error;
     logger.warn(
       `The daemon runs without its IPC socket, so "daybreak stop" cannot find it. ${error.message}`,
     );

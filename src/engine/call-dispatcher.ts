@@ -10,14 +10,14 @@ export type CallMessage = Extract<EngineMessage, { call: number }>;
 export interface CallReceiver {
   /** Handles a message; returns "done" after the last one, "unexpected" for one that does not belong to this call. */
   accept(message: CallMessage): "more" | "done" | "unexpected";
-  /** No more messages will come. */
+  /** Fails the call; no more messages will come. */
   fail(error: Error): void;
 }
 
 interface OpenCall {
   readonly receiver: CallReceiver;
   readonly takesSlot: boolean;
-  /** That it names. */
+  /** The slot that the request names. */
   readonly slot: number | undefined;
   readonly stalling: Watchdog;
   readonly settled: PromiseWithResolvers<void>;
@@ -25,10 +25,10 @@ interface OpenCall {
   abandoned: boolean;
 }
 
-/** What a call needs of the engine's slots; it has none unless it takes one. */
+/** Slot requirement of a call. */
 interface SlotNeed {
   readonly takesSlot: boolean;
-  /** The one that it names. */
+  /** The slot that the request names. */
   readonly slot?: number | undefined;
 }
 
@@ -36,13 +36,13 @@ interface CallDispatcherOptions {
   readonly slots: number;
   readonly stallTimeoutMs: number;
   readonly post: (message: DaemonMessage) => void;
-  /** The engine has not sent anything about a call for too long. */
+  /** Called when the engine has not sent anything about a call for too long. */
   readonly onStall: () => void;
-  /** The engine has not confirmed a cancellation within `allowedMs`. */
+  /** Called when the engine has not confirmed a cancellation within `allowedMs`. */
   readonly onUnresponsive: (allowedMs: number) => void;
 }
 
-/** Longest wait for the engine to confirm a cancellation, so that a permit is free within a second. */
+/** Longest wait of a canceller for the engine's confirmation, so that its queue permit is free within a second. */
 const CANCEL_WAIT_MS = 500;
 
 /** Sends calls to an engine process and routes its answers to them, with a deadline for each. */
@@ -50,9 +50,9 @@ export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
   readonly #cancelDeadline = new CancelDeadline();
-  /** Slots that the engine keeps for calls which name them. */
-  readonly #kept = new Set<number>();
-  /** Resolves when a call may find a slot that it has not found before. */
+  /** Slots reserved for calls that name them. */
+  readonly #reserved = new Set<number>();
+  /** Resolves when a slot may have become free. */
   #nextChange = Promise.withResolvers<void>();
   #lastId = 0;
   #endError: Error | undefined;
@@ -62,8 +62,8 @@ export class CallDispatcher {
   }
 
   /**
-   * Sends a call. A call that takes a slot first waits while cancelled calls occupy all slots, apart from those that are kept
-   * for others: llama.cpp would give it one of these.
+   * Sends a call. A call that takes a slot first waits while cancelled calls occupy all slots that are not reserved for
+   * others: llama.cpp would give it a reserved one.
    * @throws ServiceError internal_error when the caller has more calls in flight than there are slots, since the engine
    *   would never answer; the signal's reason when it aborts before the message is sent
    */
@@ -73,8 +73,8 @@ export class CallDispatcher {
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
   ): Promise<number> {
-    const isFull = (): boolean => this.#slotsTaken() + this.#keptForOthers(slot) >= this.#options.slots;
-    if (takesSlot) while (isFull()) await this.#nextFree(signal);
+    const isFull = (): boolean => this.#slotsTaken() + this.#reservedForOthers(slot) >= this.#options.slots;
+    if (takesSlot) while (isFull()) await this.#waitForSlot(signal);
     if (this.#endError) throw this.#endError;
     const id = ++this.#lastId;
     this.#options.post(message(id));
@@ -90,8 +90,8 @@ export class CallDispatcher {
     const call = this.#open.get(message.call);
     if (!call) return false;
     call.stalling.reset();
-    // An engine reports its memory even in the middle of a step.
-    if (message.type !== "memory") this.#cancelDeadline.heard();
+    // Reports of memory come even in the middle of a step, so they say nothing about its length.
+    if (message.type !== "memory") this.#cancelDeadline.messageReceived();
     const outcome = call.receiver.accept(message);
     if (outcome === "done") this.#settle(message.call, call);
     return outcome !== "unexpected";
@@ -116,15 +116,15 @@ export class CallDispatcher {
     clearTimeout(timer);
   }
 
-  /** The engine has been told to keep a slot for calls that name it. */
-  keepSlot(slot: number): void {
-    this.#kept.add(slot);
+  /** Records that the engine reserves a slot for calls that name it. */
+  reserveSlot(slot: number): void {
+    this.#reserved.add(slot);
   }
 
-  /** Ends what {@link keepSlot} began. */
-  letSlotGo(slot: number): void {
-    this.#kept.delete(slot);
-    this.#change();
+  /** Undoes {@link reserveSlot}. */
+  releaseSlot(slot: number): void {
+    this.#reserved.delete(slot);
+    this.#wakeWaiters();
   }
 
   /** Fails all calls, and later ones, with this error. */
@@ -142,8 +142,8 @@ export class CallDispatcher {
     void call.settled.promise.then(() => watchdog.stop());
   }
 
-  /** Resolves when the engine has finished a call, or a slot is no longer kept. */
-  async #nextFree(signal: AbortSignal): Promise<void> {
+  /** Resolves when the engine has finished a call, or a reservation has ended. */
+  async #waitForSlot(signal: AbortSignal): Promise<void> {
     if (![...this.#open.values()].some((call) => call.takesSlot && call.abandoned)) {
       throw new ServiceError(
         "internal_error",
@@ -153,7 +153,7 @@ export class CallDispatcher {
     await abortable(this.#nextChange.promise, signal);
   }
 
-  #change(): void {
+  #wakeWaiters(): void {
     this.#nextChange.resolve();
     this.#nextChange = Promise.withResolvers();
   }
@@ -163,13 +163,13 @@ export class CallDispatcher {
     this.#open.delete(id);
     if (call.takesSlot && this.#slotsTaken() === 0) this.#cancelDeadline.workEnds();
     call.settled.resolve();
-    this.#change();
+    this.#wakeWaiters();
   }
 
-  /** Slots that are kept for calls which have not been sent. */
-  #keptForOthers(own: number | undefined): number {
-    const named = new Set([own, ...Array.from(this.#open.values(), ({ slot }) => slot)]);
-    return [...this.#kept].filter((slot) => !named.has(slot)).length;
+  /** Number of reserved slots that neither this call nor a call in flight names. */
+  #reservedForOthers(requested: number | undefined): number {
+    const named = new Set([requested, ...Array.from(this.#open.values(), ({ slot }) => slot)]);
+    return [...this.#reserved].filter((slot) => !named.has(slot)).length;
   }
 
   #slotsTaken(): number {
@@ -180,24 +180,24 @@ export class CallDispatcher {
 }
 
 /**
- * Allows for a busy machine on which the process does not run for a while: ending it costs a load of the model, and the
- * answers to all its other requests.
+ * Shortest deadline, for a busy machine on which the process does not run for a while. Ending the engine costs a load
+ * of the model and all its other answers.
  */
-const MIN_MS = 5000;
+const MIN_CANCEL_MS = 5000;
 
-/** Nobody should wait longer for a slot, even when the model's steps take minutes. */
-const MAX_MS = 30_000;
+/** Longest deadline, so that no request waits longer for a slot even when the model's steps take minutes. */
+const MAX_CANCEL_MS = 30_000;
 
-/** Steps differ in length: the first ones include compilation, later ones have a longer context. */
-const STEPS = 3;
+/** Steps allowed. They differ in length: the first ones include compilation, later ones have a longer context. */
+const STEPS_PER_CANCEL = 3;
 
-/** For an engine whose step time is not known yet; the machine may be slow. */
-const UNKNOWN_MS = 10_000;
+/** Deadline while the step time is not known; the machine may be slow. */
+const DEFAULT_CANCEL_MS = 10_000;
 
 /**
- * How long an engine may keep working on a cancelled call before it counts as unresponsive. llama.cpp checks for
- * cancellation between steps, so a healthy engine is silent for one step at most; its longest silence so far tells how
- * long that takes. A machine that was suspended only makes the engine look slower than it is.
+ * Computes how long an engine may keep working on a cancelled call before it counts as unresponsive. llama.cpp checks
+ * for cancellation between steps, so a healthy engine is silent for one step at most, and its longest silence so far is
+ * the length of a step. After a suspension the engine only looks slower than it is.
  */
 export class CancelDeadline {
   readonly #now: () => number;
@@ -212,16 +212,16 @@ export class CancelDeadline {
 
   /** Milliseconds allowed after a cancellation. */
   get allowedMs(): number {
-    const shown = this.#longestSilenceMs;
-    if (shown === undefined) return UNKNOWN_MS;
-    return Math.min(MAX_MS, Math.max(MIN_MS, STEPS * shown));
+    const longestMs = this.#longestSilenceMs;
+    if (longestMs === undefined) return DEFAULT_CANCEL_MS;
+    return Math.min(MAX_CANCEL_MS, Math.max(MIN_CANCEL_MS, STEPS_PER_CANCEL * longestMs));
   }
 
   workBegins(): void {
     this.#silentSince ??= this.#now();
   }
 
-  heard(): void {
+  messageReceived(): void {
     if (this.#silentSince === undefined) return;
     const now = this.#now();
     this.#longestSilenceMs = Math.max(this.#longestSilenceMs ?? 0, now - this.#silentSince);

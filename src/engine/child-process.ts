@@ -1,15 +1,15 @@
 import type { ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
 
-/** Longest line kept, so that a hostile engine cannot fill the daemon's memory. */
+/** Length at which lines are cut, so that a hostile engine cannot fill the daemon's memory. */
 const MAX_LINE_LENGTH = 1000;
 
-/** The line that says what happened; a stack trace and Node's version follow it. */
-const NAMES_ERROR = /\b\w*(error|abort|assert|fatal)\w*\b/i;
+/** A line that says what happened; a stack trace and Node's version follow it. */
+const ERROR_LINE = /\b\w*(error|abort|assert|fatal)\w*\b/i;
 
 /**
- * Frames and headings of the stacks that Node prints with an error or when it aborts. They follow the line that says
- * why, contain names of errors, and would push that line out.
+ * Frames and headings of the stacks that Node prints with an error or when it aborts. They are skipped, because they
+ * contain names of errors and would displace the line that says why.
  */
 const STACK_FRAME =
   /^(at .+:\d+:\d+\)?( \{)?$|\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
@@ -34,13 +34,13 @@ export class LastLines {
       for (const line of lines) this.#add(line);
     });
     stream.on("end", () => this.#add(rest));
-    // The exit of the process is reported elsewhere.
+    // The owner of the process reports its exit.
     stream.on("error", () => this.#add(rest));
   }
 
   /** The last line that names an error. */
   get lastError(): string | undefined {
-    return this.#lines.findLast((line) => NAMES_ERROR.test(line));
+    return this.#lines.findLast((line) => ERROR_LINE.test(line));
   }
 
   get last(): string | undefined {
@@ -56,8 +56,8 @@ export class LastLines {
 }
 
 /**
- * Kills a process and the rest of its group. When bubblewrap is killed during setup, a child of it may keep waiting and
- * hold the engine's pipes open.
+ * Kills a process and its group. When bubblewrap is killed during setup, a child of it may keep waiting and hold the
+ * engine's pipes open.
  */
 export function killGroup(child: ChildProcess): void {
   try {
@@ -68,7 +68,7 @@ export function killGroup(child: ChildProcess): void {
   }
 }
 
-/** True when a process with this id exists, whoever owns it. */
+/** True when a process with this id exists, even if another user owns it. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -79,8 +79,8 @@ export function isRunning(pid: number): boolean {
 }
 
 /**
- * Exit code of an engine that found itself without the restrictions it was started with. Not one of Node's own codes,
- * which are smaller, nor one that means a signal.
+ * Exit code of an engine that runs without the restrictions it was started with. Larger than Node's own codes, smaller
+ * than those that mean a signal.
  */
 export const UNRESTRICTED_EXIT_CODE = 78;
 
@@ -89,8 +89,7 @@ export const UNRESTRICTED_REASON =
   "The model cannot be loaded: the runtime of its engine lacks Node's permission model, or it is turned off, so a model file would get all rights of this user. Start Daybreak with Node 24.20 or later.";
 
 /**
- * True when the permission model restricts this process. Other runtimes do not have it and silently ignore the flag
- * that turns it on.
+ * True when Node's permission model restricts this process. Other runtimes silently ignore the flag that turns it on.
  */
 export function isRestricted(permission: Permission | undefined = process.permission): boolean {
   return permission !== undefined && !FORBIDDEN.some((right) => permission.has(right));

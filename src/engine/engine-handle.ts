@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
-import { plainEnd } from "./core/failure-text.ts";
+import { explainExit } from "./core/failure-text.ts";
 import type { Engine, EngineExit } from "./engine.ts";
 import type {
   EmbeddingResult,
@@ -14,14 +14,14 @@ import type {
 import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
 import {
-  checkedMessage,
+  validateMessage,
   type DaemonMessage,
   type EngineMessage,
   toServiceError,
 } from "./protocol/messages.ts";
 import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
 
-/** An engine with its model loaded, as its users see it. */
+/** Client of an engine whose model is loaded. */
 export class EngineHandle implements Engine, EngineReceiver {
   readonly spec: EngineSpec;
   readonly info: EngineInfo;
@@ -35,7 +35,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     this.#calls = new CallDispatcher({
       slots: spec.slots,
       stallTimeoutMs,
-      post: (message) => connection.post(checkedMessage(message)),
+      post: (message) => connection.post(validateMessage(message)),
       onStall: () =>
         connection.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
           code: "deadline_exceeded",
@@ -51,7 +51,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     return "call" in message && this.#calls.receive(message);
   }
 
-  /** The engine has ended, so its calls fail. */
+  /** Fails all calls, because the engine has ended. */
   end(error: ServiceError): void {
     this.#calls.end(error);
   }
@@ -77,7 +77,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     checkRequestLimits(request, { contextSize: this.info.contextSize, slots, cacheReuse });
     const read = (message: CallMessage): Reading<void> => {
       if (message.type !== "events") return "unexpected";
-      // An answer may end while its cancel is on the way: its events are dropped, but the call is done.
+      // An answer may end before its cancellation arrives: its events are dropped, but the call is done.
       if (!signal.aborted) for (const event of message.events) onEvent(event);
       return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
     };
@@ -111,8 +111,8 @@ export class EngineHandle implements Engine, EngineReceiver {
   }
 
   async slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
-    if (request.action === "reserve") this.#calls.keepSlot(request.slot);
-    if (request.action === "release") this.#calls.letSlotGo(request.slot);
+    if (request.action === "reserve") this.#calls.reserveSlot(request.slot);
+    if (request.action === "release") this.#calls.releaseSlot(request.slot);
     return await this.#call(readSlots, signal, (call) => ({ type: "slots", call, request }), NO_SLOT);
   }
 
@@ -151,7 +151,7 @@ export class EngineHandle implements Engine, EngineReceiver {
         }
         return "done";
       },
-      // A caller that has cancelled gets its own reason, whatever happened to the engine.
+      // A caller that has cancelled gets its own reason, even if the engine failed.
       fail: (error) => reject(signal.aborted ? signal.reason : error),
     };
     const id = await this.#calls.start(receiver, need, signal, message);
@@ -167,10 +167,10 @@ export class EngineHandle implements Engine, EngineReceiver {
   }
 }
 
-/** Of calls between steps. */
+/** Requirement of calls that run between steps. */
 const NO_SLOT = { takesSlot: false };
 
-/** What a message means to its call: the result, a part of it, or something unexpected. */
+/** Meaning of a message for its call: the result, a part of it, or something unexpected. */
 type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
 
 function readEmbedded(message: CallMessage): Reading<EmbeddingResult> {
@@ -201,9 +201,9 @@ function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
 }
 
-/** The way to one running engine, wherever it runs. */
+/** Connection to one running engine: a process, or a worker of a page. */
 export interface EngineConnection {
-  /** Of its process; 0 where it has none. */
+  /** Process id; 0 for an engine without a process. */
   readonly pid: number;
   /** False once it has ended or is ending. */
   readonly alive: boolean;
@@ -211,11 +211,11 @@ export interface EngineConnection {
   readonly exited: Promise<EngineExit>;
   /** @throws ServiceError internal_error when the message cannot be sent as it is */
   post(message: DaemonMessage): void;
-  /** Ends the engine. The first reason counts. */
+  /** Ends the engine. Only the first reason counts. */
   end(reason: string, options?: EndOptions): void;
 }
 
-/** How to report that we ended an engine. */
+/** How to report an engine that the daemon ended. */
 export interface EndOptions {
   /** Not a failure. */
   readonly expected?: boolean;
@@ -225,13 +225,13 @@ export interface EndOptions {
 
 /** Receives the messages of an engine. */
 export interface EngineReceiver {
-  /** Handles a valid message. Returns false when it was not expected, so the engine cannot be trusted. */
+  /** Handles a valid message. Returns false if it was not expected, so the engine cannot be trusted. */
   receive(message: EngineMessage): boolean;
-  /** Called once, when it has ended. */
+  /** Called once, when the engine has ended. */
   end(error: ServiceError): void;
 }
 
-/** The error of calls whose engine has ended. */
+/** Error of calls whose engine has ended. */
 export function endError(reason: string, code: EndOptions["code"]): ServiceError {
   switch (code) {
     case "deadline_exceeded":
@@ -243,7 +243,7 @@ export function endError(reason: string, code: EndOptions["code"]): ServiceError
     default:
       return new ServiceError(
         "engine_crashed",
-        `The model's engine ended while the request ran: ${plainEnd(reason)}`,
+        `The model's engine ended while the request ran: ${explainExit(reason)}`,
       );
   }
 }

@@ -10,8 +10,10 @@ import { removeFile, replaceFile, writeRefusal } from "../files/file-operations.
 import { isRunning } from "./child-process.ts";
 import { STOCK_HEAP_BYTES } from "./core/worker-patches.ts";
 
-/** Where the image is kept when the cache folder is not writable; the last one is in memory. */
-export function fallbackFolders(env: NodeJS.ProcessEnv = process.env): readonly string[] {
+/** Folders for the image when the cache folder is not writable; the last one is in memory. */
+export function fallbackFolders(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): readonly string[] {
   const folders = [
     env["XDG_RUNTIME_DIR"],
     os.tmpdir(),
@@ -20,14 +22,14 @@ export function fallbackFolders(env: NodeJS.ProcessEnv = process.env): readonly 
   return [...new Set(folders.flatMap((folder) => folder || []))];
 }
 
-/** The engine image while a daemon runs; rebuilt when somebody has removed or changed it. */
+/** Engine image of a running daemon; rebuilt if the file is removed or changed. */
 export class EngineImage {
   readonly #options: PrepareEngineOptions;
   readonly #onProblem: (problem: string) => void;
   #prepared: PreparedEngine;
-  /** Version of the file when it was last verified. */
+  /** State of the file when it was last verified. */
   #version: string | undefined;
-  #renewal: Promise<PreparedEngine> | undefined;
+  #rebuilding: Promise<PreparedEngine> | undefined;
 
   private constructor(
     options: PrepareEngineOptions,
@@ -39,13 +41,13 @@ export class EngineImage {
     this.#prepared = prepared;
   }
 
-  /** @param onProblem called each time that the image is kept elsewhere, or the stock engine replaces it */
+  /** @param onProblem called each time that a fallback folder or the stock engine is used */
   static async prepare(
     options: PrepareEngineOptions,
     onProblem: (problem: string) => void,
   ): Promise<EngineImage> {
     const image = new EngineImage(options, onProblem, await prepareEngine(options));
-    await image.#note();
+    await image.#record();
     return image;
   }
 
@@ -59,17 +61,17 @@ export class EngineImage {
     if (this.#version !== undefined && (await versionOf(this.#prepared.wasmPath)) === this.#version) {
       return this.#prepared;
     }
-    this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
-    return await this.#renewal;
+    this.#rebuilding ??= this.#rebuild().finally(() => (this.#rebuilding = undefined));
+    return await this.#rebuilding;
   }
 
-  async #renew(): Promise<PreparedEngine> {
+  async #rebuild(): Promise<PreparedEngine> {
     this.#prepared = await prepareEngine(this.#options);
-    await this.#note();
+    await this.#record();
     return this.#prepared;
   }
 
-  async #note(): Promise<void> {
+  async #record(): Promise<void> {
     this.#version = await versionOf(this.#prepared.wasmPath);
     if (this.#prepared.problem !== undefined) this.#onProblem(this.#prepared.problem);
   }
@@ -89,7 +91,7 @@ async function versionOf(file: string): Promise<string | undefined> {
 /** llama.cpp's WebAssembly as @wllama/wllama ships it. */
 export const STOCK_WASM_PATH = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm"));
 
-/** Which kernels an engine uses: ours or llama.cpp's. */
+/** Kernels of an engine: ours or llama.cpp's. */
 export type Kernels = "daybreak" | "stock";
 
 /** The WebAssembly that engines run. */
@@ -98,17 +100,17 @@ export interface PreparedEngine {
   readonly kernels: Kernels;
   /** Largest heap of one engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** A sentence for the log when the image is kept elsewhere or the stock engine replaces it. */
+  /** Sentence for the log when a fallback folder or the stock engine is used. */
   readonly problem?: string;
 }
 
 interface PrepareEngineOptions {
   /** The image is cached in a subfolder. */
   readonly cacheDir: string;
-  /** auto: our kernels, or the stock engine when the image cannot be built; stock: never our kernels. */
+  /** auto: our kernels, or the stock engine if the image cannot be built; stock: never our kernels. */
   readonly kernels: "auto" | "stock";
   readonly stockPath?: string;
-  /** Folders for a private folder of this process with the image, when the cache folder is not writable. */
+  /** Folders in which this process makes a private folder for the image when the cache folder is not writable. */
   readonly fallbacks?: readonly string[];
 }
 
@@ -116,9 +118,8 @@ interface PrepareEngineOptions {
 const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
- * Finds the engine image in the cache folder or builds it there. An image with another hash than expected is rebuilt,
- * so that an incomplete or modified file is never run. Images of other versions are removed when no daemon uses them
- * anymore.
+ * Finds the engine image in the cache folder or builds it there. An image with an unexpected hash is rebuilt, so that an
+ * incomplete or modified file is never run. Images of other versions are removed when no daemon uses them.
  */
 export async function prepareEngine({
   cacheDir,
@@ -131,16 +132,16 @@ export async function prepareEngine({
   const ours = { kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES } as const;
   const folder = path.join(cacheDir, "engine");
   try {
-    return { ...ours, wasmPath: await imageIn(folder, stockPath) };
+    return { ...ours, wasmPath: await findOrBuildImage(folder, stockPath) };
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = fallbackReason(error);
     for (const fallback of error instanceof EngineImageError ? [] : fallbacks) {
       try {
-        const wasmPath = await imageIn(privateFolder(fallback), stockPath);
+        const wasmPath = await findOrBuildImage(privateFolder(fallback), stockPath);
         const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon exits, because it cannot be kept in ${folder}: ${reason}.`;
         return { ...ours, wasmPath, problem };
       } catch (other) {
-        reasonOf(other); // rethrows errors that are not about the folder
+        fallbackReason(other); // rethrows errors that are not about the folder
       }
     }
     return { ...stock, problem: `Models run slowly, with llama.cpp's own kernels: ${reason} (${folder}).` };
@@ -148,20 +149,23 @@ export async function prepareEngine({
 }
 
 /** @throws the error itself when it is neither a failed write nor a wrong package */
-function reasonOf(error: unknown): string {
+function fallbackReason(error: unknown): string {
   const refusal = error instanceof EngineImageError ? error.message : writeRefusal(error);
   if (refusal === undefined) throw error;
   return refusal;
 }
 
 /** @returns path of the intact image */
-async function imageIn(folder: string, stockPath: string): Promise<string> {
+async function findOrBuildImage(folder: string, stockPath: string): Promise<string> {
   const wasmPath = path.join(folder, `${IMAGE_SHA256}.wasm`);
   const found = await isIntact(wasmPath);
   try {
     await markUsed(folder, IMAGE_SHA256);
     if (!found) {
-      await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
+      await writeAtomically(
+        wasmPath,
+        await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)),
+      );
     }
     await removeUnused(folder, IMAGE_SHA256);
   } catch (error) {
@@ -181,7 +185,7 @@ async function isIntact(file: string): Promise<boolean> {
 }
 
 /** Writes atomically, even when two daemons write the file at the same time. */
-async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
+async function writeAtomically(file: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${file}.${crypto.randomUUID()}.tmp`;
   try {
     await writeFile(temporary, bytes);
@@ -192,25 +196,25 @@ async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** How long a mark of another machine or container that shares the folder is valid. */
-const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
+/** Age at which a marker of another machine or container that shares the folder expires. */
+const FOREIGN_MARKER_MS = 30 * 24 * 60 * 60 * 1000;
 
 const IMAGE = /^([0-9a-f]{64})\.wasm$/;
-/** A mark that an image is in use: its hash, the host name and the process id. */
-const MARK = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
+/** Name of a file that marks an image as used: the image's hash, the host name and the process id. */
+const USAGE_MARKER = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
 
-/** An image that is being written. */
+/** Name of an image that is being written. */
 const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
 /** Much longer than it takes to write an image. */
-const UNFINISHED_KEPT_MS = 60_000;
+const UNFINISHED_MAX_AGE_MS = 60_000;
 
 /** A private folder of one process, inside a shared one. */
 const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
 /** Private folders of this process by their parent; removed when it exits. */
 const privateFolders = new Map<string, string>();
 
-/** Marks of this process; removed when it exits, or else by the next daemon. */
-const ownMarks = new Set<string>();
+/** Marker files of this process; removed when it exits, or else by the next daemon. */
+const usageMarkers = new Set<string>();
 
 /**
  * Marks an image as used by this process, whose engines read it whenever a model is loaded.
@@ -220,24 +224,24 @@ async function markUsed(folder: string, hash: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const mark = path.join(folder, `${hash}.${hostName()}.${process.pid}.user`);
   await writeFile(mark, "");
-  if (ownMarks.size === 0) process.once("exit", removeOwnMarks);
-  ownMarks.add(mark);
+  if (usageMarkers.size === 0) process.once("exit", removeUsageMarkers);
+  usageMarkers.add(mark);
 }
 
-/** Removes images of other versions that no daemon uses anymore, and marks of daemons that are gone. */
-async function removeUnused(folder: string, keptHash: string): Promise<void> {
+/** Removes images of other versions that no daemon uses, and markers of daemons that have ended. */
+async function removeUnused(folder: string, currentHash: string): Promise<void> {
   const files = await readdir(folder);
-  const used = new Set([keptHash]);
+  const used = new Set([currentHash]);
   for (const file of files) {
-    const [, hash, host, pid] = MARK.exec(file) ?? [];
+    const [, hash, host, pid] = USAGE_MARKER.exec(file) ?? [];
     if (hash === undefined) continue;
     const mark = path.join(folder, file);
-    if (await isHeld(mark, host ?? "", Number(pid))) used.add(hash);
+    if (await isInUse(mark, host ?? "", Number(pid))) used.add(hash);
     else await removeFile(mark);
   }
   for (const file of files.filter((name) => UNFINISHED.test(name))) {
     const unfinished = path.join(folder, file);
-    if (await isOlderThan(unfinished, UNFINISHED_KEPT_MS)) await removeFile(unfinished);
+    if (await isOlderThan(unfinished, UNFINISHED_MAX_AGE_MS)) await removeFile(unfinished);
   }
   for (const file of files) {
     const hash = IMAGE.exec(file)?.[1];
@@ -245,9 +249,9 @@ async function removeUnused(folder: string, keptHash: string): Promise<void> {
   }
 }
 
-async function isHeld(mark: string, host: string, pid: number): Promise<boolean> {
+async function isInUse(mark: string, host: string, pid: number): Promise<boolean> {
   if (host === hostName()) return isRunning(pid);
-  return !(await isOlderThan(mark, FOREIGN_MARK_MS));
+  return !(await isOlderThan(mark, FOREIGN_MARKER_MS));
 }
 
 /** Also true for a file that no longer exists. */
@@ -257,8 +261,8 @@ async function isOlderThan(file: string, millis: number): Promise<boolean> {
 }
 
 /**
- * A folder inside a shared one that only this user can read, for this process. Removes such folders of processes that
- * were killed.
+ * Makes a folder for this process inside a shared one, readable only by this user. Removes such folders of processes
+ * that were killed.
  */
 export function privateFolder(parent: string): string {
   const known = privateFolders.get(parent);
@@ -294,11 +298,11 @@ function removeQuietly(folder: string): void {
   }
 }
 
-/** The host name without dots, which separate the parts of a mark. */
+/** Host name without dots, which separate the parts of a marker's name. */
 function hostName(): string {
   return os.hostname().replaceAll(/[^\w-]/g, "-");
 }
 
-function removeOwnMarks(): void {
-  for (const mark of ownMarks) removeQuietly(mark);
+function removeUsageMarkers(): void {
+  for (const mark of usageMarkers) removeQuietly(mark);
 }

@@ -14,19 +14,19 @@ import type { EngineExit } from "./engine.ts";
 import { killGroup, LastLines, UNRESTRICTED_EXIT_CODE, UNRESTRICTED_REASON } from "./child-process.ts";
 import { spawnFailure } from "./launch.ts";
 
-/** Exit codes from here on mean signals, as in a shell. */
+/** Exit codes above this one mean signals, as in a shell. */
 const SIGNAL_CODES_FROM = 128;
 
-/** Lines of output kept to explain an exit. */
-const KEPT_LINES = 20;
+/** Last lines of output that may explain an exit. */
+const MAX_OUTPUT_LINES = 20;
 
 /** One engine process: its channel, and how and why it ended. */
 export class EngineProcess implements EngineConnection {
   readonly #child: ChildProcess;
   readonly #channel: ChildChannel<EngineMessage, DaemonMessage>;
-  readonly #output = new LastLines(KEPT_LINES);
+  readonly #output = new LastLines(MAX_OUTPUT_LINES);
   readonly #exited = Promise.withResolvers<EngineExit>();
-  /** Set when we end the process, or it announces that it ends. */
+  /** Set when the daemon ends the process, or the engine announces that it ends. */
   #ending: { readonly exit: EngineExit; readonly error: ServiceError } | undefined;
   #hasEnded = false;
   readonly #receiver: EngineReceiver;
@@ -103,19 +103,19 @@ export class EngineProcess implements EngineConnection {
     this.#hasEnded = true;
     if (code === UNRESTRICTED_EXIT_CODE)
       this.#announceEnd(UNRESTRICTED_REASON, { code: "model_load_failed" });
-    // A process that exits by itself may have printed why; a killed one has not.
-    const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
-    const killer = signal ?? killerOf(code);
-    const how = killer ? `killed by ${killer}` : `exited with code ${code}`;
-    this.#announceEnd(line === undefined ? how : `${how} (${line})`, {});
+    // A process that exits by itself may have printed the reason; a killed one has not.
+    const line = this.#output.lastError ?? ((signal ?? signalOf(code)) ? undefined : this.#output.last);
+    const killSignal = signal ?? signalOf(code);
+    const ending = killSignal ? `killed by ${killSignal}` : `exited with code ${code}`;
+    this.#announceEnd(line === undefined ? ending : `${ending} (${line})`, {});
     const { exit, error } = this.#ending!;
     this.#receiver.end(error);
     this.#exited.resolve(exit);
   }
 }
 
-/** Inside a wall, a signal is reported as an exit code. */
-function killerOf(code: number | null): string | undefined {
+/** Signal that an exit code stands for: a sandbox reports signals as exit codes. */
+function signalOf(code: number | null): string | undefined {
   const number = (code ?? 0) - SIGNAL_CODES_FROM;
   return Object.entries(constants.signals).find(([, signal]) => signal === number)?.[0];
 }

@@ -10,7 +10,7 @@ import type {
   TokenPieces,
 } from "./protocol/calls.ts";
 
-/** How and why an engine ended. */
+/** End of an engine, and the reason. */
 export interface EngineExit {
   /** True after {@link Engine.close}; false after a crash, a hang or a kill. */
   expected: boolean;
@@ -19,8 +19,8 @@ export interface EngineExit {
 }
 
 /**
- * A running engine as the daemon sees it: one process, one loaded model. It does not queue: the caller keeps at most
- * `spec.slots` generations, embeddings and rerankings in flight.
+ * A running engine: one process, one loaded model. It does not queue: the caller keeps at most `spec.slots`
+ * generations, embeddings and rerankings in flight.
  *
  * All methods reject with a ServiceError: `engine_crashed` when the process ends during the call, `deadline_exceeded`
  * when it stops answering, `inference_failed` or a 4xx code when only this call failed.
@@ -34,8 +34,8 @@ export interface Engine {
   /** Resolves when the process has ended; never rejects. */
   readonly exited: Promise<EngineExit>;
   /**
-   * Runs one generation and passes on its events in order; the last is `done`. Rejects with the signal's reason when
-   * that aborts; no event comes after that. The slot is free when this settles.
+   * Runs one generation and passes on its events in order; the last is `done`. Rejects with the signal's reason when it
+   * aborts; no event follows. The slot is free when this settles.
    */
   generate(
     request: GenerationRequest,
@@ -48,9 +48,9 @@ export interface Engine {
   rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult>;
   /** Tokenizes a text with llama.cpp's tokenizer. Does not take a slot: it runs between the steps of other calls. */
   tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds>;
-  /** The bytes that tokens stand for. Does not take a slot either. */
+  /** Returns the bytes of each token. Does not take a slot. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces>;
-  /** One step of saving or restoring slots; `EngineSlots` has whole ones. Does not take a slot either. */
+  /** Runs one step of saving or restoring a slot, for `EngineSlots`. Does not take a slot. */
   slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult>;
   /** Resident memory of the process in bytes; 0 when it is gone. */
   memoryUsage(): Promise<number>;
@@ -66,13 +66,13 @@ export interface EngineLoadOptions {
   /** Aborting ends the process, and the start rejects with the signal's reason. */
   signal?: AbortSignal;
   /**
-   * Called before the engine is started with other settings than requested, which may take more memory. If it rejects,
+   * Called before the engine is started with other settings than requested, which may need more memory. If it rejects,
    * the start rejects with the same error.
    */
-  makeRoom?: (spec: EngineSpec) => Promise<void>;
+  reserveMemory?: (spec: EngineSpec) => Promise<void>;
   /**
-   * Largest heap in bytes of an engine with these settings; whatever needs more fails inside the engine. Absent: the
-   * limit of its WebAssembly.
+   * Largest heap in bytes of an engine with these settings; larger allocations fail inside the engine. Absent: the limit
+   * of its WebAssembly.
    */
   heapLimit?: (spec: EngineSpec) => number;
 }

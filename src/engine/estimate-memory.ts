@@ -4,18 +4,18 @@ import { CACHE_TYPE_BYTES, contextTokens, type EngineSpec, kvBytesPerToken } fro
 
 const MIB = 1024 * 1024;
 
-/** What the size of a step's intermediate results depends on. */
-type StepModel = Pick<MemoryQuestion, "vocabSize" | "embeddingLength" | "headCount">;
+/** Figures that determine the size of a step's intermediate results. */
+type StepModel = Pick<MemoryInput, "vocabSize" | "embeddingLength" | "headCount">;
 
-/** What the memory of an engine depends on. */
-export interface MemoryQuestion {
-  /** Bytes of the model's files, including projector and adapters: weights are held once, unchanged. */
+/** Figures that determine the memory of an engine. */
+export interface MemoryInput {
+  /** Bytes of the model's files, including projector and adapters: weights are in memory once, unchanged. */
   readonly fileBytes: number;
   /** Bytes of KV cache per token at f16. */
   readonly kvBytesPerToken: number;
   readonly vocabSize: number;
   readonly embeddingLength: number;
-  /** Most attention heads in any layer; 0: unknown. */
+  /** Maximum of attention heads in any layer; 0: unknown. */
   readonly headCount: number;
   readonly spec: Pick<
     EngineSpec,
@@ -37,8 +37,8 @@ export interface MemoryEstimate {
   /** Inside the WASM heap; must stay below the engine's limit. */
   readonly heapBytes: number;
   /**
-   * Largest heap: the estimate plus room for what the header does not tell. An engine that needs more may be under
-   * attack, for example by a chat template.
+   * Largest heap: the estimate plus a reserve for sizes that are not in the header. An engine that needs more may be
+   * under attack, for example by a chat template.
    */
   readonly heapLimitBytes: number;
   /** Whole process. */
@@ -48,26 +48,26 @@ export interface MemoryEstimate {
 /** Width of an attention head in most models, for headers that do not state the number of heads. */
 const COMMON_HEAD_WIDTH = 64;
 
-/** Vectors of the embedding length that a step holds at once: residual, queries, keys, values, feed-forward. */
+/** Vectors of the embedding length that a step needs at once: residual, queries, keys, values, feed-forward. */
 export const VECTORS_IN_A_STEP = 12;
 
 /** llama.cpp's tables, vocabulary, chat templates and file cache in the heap. */
 const HEAP_BASE_BYTES = 32 * MIB;
 
 /**
- * Room beyond the estimate for requests with their prompts and grammars, which is freed after each answer, and for
- * llama.cpp's work buffer, which is hardly ever touched. Few engines need it, so it is not reserved: the part of the
- * machine's memory that models may not use is enough.
+ * Reserve for requests with their prompts and grammars, freed after each answer, and for llama.cpp's work buffer, most of
+ * which is never touched. Few engines need it, so it does not count as used: the part of the machine's memory that models
+ * may not use is enough.
  */
-const REQUESTS_BYTES = 320 * MIB;
+const REQUEST_HEADROOM_BYTES = 320 * MIB;
 
 /**
- * The same for a projector: its work buffer, images while they are decoded, and the attention scores of their patches,
- * whose size is not in the header.
+ * Reserve for a multimodal projector: its work buffer, images while they are decoded, and the attention scores of their
+ * patches, whose size is not in the header.
  */
-const IMAGES_BYTES = 2048 * MIB;
+const PROJECTOR_HEADROOM_BYTES = 2048 * MIB;
 
-/** Margin of error: architectures differ in what they keep in addition to weights and KV cache. */
+/** Margin of error: architectures have different buffers in addition to weights and KV cache. */
 const ESTIMATE_ERROR = 1 / 8;
 
 /** Node, the worker and the compiled WASM, with one thread. */
@@ -76,8 +76,8 @@ const PROCESS_BASE_BYTES = 232 * MIB;
 /** A thread's copy of the scripts and its stack. */
 const THREAD_BYTES = 24 * MIB;
 
-/** How much memory an engine needs at its peak, estimated from the header of its model. */
-export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
+/** Estimates the peak memory of an engine from the header of its model. */
+export function estimateMemory(question: MemoryInput): MemoryEstimate {
   const { fileBytes, spec } = question;
   const kvBytes =
     (kvBytesPerToken(question.kvBytesPerToken, spec) + (spec.draft?.kvBytesPerToken ?? 0)) *
@@ -87,8 +87,9 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   );
   const workers = Math.max(spec.threads, spec.hearsAudio ? AUDIO_THREADS : 1);
   const threads = workers > 1 ? workers : 0; // a single thread is the worker itself
-  const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);
-  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + roomBytes);
+  const headroomBytes =
+    REQUEST_HEADROOM_BYTES + (spec.projectorFile === undefined ? 0 : PROJECTOR_HEADROOM_BYTES);
+  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + headroomBytes);
   return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
 }
 
@@ -106,36 +107,36 @@ function mib(bytes: number): number {
   return Math.ceil(bytes / MIB);
 }
 
-/** Bytes of intermediate results of one step. */
-function stepBytes(question: MemoryQuestion): number {
+/** Bytes of the intermediate results of one step. */
+function stepBytes(question: MemoryInput): number {
   const { contextSize, batchSize } = question.spec;
   return batchSize * bytesPerStepToken(question, contextSize);
 }
 
 /**
- * Bytes of intermediate results per token of a step, without flash attention: its scores in every head for every token
- * of the context, its logits, and vectors.
+ * Bytes of intermediate results per token of a step, without flash attention: attention scores in every head for every
+ * token of the context, logits, and {@link VECTORS_IN_A_STEP} vectors.
  */
 export function bytesPerStepToken(model: StepModel, contextSize: number): number {
   const { vocabSize, embeddingLength } = model;
-  const numbers = heads(model) * contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
+  const numbers = headsOf(model) * contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
   return numbers * CACHE_TYPE_BYTES.f32;
 }
 
 /**
- * llama.cpp allocates room to convert the scores to f16 before it multiplies them with f16 values. Our kernels do not
- * convert them, so that memory is never touched.
+ * Bytes that llama.cpp allocates to convert attention scores to f16 before it multiplies them with f16 values. Our
+ * kernels do not convert them, so this memory is never touched.
  */
-function plannedBytes(question: MemoryQuestion): number {
-  return scores(question) * CACHE_TYPE_BYTES.f16;
+function plannedBytes(question: MemoryInput): number {
+  return attentionScores(question) * CACHE_TYPE_BYTES.f16;
 }
 
 /** Attention scores in one step. */
-function scores(question: MemoryQuestion): number {
+function attentionScores(question: MemoryInput): number {
   const { contextSize, batchSize } = question.spec;
-  return heads(question) * contextSize * batchSize;
+  return headsOf(question) * contextSize * batchSize;
 }
 
-function heads({ embeddingLength, headCount }: Pick<StepModel, "embeddingLength" | "headCount">): number {
+function headsOf({ embeddingLength, headCount }: Pick<StepModel, "embeddingLength" | "headCount">): number {
   return headCount || Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
 }

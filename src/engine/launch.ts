@@ -4,7 +4,7 @@ import path from "node:path";
 import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { exhaustedResource, isSystemError, ServiceError } from "../errors/service-error.ts";
-import { FIRST_INPUT_ON } from "./channel/parent-channel.ts";
+import { FIRST_INPUT_FD } from "./channel/parent-channel.ts";
 import { programCacheVariables } from "./gpu/program-cache.ts";
 import type { ProcessStart, Sandbox } from "./sandbox/sandbox.ts";
 
@@ -20,16 +20,16 @@ type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 interface LaunchOptions {
   /** The Node binary, version 24.20 or later. */
   readonly runtime: string;
-  /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
+  /** llama.cpp's WebAssembly, as chosen by prepareEngine(). */
   readonly wasmPath: string;
   /** Largest heap of this engine, in bytes. */
   readonly heapLimitBytes: number;
   /** The model's files, which the engine may read in addition to its code. */
   readonly files: readonly string[];
-  /** For an engine that uses a GPU. */
+  /** Absent: the engine uses no GPU. */
   readonly gpu?: EngineGpu | undefined;
   /** Not used with a GPU, because drivers need more access. */
-  readonly wall?: Sandbox | undefined;
+  readonly sandbox?: Sandbox | undefined;
   readonly spawn: SpawnEngine;
 }
 
@@ -38,7 +38,7 @@ interface EngineGpu {
   readonly dawnPath: string;
   /** Longest wait for the GPU, in milliseconds. */
   readonly maxWaitMs: number;
-  /** Folder in which its driver keeps compiled programs; absent: where it does by itself. */
+  /** Folder for the driver's cache of compiled programs; absent: the driver's default. */
   readonly programCache?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
   });
   inputs.forEach((bytes, index) => {
     // A process that could not be started has no pipes; one that has exited breaks them.
-    const pipe: unknown = child.stdio?.[FIRST_INPUT_ON + index];
+    const pipe: unknown = child.stdio?.[FIRST_INPUT_FD + index];
     if (!(pipe instanceof Writable)) return;
     pipe.on("error", () => {});
     pipe.end(bytes);
@@ -62,15 +62,15 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
   return child;
 };
 
-const REASONS: Readonly<Record<string, string>> = {
+const SPAWN_REFUSALS: Readonly<Record<string, string>> = {
   ENOENT: "its program no longer exists",
   EACCES: "this user may not run its program",
   EPERM: "the system does not permit it",
 };
 
 /**
- * The error for a process that could not be started.
- * @param what the process, for people, such as "The model's engine"
+ * Error for a process that could not be started.
+ * @param what name of the process in the message, such as "The model's engine"
  */
 export function spawnFailure(what: string, cause: unknown): ServiceError {
   const exhausted = exhaustedResource(cause);
@@ -78,7 +78,8 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
     return new ServiceError("resources_exhausted", `${what} cannot be started: ${exhausted}.`, { cause });
   }
   const program = isSystemError(cause) ? (cause.path ?? process.execPath) : process.execPath;
-  const reason = (isSystemError(cause) ? REASONS[cause.code] : undefined) ?? "the system refused to start it";
+  const reason =
+    (isSystemError(cause) ? SPAWN_REFUSALS[cause.code] : undefined) ?? "the system refused to start it";
   return new ServiceError(
     "model_load_failed",
     `${what} cannot be started: ${reason} (${program}). Restart the daemon, or reinstall Daybreak.`,
@@ -90,8 +91,8 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
 const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
 
 /**
- * Disables the network where Node's permission model does not; processes with {@link engineRights} must be able to read
- * it.
+ * Module that disables the network where Node's permission model does not; processes with {@link engineRights} must be
+ * able to read it.
  */
 export const NETWORK_CLOSER = hostFile("close-network");
 
@@ -113,13 +114,13 @@ export function engineRights(readable: readonly string[]): string[] {
 }
 
 /**
- * Starts an engine process that may read its own code and the given files, and nothing else: it cannot write, use the
- * network, start processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and
- * gets the variables of graphics drivers.
+ * Starts an engine process that may read only its code and the given files: it cannot write, use the network, start
+ * processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and gets the variables
+ * of graphics drivers.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { runtime, wasmPath, heapLimitBytes, files, gpu, wall, spawn: start } = options;
+  const { runtime, wasmPath, heapLimitBytes, files, gpu, sandbox, spawn: start } = options;
   const readable = [...readableCode(), wasmPath, ...files];
   const args = [
     ...engineRights(readable),
@@ -135,7 +136,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     ...MINIMAL_ENVIRONMENT,
   };
   const plain: ProcessStart = { command: runtime, args, env, cwd: WORKING_FOLDER };
-  const { command, args: all, ...rest } = wall && !gpu ? wall.enclose(plain, { readable }) : plain;
+  const { command, args: all, ...rest } = sandbox && !gpu ? sandbox.enclose(plain, { readable }) : plain;
   try {
     return start(command, all, rest);
   } catch (error) {
@@ -145,14 +146,14 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
 }
 
 /**
- * Limit of the JavaScript heap of an engine's main thread, which only passes messages on; a request takes several times
+ * Limit of the JavaScript heap of an engine's main thread, which only passes messages on; a request needs several times
  * its size. The model is in WebAssembly memory, which has a separate limit.
  */
 const SCRIPT_HEAP_MIB = 512;
 
 /**
- * Working folder of restricted processes. Node 26.10 lets a worker that is started from text read the whole working
- * folder despite the permission model, so it must be a folder that the process may read anyway.
+ * Working folder of restricted processes. In Node 26.10 a worker started from text can read the working folder despite
+ * the permission model, so it must be a folder that the process may read anyway.
  */
 const WORKING_FOLDER = import.meta.dirname;
 
@@ -161,15 +162,15 @@ function hostFile(name: string): string {
   return path.join(import.meta.dirname, "host", `${name}${path.extname(import.meta.filename)}`);
 }
 
-/** Everything that an engine process imports, and the package.json that Node needs to find it. */
+/** Files and folders that an engine process imports from, and the package.json that Node needs to find them. */
 export function readableCode(): string[] {
   const wllama = findPackage("@wllama/wllama");
   const zod = findPackage("zod");
   const webp = findPackage("@jsquash/webp");
   const folders = [
     import.meta.dirname,
-    ...["async", "errors", "json", "machine", "grammar"].map((room) =>
-      path.join(import.meta.dirname, "..", room),
+    ...["async", "errors", "json", "machine", "grammar"].map((folder) =>
+      path.join(import.meta.dirname, "..", folder),
     ),
     path.join(import.meta.dirname, "..", "..", "wasm"),
     path.join(wllama.folder, "esm"),
@@ -188,17 +189,16 @@ export function readableCode(): string[] {
 }
 
 /**
- * The environment of a process that handles files and text from strangers, without the daemon's variables. Node adds
- * what Windows needs to start a process.
+ * Environment of a process that handles files and text from strangers, without the daemon's variables. Node adds the
+ * variables that Windows needs to start a process.
  */
 export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
-  // Otherwise glibc keeps freed memory for each thread. Other C libraries ignore this.
+  // Without it, glibc caches freed memory for each thread. Other C libraries ignore it.
   MALLOC_ARENA_MAX: "1",
 };
 
 /**
- * Additional permissions to load Dawn. Only processes that use a GPU get them, because native code is outside the
- * sandbox.
+ * Additional permissions to load Dawn. Only processes that use a GPU get them, because no sandbox confines native code.
  */
 export function gpuPermissions(dawnPath: string): string[] {
   return ["--allow-addons", `--allow-fs-read=${path.join(path.dirname(dawnPath), path.sep)}`];
@@ -218,13 +218,13 @@ function gpuEnvironment({ programCache }: EngineGpu): Record<string, string> {
   };
 }
 
-/** The part of an environment that graphics drivers use. */
+/** Variables of an environment that graphics drivers use. */
 export function driverEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const kept: Record<string, string> = {};
+  const selected: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && DRIVER_VARIABLES.test(name)) kept[name] = value;
+    if (value !== undefined && DRIVER_VARIABLES.test(name)) selected[name] = value;
   }
-  return kept;
+  return selected;
 }
 
 interface InstalledPackage {
@@ -235,8 +235,8 @@ interface InstalledPackage {
 }
 
 /**
- * The paths that a process must be allowed to read in order to import an installed package. The links must come first
- * among its permissions: Node 26.10 drops a permission for a link when it already has one for a path inside it.
+ * Finds the paths that a process must be allowed to read in order to import an installed package. The links must come
+ * first among its permissions: Node 26.10 drops a permission for a link when it already has one for a path inside it.
  * @throws Error when the package is not installed
  */
 export function findPackage(name: string): InstalledPackage {
@@ -247,7 +247,7 @@ export function findPackage(name: string): InstalledPackage {
   }
 }
 
-/** All links on the way to a file, including the file itself. */
+/** All symbolic links in a file's path, including the file itself. */
 function linksOn(file: string): string[] {
   const link = upwards(file).findLast((each) => lstatSync(each).isSymbolicLink());
   if (link === undefined) return [];

@@ -8,15 +8,15 @@ import { type EngineMessage, toServiceError } from "./protocol/messages.ts";
 interface LoadEngineOptions {
   /** Longest time without progress while loading, in milliseconds. */
   readonly loadTimeoutMs: number;
-  /** How long the engine may be silent about a call in flight, in milliseconds. */
+  /** Longest time without a message about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
   readonly onProgress: ((progress: number) => void) | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Starts an engine and waits until it has loaded its model. When that fails, the engine is gone.
- * @param start begins an engine that tells the receiver what it says
+ * Starts an engine and waits until it has loaded its model. When that fails, the engine has ended.
+ * @param start starts an engine whose messages go to the receiver
  */
 export async function loadEngine(
   start: (receiver: EngineReceiver) => EngineConnection,
@@ -42,7 +42,7 @@ export async function loadEngine(
   }
 }
 
-/** An engine until its model is loaded. */
+/** Receiver of an engine's messages until its model is loaded. */
 class Loading implements EngineReceiver {
   readonly #onProgress: ((progress: number) => void) | undefined;
   readonly #info = Promise.withResolvers<EngineInfo>();
@@ -50,7 +50,7 @@ class Loading implements EngineReceiver {
 
   constructor(onProgress: ((progress: number) => void) | undefined) {
     this.#onProgress = onProgress;
-    // The engine may end before anybody waits for it.
+    // The engine may end before result() is called.
     this.#info.promise.catch(() => undefined);
   }
 

@@ -10,13 +10,12 @@ import type { MemoryEstimate } from "./estimate-memory.ts";
 export interface Processors {
   /** Logical processors that affinity and a container's quota allow. */
   readonly usable: number;
-  /** Physical cores of the machine; where unknown, half of the logical processors. */
+  /** Physical cores of the machine; if unknown, half of the logical processors. */
   readonly cores: number;
 }
 
 /**
- * Counts the processors. Node respects affinity but not every cgroup quota (not those of cgroups version 1), so that is
- * read here.
+ * Counts the processors. Node respects affinity, but not the quotas of cgroups version 1.
  * @param root folder that contains proc and sys
  */
 export function machineProcessors(root = "/"): Processors {
@@ -28,7 +27,7 @@ export function machineProcessors(root = "/"): Processors {
   };
 }
 
-/** Processors that a cgroup grants; undefined without a limit. See cgroups(7) for the files. */
+/** CPU quota of this process's cgroups, in processors; undefined without a limit. See cgroups(7) for the files. */
 function cgroupQuota(root: string): number | undefined {
   const groups = readSystemFile(path.join(root, "proc/self/cgroup"));
   if (groups === undefined) return undefined;
@@ -64,7 +63,7 @@ function numbersIn(file: string): number[] {
   return numbers.every(Number.isFinite) ? numbers : [];
 }
 
-/** Counts distinct lists of siblings: logical processors of the same core have the same list. */
+/** Counts cores by their lists of siblings: logical processors of the same core have the same list. */
 function linuxCores(root: string): number | undefined {
   const lists = globSync("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list", { cwd: root });
   const cores = new Set(lists.map((file) => readSystemFile(path.join(root, file))?.trim() ?? file));
@@ -82,7 +81,7 @@ const ADDRESS_SPACE_BYTES = 43 * GIB;
 /** Writable memory that V8 reserves besides the heap, nearly all of it unused. */
 const DATA_BASE_BYTES = 1.25 * GIB;
 
-/** @throws ServiceError insufficient_memory when a ulimit keeps engines from starting; the message names it */
+/** @throws ServiceError insufficient_memory if a ulimit is too low for an engine; the message names it */
 export function checkUserLimits(
   { heapBytes }: Pick<MemoryEstimate, "heapBytes">,
   { addressSpaceBytes = Infinity, dataBytes = Infinity }: UserLimits,

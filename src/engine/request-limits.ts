@@ -4,12 +4,12 @@ import type { ChatMessage, GenerationRequest, ToolDefinition } from "./protocol/
 import type { TokenIds } from "./protocol/calls.ts";
 
 /**
- * Most values in a JSON schema, tool parameters or template variables, including nested ones; a large tool catalog has
- * a few thousand.
+ * Maximum values in a JSON schema, tool parameters or template variables, including nested ones; a large tool catalog
+ * has a few thousand.
  */
 const MAX_JSON_VALUES = 20_000;
 
-/** Most characters in their strings and names, the same as for a grammar. */
+/** Maximum characters in their strings and names, the same as for a grammar. */
 const MAX_JSON_CHARACTERS = 256 * 1024;
 
 /** Longest grammar in characters; grammars of large schemas have tens of thousands. */
@@ -24,7 +24,7 @@ const MAX_CHARACTERS_PER_TOKEN = 64;
 /** Longest text to tokenize; all slots wait for it. */
 const MAX_TOKENIZED_CHARACTERS = 1024 * 1024;
 
-/** Most tokens to turn into text in one call; all slots wait for it. */
+/** Maximum tokens to convert to text in one call; all slots wait for it. */
 const MAX_DETOKENIZED = 1024 * 1024;
 
 /** A prompt of up to this length is always tokenized, however small the context, since that is fast. */
@@ -45,7 +45,7 @@ export function checkRequestLimits(
   const { format, input, slot } = request;
   checkSchemas(request);
   checkSlot(slot, slots);
-  // What is kept for other requests would have parts that were computed behind something else.
+  // With reuse, cached prompts contain parts that were computed at another position, so it is a setting of the model.
   if (request.cacheReuse && cacheReuse === 0) {
     throw new ServiceError(
       "invalid_parameter",
@@ -74,7 +74,7 @@ function checkSlot(slot: number | undefined, slots: number): void {
 }
 
 /**
- * Rejects schemas that are too large, before anybody walks them.
+ * Rejects schemas that are too large, before they are walked.
  * @throws ServiceError invalid_parameter
  */
 export function checkSchemas({

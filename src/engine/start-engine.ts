@@ -1,6 +1,6 @@
 import fs from "node:fs/promises";
-import nodePathPath from "node:path";
-import { ServiceError, throwExhaustion } from "../errors/service-error.ts";
+import nodePath from "node:path";
+import { ServiceError, rethrowExhaustion } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/worker-patches.ts";
 import { STOCK_WASM_PATH } from "./engine-image.ts";
@@ -26,10 +26,10 @@ export interface EngineStarterOptions {
   readonly heapLimitBytes?: number;
   /** Entry file of Dawn, for engines that use a GPU; the default is in the npm package. */
   readonly dawnPath?: string | undefined;
-  /** Folder in which a GPU's driver keeps compiled programs; the default is where it does by itself. */
+  /** Folder for the GPU driver's cache of compiled programs; the default is the driver's. */
   readonly programCache?: string;
-  /** Finds the wall for engines; the default is none. */
-  readonly findWall?: () => Promise<Sandbox | undefined>;
+  /** Finds the sandbox for engines; the default is none. */
+  readonly findSandbox?: () => Promise<Sandbox | undefined>;
 }
 
 /** Creates the function that starts engines with these settings. */
@@ -42,14 +42,14 @@ export function createEngineStarter({
   heapLimitBytes = STOCK_HEAP_BYTES,
   dawnPath = findDawn(),
   programCache,
-  findWall = async () => undefined,
+  findSandbox = async () => undefined,
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
     options.signal?.throwIfAborted();
     const spec = withAbsolutePaths(engineSpecSchema.parse(requested));
-    const files = filesOf(spec);
+    const files = filesToLoad(spec);
     for (const file of files) await checkModelFile(file);
-    const wall = await findWall();
+    const sandbox = await findSandbox();
     const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
     return await loadEngine(
       (receiver) =>
@@ -60,7 +60,7 @@ export function createEngineStarter({
             heapLimitBytes: engineHeapLimit(options.heapLimit?.(spec) ?? heapLimitBytes, heapLimitBytes),
             files,
             spawn,
-            wall,
+            sandbox,
             gpu:
               usesGpu && dawnPath !== undefined
                 ? { dawnPath, maxWaitMs: stallTimeoutMs, programCache }
@@ -74,14 +74,14 @@ export function createEngineStarter({
   };
 }
 
-/** An engine has another working folder than the daemon. */
+/** Resolves paths, because an engine has another working folder than the daemon. */
 function withAbsolutePaths(spec: EngineSpec): EngineSpec {
   return {
     ...spec,
-    modelFiles: spec.modelFiles.map((file) => nodePathPath.resolve(file)),
-    ...(spec.projectorFile !== undefined && { projectorFile: nodePathPath.resolve(spec.projectorFile) }),
-    adapters: spec.adapters.map((adapter) => ({ ...adapter, path: nodePathPath.resolve(adapter.path) })),
-    ...(spec.draft && { draft: { ...spec.draft, path: nodePathPath.resolve(spec.draft.path) } }),
+    modelFiles: spec.modelFiles.map((file) => nodePath.resolve(file)),
+    ...(spec.projectorFile !== undefined && { projectorFile: nodePath.resolve(spec.projectorFile) }),
+    adapters: spec.adapters.map((adapter) => ({ ...adapter, path: nodePath.resolve(adapter.path) })),
+    ...(spec.draft && { draft: { ...spec.draft, path: nodePath.resolve(spec.draft.path) } }),
   };
 }
 
@@ -92,7 +92,7 @@ const GGUF_MAGIC = "GGUF";
 const MIN_GGUF_BYTES = 24;
 
 /** All files that an engine loads. */
-function filesOf(spec: EngineSpec): string[] {
+function filesToLoad(spec: EngineSpec): string[] {
   return [
     ...spec.modelFiles,
     ...(spec.projectorFile === undefined ? [] : [spec.projectorFile]),
@@ -106,7 +106,7 @@ function filesOf(spec: EngineSpec): string[] {
  * @throws ServiceError model_file_not_found, invalid_model_file or model_load_failed
  */
 async function checkModelFile(path: string): Promise<void> {
-  const stat = await fs.stat(path).catch((error: unknown) => fail(path, error));
+  const stat = await fs.stat(path).catch((error: unknown) => throwReadError(path, error));
   // Opening a pipe would wait for a writer.
   if (!stat.isFile()) throw new ServiceError("invalid_model_file", `${path} is not a file.`);
   if (stat.size < MIN_GGUF_BYTES) {
@@ -115,7 +115,7 @@ async function checkModelFile(path: string): Promise<void> {
       `${path} has ${stat.size} bytes, which is too small for a model.`,
     );
   }
-  const file = await fs.open(path).catch((error: unknown) => fail(path, error));
+  const file = await fs.open(path).catch((error: unknown) => throwReadError(path, error));
   try {
     const { buffer } = await file.read(Buffer.alloc(GGUF_MAGIC.length), 0, GGUF_MAGIC.length, 0);
     if (buffer.toString("latin1") !== GGUF_MAGIC) {
@@ -126,8 +126,8 @@ async function checkModelFile(path: string): Promise<void> {
   }
 }
 
-function fail(path: string, error: unknown): never {
-  throwExhaustion(error);
+function throwReadError(path: string, error: unknown): never {
+  rethrowExhaustion(error);
   if (error instanceof Error && "code" in error && error.code === "ENOENT") {
     throw new ServiceError("model_file_not_found", `The file ${path} does not exist.`, { cause: error });
   }

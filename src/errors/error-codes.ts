@@ -11,7 +11,7 @@ interface ErrorDefinition {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
-  /** Whether the same request may succeed later without changes. */
+  /** True if the same request may succeed later without changes. */
   readonly retryable: boolean;
   /** One sentence for the documentation. */
   readonly meaning: string;
@@ -24,7 +24,7 @@ const define = (type: ErrorType, status: number, retryable: boolean, meaning: st
   meaning,
 });
 
-/** Every error code of the service; the table in the documentation is generated from this one. */
+/** All error codes of the service; the table in the documentation is generated from this one. */
 export const ERROR_CODES = {
   malformed_request: define("invalid_request", 400, false, "The request is not valid HTTP."),
   invalid_json: define(

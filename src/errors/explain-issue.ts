@@ -3,14 +3,14 @@ import { z } from "zod";
 type Issue = z.core.$ZodIssue;
 
 /** Longer values are truncated. */
-const MAX_SHOWN = 60;
+const MAX_VALUE_LENGTH = 60;
 
-/** Names of fields that nobody knows may be many. */
-const MAX_SHOWN_KEYS = 10;
+/** A value may have many unknown fields. */
+const MAX_LISTED_KEYS = 10;
 
 const WHOLE_NUMBER = "a whole number";
-/** Stands for zod's own words, which are replaced; whatever else a message says, the schema says. */
-const UNWORDED = "not valid";
+/** Replaces zod's own messages, so that any other message is known to come from the schema. */
+const NO_MESSAGE = "not valid";
 
 const TYPES: Readonly<Record<string, string>> = {
   string: "a string",
@@ -34,9 +34,9 @@ const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
 interface ExplainedIssue {
   /** Path of the invalid field; empty for the whole value. */
   readonly path: readonly PropertyKey[];
-  /** What is wrong with it, following its name: `must be a whole number`. */
+  /** The problem, to follow the field's name: `must be a whole number`. */
   readonly message: string;
-  /** What was found instead, if that helps: `"abc"`. Not to be shown if it may be a secret. */
+  /** The value found, if that helps: `"abc"`. Not to be shown if it may be a secret. */
   readonly got: string | undefined;
 }
 
@@ -44,9 +44,9 @@ interface ExplainedIssue {
  * Pass this to every safeParse whose issues are explained: it distinguishes a schema's own messages from zod's, and
  * integers from numbers.
  */
-export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
+export const EXPLAINABLE: { readonly error: z.core.$ZodErrorMap } = {
   error: (issue) =>
-    issue.code === "invalid_type" && issue.inst instanceof z.ZodNumberFormat ? WHOLE_NUMBER : UNWORDED,
+    issue.code === "invalid_type" && issue.inst instanceof z.ZodNumberFormat ? WHOLE_NUMBER : NO_MESSAGE,
 };
 
 /**
@@ -54,21 +54,22 @@ export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
  * @param value the validated value, whose invalid part is shown
  */
 export function explainIssue(issue: Issue, value: unknown): ExplainedIssue {
-  const { path, wishes, message } = closest(issue, []);
+  const { path, expected, message } = findCause(issue, []);
   const got = valueAt(value, path);
   if (message === undefined && got === undefined) {
-    // A type is plain from the field's name; which words it takes is not.
-    const choice = wishes.length > 0 && wishes.every((each) => each.startsWith('"'));
+    // The field's name suggests its type, but not which constants it takes.
+    const isEnum = expected.length > 0 && expected.every((each) => each.startsWith('"'));
     return {
       path,
-      message: choice ? `is missing; it must be ${anyOf(wishes)}` : "is missing",
+      message: isEnum ? `is missing; it must be ${joinAlternatives(expected)}` : "is missing",
       got: undefined,
     };
   }
-  if (message === undefined) return { path, message: `must be ${anyOf(wishes)}`, got: shown(got) };
+  if (message === undefined)
+    return { path, message: `must be ${joinAlternatives(expected)}`, got: describeValue(got) };
   // A message about a whole object, or one that quotes the value, is complete.
   const helps = message.startsWith("must ") && got !== "" && !(typeof got === "object" && got !== null);
-  return { path, message, got: helps ? shown(got) : undefined };
+  return { path, message, got: helps ? describeValue(got) : undefined };
 }
 
 /** The message with the value that was found. */
@@ -76,89 +77,91 @@ export function issueText({ message, got }: ExplainedIssue): string {
   return got === undefined ? message : `${message}, got ${got}`;
 }
 
-/** The essence of an issue: what was expected, or a complete message. */
+/** Essence of an issue: the expected values, or a complete message. */
 interface Finding {
   readonly path: readonly PropertyKey[];
-  readonly wishes: readonly string[];
+  readonly expected: readonly string[];
   readonly message?: string;
-  /** Whether a wrong constant, such as a type, rules out a member of a union. */
+  /** True if a wrong constant, such as a `type`, rules out this member of a union. */
   readonly ruledOut?: boolean;
 }
 
-function closest(issue: Issue, parents: readonly PropertyKey[]): Finding {
+function findCause(issue: Issue, parents: readonly PropertyKey[]): Finding {
   const path = [...parents, ...issue.path];
-  if (issue.message !== UNWORDED && issue.message !== WHOLE_NUMBER)
-    return { path, wishes: [], message: issue.message };
+  if (issue.message !== NO_MESSAGE && issue.message !== WHOLE_NUMBER)
+    return { path, expected: [], message: issue.message };
   if (issue.code !== "invalid_union") return { path, ...explainPlain(issue) };
-  if (issue.errors.length > 0) return meantMember(issue.errors, path);
+  if (issue.errors.length > 0) return intendedMember(issue.errors, path);
   const options = "options" in issue ? (issue.options ?? []) : [];
-  return { path, wishes: options.map(shown) };
+  return { path, expected: options.map(describeValue) };
 }
 
-/** The member of a union that matched deepest is the intended one; if none did, all of them are expected. */
-function meantMember(errors: readonly (readonly Issue[])[], path: readonly PropertyKey[]): Finding {
+/** Picks the member of a union that matched deepest as the intended one; if several did, names all of them. */
+function intendedMember(errors: readonly (readonly Issue[])[], path: readonly PropertyKey[]): Finding {
   const members = errors.flatMap((issues) => {
     const [first] = issues;
     if (!first) return [];
-    const finding = closest(first, path);
-    const ruledOut = finding.ruledOut || issues.some(isWrongMark);
+    const finding = findCause(first, path);
+    const ruledOut = finding.ruledOut || issues.some(isWrongDiscriminator);
     return [{ ...finding, ruledOut }];
   });
   const depth = Math.max(...members.map((member) => member.path.length));
   const furthest = members.filter((member) => member.path.length === depth);
   const possible = furthest.filter((member) => !member.ruledOut);
-  const meant = possible.length > 0 ? possible : furthest;
+  const candidates = possible.length > 0 ? possible : furthest;
   // A member of the right type is more informative than the types of the others.
-  const precise = meant.find((member) => member.message !== undefined);
-  const [first] = meant;
-  if (precise || !first) return precise ?? { path, wishes: [], message: UNWORDED };
-  const sameField = meant.filter((member) => String(member.path) === String(first.path));
-  return { ...first, wishes: sameField.flatMap((member) => member.wishes) };
+  const precise = candidates.find((member) => member.message !== undefined);
+  const [first] = candidates;
+  if (precise || !first) return precise ?? { path, expected: [], message: NO_MESSAGE };
+  const sameField = candidates.filter((member) => String(member.path) === String(first.path));
+  return { ...first, expected: sameField.flatMap((member) => member.expected) };
 }
 
-/** True for a constant that is another one, or may not be this one: a schema without words for it tells members apart. */
-function isWrongMark({ code, path, message }: Issue): boolean {
-  return path.length > 0 && (code === "invalid_value" || (code === "custom" && message === UNWORDED));
+/** True for a wrong or forbidden constant in a field without a message of its own: it tells members of a union apart. */
+function isWrongDiscriminator({ code, path, message }: Issue): boolean {
+  return path.length > 0 && (code === "invalid_value" || (code === "custom" && message === NO_MESSAGE));
 }
 
 function explainPlain(issue: Exclude<Issue, { code: "invalid_union" }>): Omit<Finding, "path"> {
   switch (issue.code) {
     case "invalid_type":
       return {
-        wishes: [issue.message === WHOLE_NUMBER ? WHOLE_NUMBER : (TYPES[issue.expected] ?? issue.expected)],
+        expected: [issue.message === WHOLE_NUMBER ? WHOLE_NUMBER : (TYPES[issue.expected] ?? issue.expected)],
       };
     case "invalid_value":
-      return { wishes: issue.values.map((value) => (value === undefined ? "absent" : shown(value))) };
+      return {
+        expected: issue.values.map((value) => (value === undefined ? "absent" : describeValue(value))),
+      };
     case "too_small":
       return explainSize(issue.origin, issue.inclusive === false ? "more than" : "at least", issue.minimum);
     case "too_big":
       return explainSize(issue.origin, issue.inclusive === false ? "less than" : "at most", issue.maximum);
     case "not_multiple_of":
-      return { wishes: [`a multiple of ${issue.divisor}`] };
+      return { expected: [`a multiple of ${issue.divisor}`] };
     case "unrecognized_keys":
       return {
-        wishes: [],
-        message: `has unknown fields: ${issue.keys.slice(0, MAX_SHOWN_KEYS).map(cut).join(", ")}`,
+        expected: [],
+        message: `has unknown fields: ${issue.keys.slice(0, MAX_LISTED_KEYS).map(truncate).join(", ")}`,
       };
     case "invalid_key":
     case "invalid_element":
-      return { wishes: [], message: issue.issues.map((inner) => inner.message).join("; ") };
+      return { expected: [], message: issue.issues.map((inner) => inner.message).join("; ") };
     case "invalid_format":
-      return { wishes: [issue.format === "regex" ? "of another form" : `of the form ${issue.format}`] };
+      return { expected: [issue.format === "regex" ? "of another form" : `of the form ${issue.format}`] };
     default:
-      return { wishes: [], message: `is ${UNWORDED}` };
+      return { expected: [], message: `is ${NO_MESSAGE}` };
   }
 }
 
 function explainSize(origin: string, relation: string, limit: number | bigint): Omit<Finding, "path"> {
   const units = UNITS[origin];
-  if (units === undefined) return { wishes: [`${relation} ${limit}`] };
-  if (relation === "at least" && Number(limit) === 1) return { wishes: [], message: "must not be empty" };
-  return { wishes: [], message: `must have ${relation} ${limit} ${units[Number(limit) === 1 ? 0 : 1]}` };
+  if (units === undefined) return { expected: [`${relation} ${limit}`] };
+  if (relation === "at least" && Number(limit) === 1) return { expected: [], message: "must not be empty" };
+  return { expected: [], message: `must have ${relation} ${limit} ${units[Number(limit) === 1 ? 0 : 1]}` };
 }
 
-function anyOf(wishes: readonly string[]): string {
-  const different = [...new Set(wishes)];
+function joinAlternatives(expected: readonly string[]): string {
+  const different = [...new Set(expected)];
   const last = different.pop() ?? "something else";
   return different.length === 0 ? last : `${different.join(", ")} or ${last}`;
 }
@@ -169,17 +172,17 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return at;
 }
 
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : "an array";
   if (typeof value === "object" && value !== null) return "an object";
   // JSON.parse turns 1e400 into Infinity, which JSON.stringify would write as null.
   if (typeof value === "number") return String(value);
-  const isLong = typeof value === "string" && value.length > MAX_SHOWN;
-  // Truncated before it is written, which would take time for a long text.
-  const text = JSON.stringify(isLong ? value.slice(0, MAX_SHOWN) : value) ?? String(value);
-  return isLong ? `${text.slice(0, MAX_SHOWN)}…` : cut(text);
+  const isLong = typeof value === "string" && value.length > MAX_VALUE_LENGTH;
+  // Truncate first: writing a long text would take time.
+  const text = JSON.stringify(isLong ? value.slice(0, MAX_VALUE_LENGTH) : value) ?? String(value);
+  return isLong ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : truncate(text);
 }
 
-function cut(text: string): string {
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+function truncate(text: string): string {
+  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
 }

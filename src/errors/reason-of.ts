@@ -1,6 +1,6 @@
 /**
- * What is to be said of a failure within a sentence, never empty: its message; of one without, which Node throws where several
- * addresses of a host refuse, that of its first part or of its cause, else its code or its name.
+ * Describes a failure within a sentence; never empty. Usually its message. An error without one, as Node throws it when
+ * several addresses of a host refuse, is described by its first inner error or its cause, or else by its code or name.
  */
 export function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown) || "for no known reason";
@@ -10,7 +10,7 @@ export function reasonOf(thrown: unknown): string {
   return codeOf(thrown) ?? thrown.name;
 }
 
-/** The system's word for a failure, ENOSPC say; {@link reasonOf} where it has none: Node leaves the code of an unknown one empty. */
+/** The system's code of a failure, such as ENOSPC, or {@link reasonOf}: Node leaves the code of an unknown failure empty. */
 export function codeOrReason(thrown: unknown): string {
   return codeOf(thrown) ?? reasonOf(thrown);
 }

@@ -1,9 +1,9 @@
 import { ERROR_CODES, type ErrorCode, type ErrorType } from "./error-codes.ts";
 
-/** Maximum length of a message, so that a quoted value is not sent back in full. */
+/** Maximum length of a message, so that long quoted values are truncated. */
 const MAX_MESSAGE_LENGTH = 4096;
 
-/** How much longer than its context a prompt is, in tokens. */
+/** Sizes of a prompt and of the context that it exceeds, in tokens. */
 export interface ContextExcess {
   readonly promptTokens: number;
   readonly contextSize: number;
@@ -12,17 +12,17 @@ export interface ContextExcess {
 interface ServiceErrorOptions {
   /** The cause of this error; logged, never sent to a client. */
   cause?: unknown;
-  /** Dotted path of the invalid request field, for dialects that report it. */
+  /** Dotted path of the invalid request field, for APIs that report it. */
   param?: string;
   /** Seconds after which a retry makes sense; becomes the Retry-After header. */
   retryAfterSecs?: number;
-  /** The figures of a context_length_exceeded, for dialects that have a sentence for them. */
+  /** Sizes of a context_length_exceeded, for APIs with a prescribed message. */
   contextExcess?: ContextExcess | undefined;
 }
 
 /**
- * The error class of the service. Every layer throws it; only the outermost layer converts it to an API's format. Clients
- * match {@link code}, never the message.
+ * Error of the service. Every layer throws it; only the outermost layer converts it to an API's format. Clients match
+ * {@link code}, never the message.
  */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
@@ -30,27 +30,27 @@ export class ServiceError extends Error {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
-  /** Whether the same request may succeed later without changes. */
+  /** True if the same request may succeed later without changes. */
   readonly retryable: boolean;
   readonly param: string | undefined;
   readonly retryAfterSecs: number | undefined;
   readonly contextExcess: ContextExcess | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
-    super(shortened(message), options.cause === undefined ? undefined : { cause: options.cause });
+    super(truncate(message), options.cause === undefined ? undefined : { cause: options.cause });
     const definition = ERROR_CODES[code];
     this.code = code;
     this.type = definition.type;
     this.status = definition.status;
     this.retryable = definition.retryable;
-    this.param = options.param === undefined ? undefined : shortened(options.param);
+    this.param = options.param === undefined ? undefined : truncate(options.param);
     this.retryAfterSecs = options.retryAfterSecs;
     this.contextExcess = options.contextExcess;
   }
 
   /**
-   * Returns `error` itself if it is a ServiceError. Otherwise it becomes the cause of one: `resources_exhausted` if the
-   * system has run out of something, `insufficient_disk` if the disk is full, `internal_error` for all others.
+   * Returns `error` itself if it is a ServiceError. Otherwise returns one with it as its cause: `resources_exhausted` if
+   * the system has run out of a resource, `insufficient_disk` if the disk is full, `internal_error` for all others.
    */
   static from(error: unknown): ServiceError {
     if (error instanceof ServiceError) return error;
@@ -77,12 +77,12 @@ export class ServiceError extends Error {
   }
 }
 
-function shortened(text: string): string {
+function truncate(text: string): string {
   return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 }
 
-/** What has run out, by the system's error code, and what helps. */
-const EXHAUSTED: Readonly<Record<string, string>> = {
+/** Explanation of the exhausted resource and advice, by the system's error code. */
+const EXHAUSTION_ADVICE: Readonly<Record<string, string>> = {
   EMFILE:
     "the daemon has as many files, pipes and connections open as its limit allows (ulimit -n). Try again, or raise the limit",
   ENFILE:
@@ -93,25 +93,33 @@ const EXHAUSTED: Readonly<Record<string, string>> = {
   ENOBUFS: "the system has no memory left for connections. Close some, or raise its limits",
 };
 
-/** Whether an error is from the operating system, as reported by Node. */
-export function isSystemError(error: unknown): error is NodeJS.ErrnoException & { readonly code: string } {
+/** Error of the operating system; NodeJS.ErrnoException has no type in the package for browsers. */
+interface SystemError extends Error {
+  readonly code: string;
+  readonly errno?: number;
+  readonly path?: string;
+  readonly syscall?: string;
+}
+
+/** True for an error of the operating system, as reported by Node. */
+export function isSystemError(error: unknown): error is SystemError {
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
-/** Whether the disk is full, or the user's quota. */
+/** True if the disk or the user's quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return isSystemError(error) && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
-/** What the system has run out of, and what helps; undefined for any other error. */
+/** Explains which resource of the system is exhausted, with advice; undefined for any other error. */
 export function exhaustedResource(error: unknown): string | undefined {
-  return isSystemError(error) ? EXHAUSTED[error.code] : undefined;
+  return isSystemError(error) ? EXHAUSTION_ADVICE[error.code] : undefined;
 }
 
 /**
- * Rethrows an error if the system has run out of something: it says nothing about the file, which must not be treated as
- * missing or damaged.
+ * Rethrows an error if the system has run out of a resource, because then the file must not be treated as missing or
+ * damaged.
  */
-export function throwExhaustion(error: unknown): void {
+export function rethrowExhaustion(error: unknown): void {
   if (exhaustedResource(error) !== undefined) throw error;
 }

@@ -1,4 +1,4 @@
-/** Converts anything that was thrown to an Error. */
+/** Converts any thrown value to an Error. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

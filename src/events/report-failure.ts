@@ -1,12 +1,12 @@
 import type { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "./service-events.ts";
 
-/** Errors that have been reported by an event. */
+/** Errors that an event has reported. */
 const reported = new WeakSet<ServiceError>();
 
 /**
- * Reports that a model could not be used, unless this error has already been reported: callers of a load report missing
- * models, and the layer below reports those that the engine refuses.
+ * Emits `model-failed`, unless this error has already been reported: callers of a load report missing models, and the
+ * layer below reports models that the engine rejects.
  */
 export function reportFailure(events: Pick<ServiceEvents, "emit">, model: string, error: ServiceError): void {
   if (reported.has(error)) return;

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 
-/** The events of GET /api/events; names are noun-action. */
+/** Events of GET /api/events. */
 export type ServiceEvent =
   | { type: "model-downloaded"; model: string; size_bytes: number }
   | { type: "model-loaded"; model: string }
@@ -18,7 +18,7 @@ export type ServiceEvent =
 /** An event with its time, ISO 8601. */
 export type TimedServiceEvent = ServiceEvent & { time: string };
 
-/** Passes events from the layers below to subscribers; keeps no history. */
+/** Passes events from lower layers to subscribers, without a history. */
 export class ServiceEvents {
   readonly #emitter = new EventEmitter().setMaxListeners(0);
 

@@ -1,20 +1,20 @@
 import type { AnswerToken } from "../api/native/native-answer-fields.ts";
 import type { ExperimentResult } from "../api/native/experiment.ts";
 
-/** How two results of an experiment compare. */
+/** Comparison of two results of an experiment. */
 export interface Comparison {
-  /** Neither tokens nor text, tool calls or the reason of the end differ. */
+  /** True if tokens, text, tool calls and finish reason are equal. */
   readonly isSame: boolean;
-  /** Tokens at the beginning that are the same. */
+  /** Number of equal tokens at the beginning. */
   readonly sameTokens: number;
-  /** The first tokens that differ; one of them is absent where an answer ends earlier. */
+  /** The first tokens that differ. One is undefined if that answer is shorter. */
   readonly left: AnswerToken | undefined;
   readonly right: AnswerToken | undefined;
-  /** Largest difference between the log-probabilities of the same tokens, alternatives included. */
+  /** Maximum difference between log-probabilities of equal tokens, including alternatives. */
   readonly logprobDifference: number;
 }
 
-/** Compares what was generated; timings and places do not count. */
+/** Compares the generated output of two results. Ignores timings and machines. */
 export function compareResults(left: ExperimentResult, right: ExperimentResult): Comparison {
   const shorter = Math.min(left.tokens.length, right.tokens.length);
   let sameTokens = 0;
@@ -22,18 +22,21 @@ export function compareResults(left: ExperimentResult, right: ExperimentResult):
     sameTokens += 1;
   const pairs = left.tokens.slice(0, sameTokens).map((token, at) => [token, right.tokens[at]] as const);
   const isSame =
-    sameTokens === Math.max(left.tokens.length, right.tokens.length) && endOf(left) === endOf(right);
+    sameTokens === Math.max(left.tokens.length, right.tokens.length) && outcomeOf(left) === outcomeOf(right);
   return {
     isSame,
     sameTokens,
     left: left.tokens[sameTokens],
     right: right.tokens[sameTokens],
-    logprobDifference: Math.max(0, ...pairs.map(([one, other]) => (other ? distance(one, other) : 0))),
+    logprobDifference: Math.max(
+      0,
+      ...pairs.map(([one, other]) => (other ? maxLogprobDifference(one, other) : 0)),
+    ),
   };
 }
 
-/** All that was generated besides the tokens; the IDs of tool calls are random. */
-function endOf({
+/** Returns all output besides the tokens, without the random IDs of tool calls. */
+function outcomeOf({
   text,
   thinking,
   tool_calls: calls,
@@ -43,7 +46,7 @@ function endOf({
   return JSON.stringify([text, thinking, calls?.map((call) => call.function), reason, completion_tokens]);
 }
 
-function distance(one: AnswerToken, other: AnswerToken): number {
+function maxLogprobDifference(one: AnswerToken, other: AnswerToken): number {
   const logprobs = new Map(other.top.map(({ id, logprob }) => [id, logprob]));
   const alternatives = one.top.map(({ id, logprob }) => Math.abs(logprob - (logprobs.get(id) ?? logprob)));
   return Math.max(Math.abs(one.logprob - other.logprob), ...alternatives);

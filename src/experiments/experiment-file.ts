@@ -13,7 +13,7 @@ const fileSchema = z.strictObject({
 });
 export type ExperimentModelFile = z.output<typeof fileSchema>;
 
-/** A request to a model that anybody can repeat, and what came out of it. */
+/** A reproducible request to a model, with its result. */
 const experimentSchema = z
   .strictObject({
     $schema: z.string().optional(),
@@ -37,36 +37,40 @@ export function experimentJsonSchema(): z.core.JSONSchema.BaseSchema {
 }
 
 /**
- * Reads an experiment.
- * @throws ServiceError invalid_parameter that names the first field that is wrong
+ * Parses an experiment file.
+ * @throws ServiceError invalid_parameter that names the first invalid field
  */
 export function parseExperiment(text: string): Experiment {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw invalid("it is not JSON", error);
+    throw invalidExperiment("it is not JSON", error);
   }
   const { data, error } = experimentSchema.safeParse(value);
   if (data) return data;
   const [issue] = error.issues;
-  const place = issue && issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
-  throw invalid(`${place}${issue?.message ?? "it has another format"}`, error);
+  const prefix = issue && issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
+  throw invalidExperiment(`${prefix}${issue?.message ?? "it has another format"}`, error);
 }
 
-function invalid(why: string, cause: unknown): ServiceError {
+function invalidExperiment(why: string, cause: unknown): ServiceError {
   return new ServiceError("invalid_parameter", `This is not an experiment: ${why}.`, { cause });
 }
 
-/** Stands for the tokens while the rest is indented. */
-const TOKENS = "\u0000tokens";
+/** Placeholder of the tokens, which are not indented like the rest. */
+const TOKENS_PLACEHOLDER = "\u0000tokens";
 
-/** The file of an experiment: indented, with a line for each token. */
+/** Formats an experiment file: indented, with one line per token. */
 export function printExperiment(experiment: Experiment): string {
   const { result } = experiment;
   if (!result) return `${JSON.stringify(experiment, undefined, 2)}\n`;
-  const text = JSON.stringify({ ...experiment, result: { ...result, tokens: TOKENS } }, undefined, 2);
-  return `${text.replace(JSON.stringify(TOKENS), () => tokenLines(result.tokens))}\n`;
+  const text = JSON.stringify(
+    { ...experiment, result: { ...result, tokens: TOKENS_PLACEHOLDER } },
+    undefined,
+    2,
+  );
+  return `${text.replace(JSON.stringify(TOKENS_PLACEHOLDER), () => tokenLines(result.tokens))}\n`;
 }
 
 function tokenLines(tokens: readonly AnswerToken[]): string {
@@ -74,10 +78,13 @@ function tokenLines(tokens: readonly AnswerToken[]): string {
   return `[\n      ${tokens.map((token) => JSON.stringify(token)).join(",\n      ")}\n    ]`;
 }
 
-/** Largest experiment that is read from a link, in bytes: a few thousand tokens with alternatives have one. */
+/** Maximum size of an experiment in a link, in bytes. A few thousand tokens with alternatives take about 1 MiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** An experiment as the fragment of a link: its file, compressed by deflate, in base64url. No server ever sees it. */
+/**
+ * Encodes an experiment as a URL fragment: its file, compressed with deflate, in base64url. Fragments are not sent to
+ * servers.
+ */
 export async function toFragment(experiment: Experiment): Promise<string> {
   const stream = new Blob([printExperiment(experiment)])
     .stream()
@@ -88,7 +95,7 @@ export async function toFragment(experiment: Experiment): Promise<string> {
 }
 
 /**
- * The experiment in the fragment of a link.
+ * Decodes the experiment in a URL fragment.
  * @throws ServiceError invalid_parameter
  */
 export async function fromFragment(fragment: string): Promise<Experiment> {
@@ -100,17 +107,17 @@ async function inflate(fragment: string): Promise<string> {
     const binary = atob(fragment.replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(binary, (character) => character.codePointAt(0) ?? 0);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return await textOf(stream);
+    return await decodeText(stream);
   } catch (error) {
     throw new ServiceError(
       "invalid_parameter",
-      "This link does not hold an experiment: it was cut or changed. Ask for the experiment's file instead.",
+      "This link does not contain an experiment: it was cut or changed. Ask for the experiment's file instead.",
       { cause: error },
     );
   }
 }
 
-async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+async function decodeText(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
   let size = 0;

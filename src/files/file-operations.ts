@@ -1,21 +1,21 @@
 import { chmod, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { codeOrReason } from "../errors/reason-of.ts";
-import { exhaustedResource, isSystemError, throwExhaustion } from "../errors/service-error.ts";
+import { exhaustedResource, isSystemError, rethrowExhaustion } from "../errors/service-error.ts";
 
 /** Renames a file, replacing any existing one; waits while another program has one of them open. */
 export async function replaceFile(from: string, to: string): Promise<void> {
-  await waitWhileInUse(async () => await rename(from, to));
+  await retryWhileInUse(async () => await rename(from, to));
 }
 
 /** Removes a file, if it exists; waits while another program has it open. */
 export async function removeFile(file: string): Promise<void> {
-  await waitWhileInUse(async () => await rm(file, { force: true }));
+  await retryWhileInUse(async () => await rm(file, { force: true }));
 }
 
 /** Windows' errors for a file that another program, usually a virus scanner, has open. */
-const IN_USE = new Set<unknown>(["EPERM", "EACCES", "EBUSY"]);
-/** Scanners release a file after some tenths of a second; in total a little over 2 s. */
+const IN_USE_CODES = new Set<unknown>(["EPERM", "EACCES", "EBUSY"]);
+/** Pauses between attempts: scanners release a file after some tenths of a second; in total a little over 2 s. */
 const WAITS_MS = [10, 30, 100, 300, 700, 1000];
 
 interface InUseOptions {
@@ -27,7 +27,7 @@ interface InUseOptions {
  * Renames or removes a file. On Windows, retries for a while if another program has the file open.
  * @throws the change's last error
  */
-export async function waitWhileInUse(
+export async function retryWhileInUse(
   change: () => Promise<void>,
   { platform = process.platform, sleep = delay }: InUseOptions = {},
 ): Promise<void> {
@@ -36,7 +36,7 @@ export async function waitWhileInUse(
     try {
       return await change();
     } catch (error) {
-      if (!(error instanceof Error && "code" in error && IN_USE.has(error.code))) throw error;
+      if (!(error instanceof Error && "code" in error && IN_USE_CODES.has(error.code))) throw error;
       await sleep(wait);
     }
   }
@@ -60,38 +60,38 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The names in a folder; empty if it does not exist. */
+/** Lists the names in a folder; empty if it does not exist. */
 export async function listNames(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return [];
   }
 }
 
-/** Makes a folder that other accounts cannot enter, whatever the umask is; one that exists becomes such a folder. */
+/** Creates a folder that other accounts cannot enter, or restricts an existing one, regardless of the umask. */
 export async function makePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await allow(folder, 0o700);
+  await setMode(folder, 0o700);
 }
 
 /**
- * Makes an empty file for a database that other accounts cannot read; SQLite gives the files that it adds the same
- * permissions. Those that exist become such files. What the system refuses is left to SQLite to report.
+ * Creates the empty file of a database, unreadable for other accounts, or restricts the files of an existing one. SQLite
+ * gives files that it adds the same permissions. Failures are ignored, because SQLite reports them.
  */
 export async function makePrivateDatabase(file: string): Promise<void> {
   const handle = await open(file, "a", 0o600).catch(() => undefined);
   await handle?.close();
-  for (const suffix of ["", "-wal", "-shm"]) await allow(file + suffix, 0o600);
+  for (const suffix of ["", "-wal", "-shm"]) await setMode(file + suffix, 0o600);
 }
 
-/** Some file systems have no permissions, and some of the files may not be there. */
-async function allow(name: string, mode: number): Promise<void> {
+/** Sets permissions, if the file exists and its file system has them. */
+async function setMode(name: string, mode: number): Promise<void> {
   await chmod(name, mode).catch(() => undefined);
 }
 
-/** Disk space left free for other uses: logs, the system, a browser's cache. */
+/** Disk space that stays free for other uses: logs, the system, a browser's cache. */
 export const RESERVE_BYTES = 256 * 1024 * 1024;
 
 /** Bytes that an unprivileged process may still write in a folder; undefined if unknown. */
@@ -112,7 +112,7 @@ export function gigabytes(bytes: number): string {
   return `${(bytes / 1e9).toFixed(2)} GB`;
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
   EDQUOT: "this user's disk quota is used up",
   EROFS: "it is read-only",
@@ -123,8 +123,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: "the disk reports an error",
 };
 
-/** Why a folder is not writable, to follow its name; undefined for an error that is not the system's. */
+/** Explains why a folder is not writable, to follow its name; undefined for an error that is not the system's. */
 export function writeRefusal(error: unknown): string | undefined {
   if (!isSystemError(error)) return undefined;
-  return REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`;
+  return (
+    WRITE_REFUSALS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`
+  );
 }

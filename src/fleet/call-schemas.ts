@@ -13,9 +13,9 @@ import {
 import { loadSettingsSchema } from "../config/load-settings.ts";
 import { reportedErrorSchema } from "../engine/protocol/messages.ts";
 import { answerLimitSchema, type InferenceEvent } from "../inference/inference.ts";
-import { idSchema, PROTOCOL } from "./members.ts";
+import { machineIdSchema, PROTOCOL } from "./members.ts";
 
-/** What machines ask each other and answer. Anyone on the NATS server may have written it, so each side checks it. */
+/** Calls and reports between machines. Every NATS client may send them, so both sides validate them. */
 
 const text = z.string();
 const count = z.int().min(0);
@@ -24,7 +24,7 @@ const residencySchema = z.object({
   contextSize: count.optional(),
   gpuLayers: z.int().optional(),
   load: loadSettingsSchema.optional(),
-  // Infinity: never unloaded.
+  // Infinity means never unloaded.
   keepAliveMs: z.union([z.number().min(0), z.literal(Number.POSITIVE_INFINITY)]).optional(),
 });
 
@@ -49,7 +49,7 @@ const inputSchema = z.union([
   }),
 ]);
 
-/** An InferenceRequest, without what only makes sense where it arrived. */
+/** InferenceRequest without the fields that apply only to the machine where it arrived. */
 const generateSchema = z.object({
   ...common,
   endpoint: z.enum(["chat", "generate", "embeddings"]),
@@ -61,13 +61,13 @@ const generateSchema = z.object({
   format: outputFormatSchema,
   logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
   emptyTokens: z.boolean().optional(),
-  /** Also send each token as it is generated. */
+  /** Send log-probabilities of each generated token. */
   wantsTokens: z.boolean(),
-  /** Also tell the tokens of the answer by their number; absent: the one who asks does not know of it. */
+  /** Send the ids of the answer's tokens; absent from older callers. */
   wantsChosen: z.boolean().optional(),
-  /** What the answer begins with. A machine that does not know of it says the same tokens itself, as a rule. */
+  /** Tokens that the answer begins with. Older machines ignore them and usually generate the same ones. */
   given: prefixTokensSchema.optional(),
-  /** Answers before it that did not fit; absent: the one who asks does not know of them. */
+  /** Number of earlier answers that did not fit; absent from older callers. */
   failedTries: count.optional(),
   cachePrompt: z.boolean().optional(),
   cacheReuse: count.optional(),
@@ -86,7 +86,7 @@ const detokenizeSchema = z.object({
   tokens: z.union([tokenIdsSchema, z.array(z.number())]),
 });
 
-/** The calls other than generations: what is asked, and what is answered. */
+/** Requests and answers of all calls other than generations. */
 export const SHORT_CALLS = {
   embed: {
     request: z.object({ ...common, input: z.array(text), truncate: z.boolean().optional() }),
@@ -150,18 +150,18 @@ export const requestSchema = z.discriminatedUnion("op", [
 ]);
 export type CallRequest = z.infer<typeof requestSchema>;
 
-/** The offer of a call: a machine accepts it only if it can begin at once. */
+/** Offer of a call, which a machine accepts only if it can begin at once. */
 export const offerSchema = z.object({
   protocol: z.literal(PROTOCOL),
-  /** Who asks. */
-  entrance: idSchema,
-  /** The model, by what identifies it, and by its name on the machine that is asked, perhaps with an adapter. */
+  /** Id of the caller. */
+  entrance: machineIdSchema,
+  /** Identity of the model, and its name on the called machine, with an adapter if one is requested. */
   files: text,
   settings: text,
   name: text,
-  /** Whether it has to begin at once or not at all, as what needs no slot always can. */
+  /** True if the call must begin at once or be declined; false for calls that need no slot. */
   needsSlot: z.boolean(),
-  /** Bytes of the request, which follow when they do not fit into the offer. */
+  /** Bytes of the request, which follows if it does not fit into the offer. */
   bytes: count,
 });
 export type Offer = z.infer<typeof offerSchema>;
@@ -172,14 +172,14 @@ const answerDoneSchema = doneEventSchema.extend({
   limitedBy: answerLimitSchema.optional(),
 });
 
-/** Those that are not for the reader of an answer are told in other ways. */
+/** Events other than those for the client are reported in other ways. */
 const eventSchema = z.custom<InferenceEvent>((value) => {
   const type = typeof value === "object" && value !== null ? String(Reflect.get(value, "type")) : "";
   if (type === "answer-progress" || type === "tokens") return false;
   return (type === "done" ? answerDoneSchema : generationEventSchema).safeParse(value).success;
 });
 
-/** What a machine tells the one who asked. A generation: begun, any number of events; anything else: one answer. */
+/** Reports to the caller. For a generation: begun, then events; for other calls one answer. */
 export const reportSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("begun"),
@@ -194,7 +194,7 @@ export const reportSchema = z.discriminatedUnion("type", [
     chosen: z.object({ ids: prefixTokensSchema, replaced: count, failedTries: count.optional() }).optional(),
   }),
   z.object({ type: z.literal("answer"), answer: z.unknown() }),
-  /** It refuses to begin: the reason for another machine to be asked. */
+  /** Refusal to begin: the caller asks another machine. */
   z.object({ type: z.literal("declined"), error: reportedErrorSchema }),
   z.object({ type: z.literal("failed"), error: reportedErrorSchema }),
 ]);

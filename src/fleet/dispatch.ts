@@ -1,264 +1,276 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Models } from "../models/models.ts";
-import { isLost, mayWorkOnAnother, notContinued, toClient } from "./failover.ts";
+import { isMachineLost, mayWorkOnAnother, notContinuedError, clientError } from "./failover.ts";
 import {
   type Heartbeat,
   type MemberModel,
-  findIn,
-  inOrder,
-  isSame,
+  findModel,
+  rankCandidates,
+  isSameModel,
   type ModelKey,
   type Candidate,
   type CandidateMachine,
   candidatesFor,
 } from "./members.ts";
-import { type PrefixHash, PromptMemory } from "./prefix-affinity.ts";
+import { type PrefixHash, PrefixAffinity } from "./prefix-affinity.ts";
 import type { Presence } from "./presence.ts";
 import type { SelfDescription } from "./self-description.ts";
-import { WaitingLine } from "./wait-queue.ts";
+import { RequestQueue } from "./wait-queue.ts";
 
-/** How often those who wait try again when nothing is heard. */
-const RETRY_MS = 250;
-/** How often those who wait hear of what many machines have told. */
-const NEWS_MS = 20;
+/** Interval of retries of waiting requests without any change. */
+const RETRY_INTERVAL_MS = 250;
+/** Minimum interval of retries because of changes, which many machines may report. */
+const CHANGE_INTERVAL_MS = 20;
 
-/** More than any machine has. */
+/** More slots than any machine has. */
 const ALL_SLOTS = 1024;
 
-/** A model that other machines have too, or alone. */
-export interface FoundModel extends ModelKey {
-  /** Its name for the client. */
+/** Model that other machines have. */
+export interface FleetModel extends ModelKey {
+  /** Alias shown to the client. */
   readonly alias: string;
-  /** The adapter that the request's name chose. */
+  /** Adapter chosen by the request's model name. */
   readonly adapter: string | undefined;
 }
 
 export interface DispatchOptions {
-  readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
+  readonly self: Pick<SelfDescription, "info" | "heartbeat" | "model">;
   readonly presence: Pick<
     Presence,
-    "isConnected" | "lostMs" | "machines" | "get" | "onChange" | "unreachable" | "missing"
+    "isConnected" | "lostMs" | "machines" | "get" | "onChange" | "unreachableError" | "missingModelError"
   >;
-  /** Of this machine alone. */
+  /** Models of this machine only. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
-  /** Requests for one model that may wait. */
+  /** Maximum waiting requests of one model. */
   readonly queueSize: number;
-  /** One more or one fewer request waits. */
+  /** Called with the change in the number of waiting requests. */
   readonly onWaiting: (change: 1 | -1) => void;
 }
 
 export interface BeginOptions {
-  readonly marks: readonly PrefixHash[];
+  readonly prefixHashes: readonly PrefixHash[];
   readonly signal: AbortSignal;
-  /** False: it runs beside what has a slot. */
+  /** False if the request needs no free slot. */
   readonly needsSlot?: boolean;
-  /** It belongs to a request that was admitted: it may wait however many do. */
+  /** True for a further choice of an admitted request, which may wait however many others do. */
   readonly isFurther?: boolean;
-  /** It continues an answer that has begun: on equal engines only, before all that wait. */
-  readonly continues?: { readonly engine: string; readonly hasTold: boolean } | undefined;
+  /** Set for an answer that has begun: it continues only on equal engines, and precedes waiting requests. */
+  readonly continues?: { readonly engine: string; readonly hasOutput: boolean } | undefined;
 }
 
-/** Decides which machine works on a request. */
+/** Chooses the machine of each request. */
 export class Dispatch {
   readonly #options: DispatchOptions;
-  readonly #memory = new PromptMemory();
-  readonly #lines = new Map<string, WaitingLine>();
-  readonly #opened = new Map<
+  readonly #prefixes = new PrefixAffinity();
+  readonly #queues = new Map<string, RequestQueue>();
+  readonly #openRequests = new Map<
     string,
-    { beat: Heartbeat | undefined; readonly byAlias: Map<string, number> }
+    { heartbeat: Heartbeat | undefined; readonly byAlias: Map<string, number> }
   >();
-  /** By model: requests that are about to begin on this machine. */
+  /** Requests that are about to begin on this machine, by model. */
   readonly #beginning = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
-  readonly #newsTimer: NodeJS.Timeout;
-  #hasNews = false;
+  readonly #changeTimer: NodeJS.Timeout;
+  #hasChanged = false;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
     options.presence.onChange(() => {
-      this.#hasNews = true;
+      this.#hasChanged = true;
     });
-    this.#newsTimer = setInterval(() => {
-      if (this.#hasNews) this.wake();
-    }, NEWS_MS);
-    this.#newsTimer.unref();
-    this.#timer = setInterval(() => this.wake(), RETRY_MS);
+    this.#changeTimer = setInterval(() => {
+      if (this.#hasChanged) this.wake();
+    }, CHANGE_INTERVAL_MS);
+    this.#changeTimer.unref();
+    this.#timer = setInterval(() => this.wake(), RETRY_INTERVAL_MS);
     this.#timer.unref();
   }
 
   get selfId(): string {
-    return this.#options.self.card.id;
+    return this.#options.self.info.id;
   }
 
-  /** Requests that wait for a machine. */
+  /** Number of requests that wait for a machine. */
   get waiting(): number {
-    return [...this.#lines.values()].reduce((sum, { length }) => sum + length, 0);
+    return [...this.#queues.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** Whether requests wait for a model, by its name on this machine. */
-  isAwaited(alias: string): boolean {
+  /** Returns true if requests wait for a model, given by its alias on this machine. */
+  hasWaiting(alias: string): boolean {
     const model = this.#options.self.model(alias);
-    return model !== undefined && (this.#lines.get(keyText(model))?.length ?? 0) > 0;
+    return model !== undefined && (this.#queues.get(keyString(model))?.length ?? 0) > 0;
   }
 
-  /** Whether this machine has a model itself. */
-  isHere(model: ModelKey): boolean {
-    return this.#options.self.card.models.some((each) => isSame(each, model));
+  /** Returns true if this machine has a model. */
+  isLocal(model: ModelKey): boolean {
+    return this.#options.self.info.models.some((each) => isSameModel(each, model));
   }
 
-  /** Why a model that no machine can answer with may be there soon; undefined: nobody has it. */
-  missing(name: string | undefined): ServiceError | undefined {
-    return this.#options.presence.missing(name);
+  /** Returns an error if a machine that has the model is expected soon; undefined if no machine has it. */
+  missingModelError(name: string | undefined): ServiceError | undefined {
+    return this.#options.presence.missingModelError(name);
   }
 
-  /** A slot may be free, here or elsewhere. */
+  /** Retries waiting requests, because a slot may be free. */
   wake(): void {
-    this.#hasNews = false;
-    for (const [key, line] of this.#lines) {
+    this.#hasChanged = false;
+    for (const [key, line] of this.#queues) {
       if (line.isUsed) line.wake();
-      else this.#lines.delete(key);
+      else this.#queues.delete(key);
     }
   }
 
   close(): void {
     clearInterval(this.#timer);
-    clearInterval(this.#newsTimer);
+    clearInterval(this.#changeTimer);
   }
 
-  /** The model of a name; undefined if no other machine has it, so that this one decides alone. */
-  async find(name: string | undefined): Promise<FoundModel | undefined> {
+  /**
+   * Finds the model of a name; undefined if no other machine has it, so that this machine handles the request alone.
+   */
+  async find(name: string | undefined): Promise<FleetModel | undefined> {
     const { self, presence, models } = this.#options;
     const others = presence.machines;
     if (others.length === 0) return undefined;
-    const wanted = name || models.defaultAlias;
-    const exact = wanted === undefined ? undefined : self.model(wanted);
-    const found = exact ? undefined : findIn(others, wanted);
-    // A name of another machine's model is not looked for on this disk, which takes milliseconds.
-    const isElsewhere = found !== undefined && found.alias === wanted && found.adapter === undefined;
-    const own = exact ?? (wanted === undefined || isElsewhere ? undefined : await this.#ownModel(wanted));
-    if (own === "busy") return undefined;
+    const requestedName = name || models.defaultAlias;
+    const exact = requestedName === undefined ? undefined : self.model(requestedName);
+    const found = exact ? undefined : findModel(others, requestedName);
+    // The local lookup of a remote model's alias is skipped, since it takes milliseconds of disk access.
+    const isRemoteAlias = found !== undefined && found.alias === requestedName && found.adapter === undefined;
+    const localModel =
+      exact ??
+      (requestedName === undefined || isRemoteAlias ? undefined : await this.#localModel(requestedName));
+    if (localModel === "busy") return undefined;
     const isShared = (model: MemberModel): boolean =>
-      others.some(({ card }) => card.models.some((each) => isSame(each, model)));
-    if (own) return isShared(own) ? { ...keyOf(own), alias: own.alias, adapter: undefined } : undefined;
+      others.some(({ info }) => info.models.some((each) => isSameModel(each, model)));
+    if (localModel)
+      return isShared(localModel)
+        ? { ...keyOf(localModel), alias: localModel.alias, adapter: undefined }
+        : undefined;
     return found && { ...keyOf(found.model), alias: found.alias, adapter: found.adapter };
   }
 
   /**
-   * Has a machine begin with a request: the best one that can begin at once, as soon as there is one.
-   * @param work throws `overloaded` if the machine cannot begin at once
-   * @throws ServiceError of the request, or of the machines when none can work on it
+   * Begins a request on the best machine that can begin at once, waiting until there is one.
+   * @param work begins on a machine; throws `overloaded` if it cannot begin at once
+   * @throws ServiceError of the request, or of the machines if none can run it
    */
   async begin<Result extends object>(
-    model: FoundModel,
-    work: (place: Candidate) => Promise<Result>,
+    model: FleetModel,
+    work: (candidate: Candidate) => Promise<Result>,
     options: BeginOptions,
-  ): Promise<{ readonly place: Candidate; readonly result: Result }> {
+  ): Promise<{ readonly candidate: Candidate; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
     const { presence } = this.#options;
-    const patience = new Patience(continues, presence);
-    const attempt = async () => await this.#attempt(model, work, options, patience);
-    return await this.#line(model).run(attempt, signal, {
+    const budget = new RetryBudget(continues, presence);
+    const attempt = async () => await this.#attempt(model, work, options, budget);
+    return await this.#queue(model).run(attempt, signal, {
       isFirst: continues !== undefined,
       isUnlimited: isFurther,
     });
   }
 
-  /** A request that was begun on another machine is over. */
+  /** Records the end of a request that was begun on another machine. */
   ended({ machine, name }: Candidate): void {
-    this.#count(machine, name, -1);
+    this.#countOpen(machine, name, -1);
     this.wake();
   }
 
   async #attempt<Result extends object>(
-    model: FoundModel,
-    work: (place: Candidate) => Promise<Result>,
-    { marks, signal, needsSlot = true, continues }: BeginOptions,
-    patience: Patience,
-  ): Promise<{ place: Candidate; result: Result } | undefined> {
+    model: FleetModel,
+    work: (candidate: Candidate) => Promise<Result>,
+    { prefixHashes, signal, needsSlot = true, continues }: BeginOptions,
+    budget: RetryBudget,
+  ): Promise<{ candidate: Candidate; result: Result } | undefined> {
     const { presence } = this.#options;
-    const places = this.#places(model).filter(({ engine }) => !continues || engine === continues.engine);
-    const free = places.filter(({ isFree }) => isFree || !needsSlot);
-    let mayWait = free.length < places.length;
+    const candidates = this.#candidates(model).filter(
+      ({ engine }) => !continues || engine === continues.engine,
+    );
+    const free = candidates.filter(({ isFree }) => isFree || !needsSlot);
+    let mayWait = free.length < candidates.length;
     let failure: unknown;
-    for (const place of inOrder(free, this.#memory.known(marks))) {
+    for (const candidate of rankCandidates(free, this.#prefixes.known(prefixHashes))) {
       signal.throwIfAborted();
-      // Other requests may have taken its slots while this one asked others.
-      if (needsSlot && !this.#isFree(place)) {
+      // Other requests may have taken its slots during the awaited attempts.
+      if (needsSlot && !this.#isFree(candidate)) {
         mayWait = true;
         continue;
       }
-      if (place.isLocal) this.#begin(place.name, 1);
-      else this.#count(place.machine, place.name, 1);
+      if (candidate.isLocal) this.#countBeginning(candidate.name, 1);
+      else this.#countOpen(candidate.machine, candidate.name, 1);
       try {
-        const result = await work(place).finally(() => {
-          if (place.isLocal) this.#begin(place.name, -1);
+        const result = await work(candidate).finally(() => {
+          if (candidate.isLocal) this.#countBeginning(candidate.name, -1);
         });
-        this.#memory.remember(marks, place.machine);
-        return { place, result };
+        this.#prefixes.record(prefixHashes, candidate.machine);
+        return { candidate, result };
       } catch (error) {
         const isBusy = error instanceof ServiceError && error.code === "overloaded";
-        // One that refuses counts as full until its next beat.
-        if (!place.isLocal) this.#count(place.machine, place.name, isBusy ? ALL_SLOTS : -1);
+        // A machine that refuses counts as full until its next heartbeat.
+        if (!candidate.isLocal) this.#countOpen(candidate.machine, candidate.name, isBusy ? ALL_SLOTS : -1);
         signal.throwIfAborted();
         if (!mayWorkOnAnother(error)) throw error;
-        if (isLost(error)) patience.hasLost = true;
+        if (isMachineLost(error)) budget.hasLostMachine = true;
         if (isBusy) mayWait = true;
         else failure ??= error;
       }
     }
-    const unreachable = places.length === 0 ? presence.unreachable(model.alias) : undefined;
-    if (mayWait || patience.isLeft(unreachable !== undefined)) return undefined;
+    const unreachable = candidates.length === 0 ? presence.unreachableError(model.alias) : undefined;
+    if (mayWait || budget.isRemaining(unreachable !== undefined)) return undefined;
     if (unreachable) throw unreachable;
-    if (patience.hasLost) throw notContinued(failure);
-    throw toClient(failure ?? this.missing(model.alias) ?? gone(model.alias));
+    if (budget.hasLostMachine) throw notContinuedError(failure);
+    throw clientError(failure ?? this.missingModelError(model.alias) ?? modelGoneError(model.alias));
   }
 
-  #places(key: ModelKey): Candidate[] {
+  #candidates(key: ModelKey): Candidate[] {
     const { self, presence } = this.#options;
     const machines: CandidateMachine[] = [self, ...presence.machines];
-    for (const [id, { beat }] of this.#opened) {
-      // The machine has counted for itself.
-      if (beat !== presence.get(id)?.beat) this.#opened.delete(id);
+    for (const [id, { heartbeat }] of this.#openRequests) {
+      // The new heartbeat includes these requests.
+      if (heartbeat !== presence.get(id)?.heartbeat) this.#openRequests.delete(id);
     }
-    return candidatesFor(key, machines, self.card.id, (machine, alias) => this.#openedAt(machine, alias));
+    return candidatesFor(key, machines, self.info.id, (machine, alias) =>
+      this.#openRequestsAt(machine, alias),
+    );
   }
 
-  #isFree({ machine, name, unused }: Candidate): boolean {
-    return this.#openedAt(machine, name) < unused;
+  #isFree({ machine, name, unusedSlots }: Candidate): boolean {
+    return this.#openRequestsAt(machine, name) < unusedSlots;
   }
 
-  /** What a machine has not told of yet; of this one, what is about to begin. */
-  #openedAt(machine: string, alias: string): number {
+  /** Returns the open requests that the last heartbeat does not include; for this machine those about to begin. */
+  #openRequestsAt(machine: string, alias: string): number {
     if (machine === this.selfId) return this.#beginning.get(alias) ?? 0;
-    return this.#opened.get(machine)?.byAlias.get(alias) ?? 0;
+    return this.#openRequests.get(machine)?.byAlias.get(alias) ?? 0;
   }
 
-  #begin(alias: string, change: 1 | -1): void {
+  #countBeginning(alias: string, change: 1 | -1): void {
     this.#beginning.set(alias, (this.#beginning.get(alias) ?? 0) + change);
   }
 
-  #count(machine: string, alias: string, change: number): void {
-    const beat = this.#options.presence.get(machine)?.beat;
-    const known = this.#opened.get(machine);
-    const opened = known?.beat === beat && known ? known : { beat, byAlias: new Map<string, number>() };
-    this.#opened.set(machine, opened);
+  #countOpen(machine: string, alias: string, change: number): void {
+    const heartbeat = this.#options.presence.get(machine)?.heartbeat;
+    const known = this.#openRequests.get(machine);
+    const opened =
+      known?.heartbeat === heartbeat && known ? known : { heartbeat, byAlias: new Map<string, number>() };
+    this.#openRequests.set(machine, opened);
     opened.byAlias.set(alias, (opened.byAlias.get(alias) ?? 0) + change);
   }
 
-  #line(key: ModelKey): WaitingLine {
-    const text = keyText(key);
+  #queue(key: ModelKey): RequestQueue {
+    const text = keyString(key);
     const { queueSize, onWaiting } = this.#options;
-    const line = this.#lines.get(text) ?? new WaitingLine(queueSize, onWaiting);
-    this.#lines.set(text, line);
+    const line = this.#queues.get(text) ?? new RequestQueue(queueSize, onWaiting);
+    this.#queues.set(text, line);
     return line;
   }
 
-  /** The model of this machine with another name; "busy" while it is being downloaded. */
-  async #ownModel(name: string): Promise<MemberModel | "busy" | undefined> {
+  /** Finds this machine's model by another name; "busy" while it is being downloaded. */
+  async #localModel(name: string): Promise<MemberModel | "busy" | undefined> {
     const { models, self } = this.#options;
     try {
       const { alias } = await models.get(name);
-      // A model that is not described yet is of no use to others.
+      // Other machines do not know a model that is not described yet.
       return self.model(alias) ?? "busy";
     } catch (error) {
       return error instanceof ServiceError && error.code === "model_not_found" ? undefined : "busy";
@@ -270,46 +282,46 @@ function keyOf({ files, settings }: ModelKey): ModelKey {
   return { files, settings };
 }
 
-function keyText({ files, settings }: ModelKey): string {
+function keyString({ files, settings }: ModelKey): string {
   return `${files} ${settings}`;
 }
 
-function gone(alias: string): ServiceError {
+function modelGoneError(alias: string): ServiceError {
   return new ServiceError("model_not_found", `No machine of the fleet has the model "${alias}" any more.`);
 }
 
-/** How long what was lost with its machine waits for another one. */
-const PATIENCE_MS = 30_000;
-/** How long what has told its client nothing waits for the NATS server: the client may rather ask elsewhere, or again. */
-const CUT_OFF_MS = 3000;
+/** Time that a request which lost its machine waits for another one. */
+const RETRY_BUDGET_MS = 30_000;
+/** Time that a request without output waits for the NATS server: its client can also retry. */
+const UNREACHABLE_BUDGET_MS = 3000;
 
-/** How long a request that no machine can begin with waits for one. */
-class Patience {
-  readonly #continues: { readonly hasTold: boolean } | undefined;
+/** Limits how long a request waits for a machine. */
+class RetryBudget {
+  readonly #continues: { readonly hasOutput: boolean } | undefined;
   readonly #presence: Pick<Presence, "isConnected" | "lostMs">;
   readonly #since = performance.now();
-  /** A request whose machine is gone waits for another one, as an answer does. */
-  hasLost: boolean;
+  /** True if the machine of the request was lost: it then waits for another one, as an answer does. */
+  hasLostMachine: boolean;
 
-  /** @param continues it is an answer that has begun; whether it has told its client anything */
+  /** @param continues set for an answer that has begun; `hasOutput` is true if the client has received a part of it */
   constructor(
-    continues: { readonly hasTold: boolean } | undefined,
+    continues: { readonly hasOutput: boolean } | undefined,
     presence: Pick<Presence, "isConnected" | "lostMs">,
   ) {
     this.#continues = continues;
     this.#presence = presence;
-    this.hasLost = continues !== undefined;
+    this.hasLostMachine = continues !== undefined;
   }
 
-  /** @param isCutOff machines that may have the model cannot be asked */
-  isLeft(isCutOff: boolean): boolean {
+  /** @param isUnreachable true if machines that may have the model cannot be reached */
+  isRemaining(isUnreachable: boolean): boolean {
     const waitedMs = performance.now() - this.#since;
-    if (isCutOff && !this.#continues?.hasTold) {
+    if (isUnreachable && !this.#continues?.hasOutput) {
       const { isConnected, lostMs } = this.#presence;
-      // Not since it was tried: those before it in the line have been waiting for the same.
-      if (Math.min(waitedMs, lostMs) < CUT_OFF_MS) return true;
+      // Measured from the disconnection, too: earlier requests in the queue have waited for the same.
+      if (Math.min(waitedMs, lostMs) < UNREACHABLE_BUDGET_MS) return true;
       if (!isConnected) return false;
     }
-    return this.hasLost && waitedMs < PATIENCE_MS;
+    return this.hasLostMachine && waitedMs < RETRY_BUDGET_MS;
   }
 }

@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
-import { MAX_GIVEN_TOKENS } from "../engine/protocol/generation.ts";
+import { MAX_PREFIX_TOKENS } from "../engine/protocol/generation.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import type { Deadline } from "../inference/deadline.ts";
 import type {
-  AnswerMoves,
-  ChosenTokens,
+  AnswerFailovers,
+  GeneratedTokens,
   InferenceEvent,
   InferenceRequest,
   InferenceStream,
@@ -18,53 +18,53 @@ import { AnswerDiffers, type Transcript } from "./transcript.ts";
 
 type DoneEvent = Extract<InferenceEvent, { type: "done" }>;
 
-/** Moves of one answer: what moves more often is itself what ends machines. */
+/** Maximum moves of an answer; a request that loses more machines probably crashes them. */
 const MAX_MOVES = 5;
 
-/** An answer that a machine is giving. */
-export interface Giving {
+/** Answer that a machine is generating. */
+export interface RunningAnswer {
   readonly stream: InferenceStream;
-  /** Who gives it, as people call it. */
+  /** Name of the machine. */
   readonly machine: string;
-  /** It needs no more of it. */
-  readonly leave: () => void;
+  /** Stops the answer on its machine. */
+  readonly stop: () => void;
 }
 
-interface MovingAnswerOptions {
-  readonly first: Giving;
-  /** Has the answer begun again, on another machine if there is one, from the tokens that are known. */
-  readonly again: () => Promise<Giving>;
+interface FailoverAnswerOptions {
+  readonly first: RunningAnswer;
+  /** Begins the answer again on a suitable machine, from the known tokens. */
+  readonly restart: () => Promise<RunningAnswer>;
   readonly transcript: Transcript;
-  readonly tokens: Pick<AnswerTokens, "replaced" | "begun">;
+  readonly tokens: Pick<AnswerTokens, "replaced" | "resumePoint">;
   readonly account: RequestAccount;
   readonly metrics: Pick<Metrics, "answerMoved">;
   readonly deadline: Deadline;
-  /** Of the client. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Ends what the request holds. */
-  readonly held: Disposable;
+  /** Resources of the request. */
+  readonly resources: Disposable;
   readonly logger: Logger;
 }
 
 /**
- * The events of an answer that goes on when the machine that gives it is gone: another one begins with the tokens that are known,
- * or gives all of it again, and what the client has is left out.
+ * Events of an answer that survives the loss of its machine: another machine continues from the known tokens, or
+ * generates the answer again, and parts that the client has already received are skipped.
  */
-export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undefined> {
-  readonly #options: MovingAnswerOptions;
+export class FailoverAnswer implements AsyncIterableIterator<InferenceEvent, undefined> {
+  readonly #options: FailoverAnswerOptions;
   readonly #events: AsyncGenerator<InferenceEvent, undefined, undefined>;
-  #giving: Giving;
+  #answer: RunningAnswer;
   #moves = 0;
-  /** When the client got the first piece. */
+  /** Time of the first output. */
   #firstAt: number | undefined;
   #isOver = false;
-  #isLeft = false;
+  #isAbandoned = false;
 
-  constructor(options: MovingAnswerOptions) {
+  constructor(options: FailoverAnswerOptions) {
     this.#options = options;
-    this.#giving = options.first;
+    this.#answer = options.first;
     this.#events = this.#run();
-    // It may abort while nobody reads, and may have done so while the machine began.
+    // The deadline may expire while nobody reads, or while the machine began.
     const { signal } = options.deadline;
     const onAbort = (): void => this.#end(signal.reason);
     if (signal.aborted) onAbort();
@@ -75,11 +75,11 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     return this.#events.next();
   }
 
-  /** The reader leaves. */
+  /** Ends the answer because the reader stops. */
   async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
-    this.#isLeft = true;
+    this.#isAbandoned = true;
     this.#end(undefined);
-    // It may be waiting for another machine.
+    // The answer may be waiting for another machine.
     this.#options.deadline.abort(new Error("the reader has left"));
     return await this.#events.return(undefined);
   }
@@ -93,8 +93,8 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
     do {
       let failure: unknown;
       try {
-        for await (const event of this.#giving.stream.events) {
-          const fresh = transcript.take(event);
+        for await (const event of this.#answer.stream.events) {
+          const fresh = transcript.newPart(event);
           if (!fresh) continue;
           yield fresh.type === "done" ? this.#finish(fresh) : this.#count(fresh);
           if (fresh.type === "done") return undefined;
@@ -104,40 +104,44 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
       }
       if (!this.#isOver) await this.#move(failure ?? new MachineLost("it ends before it is complete"));
     } while (!this.#isOver);
-    if (!this.#isLeft) deadline.signal.throwIfAborted();
+    if (!this.#isAbandoned) deadline.signal.throwIfAborted();
     return undefined;
   }
 
-  /** @throws the error, if another machine cannot help */
+  /** Continues on another machine. @throws the error if no other machine can help */
   async #move(error: unknown): Promise<void> {
-    const { again, transcript, tokens, deadline, logger, account } = this.#options;
-    this.#giving.leave();
+    const { restart, transcript, tokens, deadline, logger, account } = this.#options;
+    this.#answer.stop();
     this.#moves += 1;
     if (deadline.signal.aborted || !mayWorkOnAnother(error) || this.#moves > MAX_MOVES) {
-      this.#end(toClient(error));
-      throw toClient(error);
+      this.#end(clientError(error));
+      throw clientError(error);
     }
-    const { model } = this.#giving.stream;
-    const of = { request_id: account.follower.request, model };
-    const lost = { ...of, machine: this.#giving.machine, why: toError(error).message };
-    logger.warn(lost, "fleet: an answer has lost its machine, and looks for another one");
+    const { model } = this.#answer.stream;
+    const of = { request_id: account.observer.request, model };
+    const lost = { ...of, machine: this.#answer.machine, why: toError(error).message };
+    logger.warn(lost, "fleet: the machine of an answer is lost; looking for another one");
     transcript.rewind();
-    const known = tokens.begun.given?.length ?? 0;
+    const known = tokens.resumePoint.given?.length ?? 0;
     try {
-      this.#giving = await again();
-      if (this.#isOver) this.#giving.leave();
-      else logger.info({ ...of, machine: this.#giving.machine, tokens: known }, "fleet: an answer goes on");
+      this.#answer = await restart();
+      if (this.#isOver) this.#answer.stop();
+      else
+        logger.info(
+          { ...of, machine: this.#answer.machine, tokens: known },
+          "fleet: another machine continues an answer",
+        );
     } catch (failure) {
       if (this.#isOver) return;
-      const told = deadline.signal.aborted ? deadline.signal.reason : toClient(failure);
-      this.#end(told);
-      throw told;
+      const reported = deadline.signal.aborted ? deadline.signal.reason : clientError(failure);
+      this.#end(reported);
+      throw reported;
     }
   }
 
   #count(event: InferenceEvent): InferenceEvent {
     const { account } = this.#options;
-    if (event.type === "prompt-progress") account.prompted(event.processed, event.total);
+    if (event.type === "prompt-progress") account.promptComputed(event.processed, event.total);
     else if (event.type !== "start" && event.type !== "tool-call-start") {
       this.#firstAt ??= performance.now();
       account.token();
@@ -146,43 +150,43 @@ export class MovingAnswer implements AsyncIterableIterator<InferenceEvent, undef
   }
 
   #finish(done: DoneEvent): InferenceEvent {
-    const { account, held } = this.#options;
+    const { account, resources } = this.#options;
     this.#isOver = true;
-    this.#giving.leave();
-    held[Symbol.dispose]();
+    this.#answer.stop();
+    resources[Symbol.dispose]();
     const { limitedBy } = done;
     if (this.#moves === 0) return { ...account.generated(done), limitedBy };
-    // The machine's own time is that of the rest alone.
+    // The last machine reports only its own time.
     const completionMs = performance.now() - (this.#firstAt ?? performance.now());
-    const whole = { ...done, timings: { ...done.timings, completionMs } };
-    return { ...account.generated(whole), limitedBy, moved: this.#tellMoves() };
+    const finalEvent = { ...done, timings: { ...done.timings, completionMs } };
+    return { ...account.generated(finalEvent), limitedBy, moved: this.#reportMoves() };
   }
 
-  #tellMoves(): AnswerMoves {
+  #reportMoves(): AnswerFailovers {
     const { metrics, logger, tokens } = this.#options;
     const moved = { times: this.#moves, otherTokens: tokens.replaced };
     metrics.answerMoved(moved.otherTokens === 0);
     if (moved.otherTokens > 0)
       logger.warn(
-        { model: this.#giving.stream.model, ...moved },
-        "fleet: an answer went on otherwise than one machine would have said it",
+        { model: this.#answer.stream.model, ...moved },
+        "fleet: an answer was continued differently than one machine would have continued it",
       );
     return moved;
   }
 
-  /** It ends before it is complete. */
+  /** Ends the answer before it is complete. */
   #end(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { account, held, signal } = this.#options;
-    this.#giving.leave();
-    held[Symbol.dispose]();
+    const { account, resources, signal } = this.#options;
+    this.#answer.stop();
+    resources[Symbol.dispose]();
     account.failed(error, signal);
   }
 }
 
-/** Errors that come from a machine, not from the request: another machine may succeed. */
-const OF_THE_MACHINE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Errors caused by the machine rather than the request: another machine may succeed. */
+const MACHINE_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "overloaded",
   "resources_exhausted",
   "insufficient_memory",
@@ -201,78 +205,79 @@ const OF_THE_MACHINE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "engine_crashed",
 ]);
 
-/** Whether it is worth asking another machine after this failure. */
+/** Returns true if another machine may succeed after this failure. */
 export function mayWorkOnAnother(error: unknown): boolean {
-  return isLost(error) || (error instanceof ServiceError && OF_THE_MACHINE.has(error.code));
+  return isMachineLost(error) || (error instanceof ServiceError && MACHINE_ERRORS.has(error.code));
 }
 
-/** Whether the one who answered is gone in the middle of it. */
-export function isLost(error: unknown): boolean {
+/** Returns true if the machine was lost during the answer. */
+export function isMachineLost(error: unknown): boolean {
   return error instanceof MachineLost || error instanceof AnswerDiffers;
 }
 
-/** What the client is told when no machine is left. */
-export function toClient(error: unknown): unknown {
-  if (error instanceof AnswerDiffers) return broken("the others would continue otherwise", error);
-  return error instanceof MachineLost ? broken("the answer goes on at no other one", error) : error;
+/** Converts the error of the last machine to the error for the client. */
+export function clientError(error: unknown): unknown {
+  if (error instanceof AnswerDiffers)
+    return machineGoneError("the others would continue it differently", error);
+  return error instanceof MachineLost ? machineGoneError("no other one continues the answer", error) : error;
 }
 
-/** No machine has taken over in time what was lost with its machine. */
-export function notContinued(cause: unknown): ServiceError {
-  return broken("no other one with the same model and engine could go on in time", cause);
+/** Returns the error of a request that no other machine continued in time. */
+export function notContinuedError(cause: unknown): ServiceError {
+  return machineGoneError("no other one with the same model and engine could continue in time", cause);
 }
 
-function broken(why: string, cause: unknown): ServiceError {
+function machineGoneError(why: string, cause: unknown): ServiceError {
   return new ServiceError("inference_failed", `The machine that answered is gone, and ${why}; try again.`, {
     cause,
   });
 }
 
 /**
- * The tokens of an answer, as the machines that give it tell them, before the text of each. Another machine goes on from them:
- * it says them again, and then what comes next.
+ * Token ids of an answer, as its machines report them before the text of each. Another machine continues from them: it
+ * reports them again, and then new ones.
  */
 export class AnswerTokens {
   readonly #ids: number[] = [];
-  /** How many of them the machine has told that gives the answer now. */
-  #told = 0;
+  /** Number of tokens that the current machine has reported. */
+  #reported = 0;
   #replaced = 0;
   #failedTries = 0;
 
-  /** Those that have been replaced on the way: other ones would have been the choice of the machine that has gone on with them. */
+  /** Number of tokens that the continuing machines would have chosen differently. */
   get replaced(): number {
     return this.#replaced;
   }
 
-  /** What the next machine goes on from: the beginning, where no tokens are known. */
-  get begun(): Pick<InferenceRequest, "given" | "failedTries"> {
+  /** Known tokens for the next machine; it begins anew if there are none. */
+  get resumePoint(): Pick<InferenceRequest, "given" | "failedTries"> {
     const failedTries = this.#failedTries;
-    const isKnown = this.#ids.length > 0 && this.#ids.length <= MAX_GIVEN_TOKENS;
+    const isKnown = this.#ids.length > 0 && this.#ids.length <= MAX_PREFIX_TOKENS;
     return { failedTries, ...(isKnown && { given: [...this.#ids] }) };
   }
 
-  /** Another machine gives the answer, which tells all tokens again. */
+  /** Prepares for another machine, which reports all tokens again. */
   rewind(): void {
-    this.#told = 0;
+    this.#reported = 0;
   }
 
-  take({ ids, replaced, failedTries = 0 }: ChosenTokens): void {
-    if (failedTries !== this.#failedTries) this.#beginAgain(failedTries);
+  add({ ids, replaced, failedTries = 0 }: GeneratedTokens): void {
+    if (failedTries !== this.#failedTries) this.#reset(failedTries);
     this.#replaced += replaced;
     for (const id of ids) {
-      // One that has not gone on from these tokens, but begun again, may say others.
-      if (this.#ids[this.#told] !== id) this.#ids.length = this.#told;
-      // One more than can be given says that there are too many.
-      if (this.#ids.length > MAX_GIVEN_TOKENS) return;
-      this.#ids[this.#told] = id;
-      this.#told += 1;
+      // A machine that began anew may choose other tokens.
+      if (this.#ids[this.#reported] !== id) this.#ids.length = this.#reported;
+      // One token beyond the limit marks the sequence as too long to continue.
+      if (this.#ids.length > MAX_PREFIX_TOKENS) return;
+      this.#ids[this.#reported] = id;
+      this.#reported += 1;
     }
   }
 
-  /** An answer did not fit, and another one is generated, of which nothing is known. */
-  #beginAgain(failedTries: number): void {
+  /** Drops the tokens, because the answer is generated anew after it did not fit. */
+  #reset(failedTries: number): void {
     this.#failedTries = failedTries;
     this.#ids.length = 0;
-    this.#told = this.#replaced = 0;
+    this.#reported = this.#replaced = 0;
   }
 }

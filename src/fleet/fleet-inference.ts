@@ -10,13 +10,13 @@ import type {
   InferenceRequest,
   InferenceStream,
 } from "../inference/inference.ts";
-import { type FollowWork, RequestAccounting } from "../inference/request-accounting.ts";
-import { readyFormat } from "../inference/response-format.ts";
-import { grammarMaker, type MakeOffThread } from "../inference/schema-compiler.ts";
+import { type ObserveWork, RequestAccounting } from "../inference/request-accounting.ts";
+import { prepareFormat } from "../inference/response-format.ts";
+import { grammarCompiler, type CompileOffThread } from "../inference/schema-compiler.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
-import type { Dispatch, FoundModel } from "./dispatch.ts";
-import { AnswerTokens, type Giving, MovingAnswer } from "./failover.ts";
+import type { Dispatch, FleetModel } from "./dispatch.ts";
+import { AnswerTokens, type RunningAnswer, FailoverAnswer } from "./failover.ts";
 import type { Candidate } from "./members.ts";
 import { type PrefixHash, prefixHashes } from "./prefix-affinity.ts";
 import {
@@ -24,29 +24,29 @@ import {
   encodeGenerate,
   encodeShort,
   openCall,
-  type SentRequest,
+  type RemoteRequest,
   shortAnswer,
 } from "./remote-answers.ts";
 import type { RemoteCalls } from "./remote-calls.ts";
 import { Transcript } from "./transcript.ts";
 
-/** The others are quick, and run beside what has a slot. */
+/** Calls that occupy a slot; the others are quick and run beside it. */
 const NEEDS_SLOT: ReadonlySet<ShortCall> = new Set<ShortCall>(["embed", "rerank", "score"]);
 
 interface FleetInferenceOptions extends FleetAnswersOptions {
   readonly local: Inference;
-  /** Whether what is asked for now can wait for everything else. */
-  readonly isBackground: () => boolean;
-  readonly makeElsewhere: MakeOffThread;
+  /** Returns true if the current request has low priority. */
+  readonly isLowPriority: () => boolean;
+  readonly makeOffThread: CompileOffThread;
 }
 
-/** What requests other than generations have in common. */
+/** Fields of all requests other than generations. */
 interface ShortRequest {
   readonly model?: string | undefined;
   readonly mayWait?: boolean | undefined;
 }
 
-/** The inference of all machines together: this one's where that is best or the only one, else another one's. */
+/** Inference of all machines: each request runs on the most suitable one. */
 export class FleetInference implements Inference {
   readonly #options: FleetInferenceOptions;
   readonly #answers: FleetAnswers;
@@ -66,48 +66,48 @@ export class FleetInference implements Inference {
   }
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
-    const { local, makeElsewhere } = this.#options;
+    const { local, makeOffThread } = this.#options;
     const arrivedAt = performance.now();
     const model = request.slot === undefined ? await this.#find(request.model) : undefined;
-    if (!model) return await this.#alone(request, local.generate(request, signal));
+    if (!model) return await this.#locally(request, local.generate(request, signal));
     checkCallDepths(request.input);
     checkSchemas(request);
-    // Another machine is sent the grammar, not what it is made of.
-    const format = await readyFormat(request.format, grammarMaker(makeElsewhere, signal));
+    // The schema is compiled here; another machine receives the grammar.
+    const format = await prepareFormat(request.format, grammarCompiler(makeOffThread, signal));
     return await this.#answers.generate(model, { ...request, format }, arrivedAt, signal);
   }
 
   async embed(...[request, signal]: Parameters<Inference["embed"]>): ReturnType<Inference["embed"]> {
     const { local } = this.#options;
-    return await this.#short("embed", request, signal, SHORT_CALLS.embed.answer, (each) =>
+    return await this.#shortCall("embed", request, signal, SHORT_CALLS.embed.answer, (each) =>
       local.embed(each, signal),
     );
   }
 
   async rerank(...[request, signal]: Parameters<Inference["rerank"]>): ReturnType<Inference["rerank"]> {
     const { local } = this.#options;
-    return await this.#short("rerank", request, signal, SHORT_CALLS.rerank.answer, (each) =>
+    return await this.#shortCall("rerank", request, signal, SHORT_CALLS.rerank.answer, (each) =>
       local.rerank(each, signal),
     );
   }
 
   async score(...[request, signal]: Parameters<Inference["score"]>): ReturnType<Inference["score"]> {
     const { local } = this.#options;
-    return await this.#short("score", request, signal, SHORT_CALLS.score.answer, (each) =>
+    return await this.#shortCall("score", request, signal, SHORT_CALLS.score.answer, (each) =>
       local.score(each, signal),
     );
   }
 
   async tokenize(...[request, signal]: Parameters<Inference["tokenize"]>): ReturnType<Inference["tokenize"]> {
     const { local } = this.#options;
-    return await this.#short("tokenize", request, signal, SHORT_CALLS.tokenize.answer, (each) =>
+    return await this.#shortCall("tokenize", request, signal, SHORT_CALLS.tokenize.answer, (each) =>
       local.tokenize(each, signal),
     );
   }
 
   async pieces(...[request, signal]: Parameters<Inference["pieces"]>): ReturnType<Inference["pieces"]> {
     const { local } = this.#options;
-    return await this.#short("pieces", request, signal, SHORT_CALLS.pieces.answer, (each) =>
+    return await this.#shortCall("pieces", request, signal, SHORT_CALLS.pieces.answer, (each) =>
       local.pieces(each, signal),
     );
   }
@@ -116,7 +116,7 @@ export class FleetInference implements Inference {
     ...[request, signal]: Parameters<Inference["detokenize"]>
   ): ReturnType<Inference["detokenize"]> {
     const { local } = this.#options;
-    return await this.#short("detokenize", request, signal, SHORT_CALLS.detokenize.answer, (each) =>
+    return await this.#shortCall("detokenize", request, signal, SHORT_CALLS.detokenize.answer, (each) =>
       local.detokenize(each, signal),
     );
   }
@@ -125,7 +125,7 @@ export class FleetInference implements Inference {
     ...[request, signal]: Parameters<Inference["promptFromTokens"]>
   ): ReturnType<Inference["promptFromTokens"]> {
     const { local } = this.#options;
-    return await this.#short(
+    return await this.#shortCall(
       "promptFromTokens",
       request,
       signal,
@@ -134,15 +134,18 @@ export class FleetInference implements Inference {
     );
   }
 
-  /** The model of a name; undefined if this machine decides alone, as where it can do in the background what it has to. */
-  async #find(name: string | undefined): Promise<FoundModel | undefined> {
-    const { dispatch, isBackground } = this.#options;
+  /**
+   * Finds the model of a name; undefined if this machine handles the request alone, as for low priority and a local
+   * model.
+   */
+  async #find(name: string | undefined): Promise<FleetModel | undefined> {
+    const { dispatch, isLowPriority } = this.#options;
     const model = await dispatch.find(name);
-    return model && isBackground() && dispatch.isHere(model) ? undefined : model;
+    return model && isLowPriority() && dispatch.isLocal(model) ? undefined : model;
   }
 
-  /** What this machine answers alone. @throws fleet_unreachable for a model that others may have */
-  async #alone<Answer>(
+  /** Answers on this machine only. @throws fleet_unreachable for a model that other machines may have */
+  async #locally<Answer>(
     { model, slot }: ShortRequest & { readonly slot?: number | undefined },
     answer: Promise<Answer>,
   ): Promise<Answer> {
@@ -151,12 +154,12 @@ export class FleetInference implements Inference {
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
       const found = isUnknown && slot !== undefined ? await this.#find(model) : undefined;
-      if (found) throw slotElsewhere(found.alias, error);
-      throw (isUnknown ? this.#options.dispatch.missing(model) : undefined) ?? error;
+      if (found) throw slotOnAnotherMachine(found.alias, error);
+      throw (isUnknown ? this.#options.dispatch.missingModelError(model) : undefined) ?? error;
     }
   }
 
-  async #short<Request extends ShortRequest, Answer>(
+  async #shortCall<Request extends ShortRequest, Answer>(
     op: ShortCall,
     request: Request,
     signal: AbortSignal,
@@ -165,28 +168,28 @@ export class FleetInference implements Inference {
   ): Promise<Answer> {
     const { dispatch, calls, config } = this.#options;
     const model = await this.#find(request.model);
-    if (!model) return await this.#alone(request, locally(request));
+    if (!model) return await this.#locally(request, locally(request));
     const needsSlot = NEEDS_SLOT.has(op);
-    const work = async (place: Candidate): Promise<{ answer: Answer }> => {
-      if (place.isLocal) return { answer: await locally({ ...request, mayWait: false }) };
+    const work = async (candidate: Candidate): Promise<{ answer: Answer }> => {
+      if (candidate.isLocal) return { answer: await locally({ ...request, mayWait: false }) };
       using deadline = new Deadline(signal, config.engine.request_timeout);
-      const call = openCall(calls, place, model, encodeShort(op, request), needsSlot, deadline.signal);
+      const call = openCall(calls, candidate, model, encodeShort(op, request), needsSlot, deadline.signal);
       try {
         return { answer: await shortAnswer(call, schema) };
       } finally {
         call.end();
       }
     };
-    const { place, result } = await dispatch.begin(model, work, { marks: [], signal, needsSlot });
-    if (!place.isLocal) dispatch.ended(place);
+    const { candidate, result } = await dispatch.begin(model, work, { prefixHashes: [], signal, needsSlot });
+    if (!candidate.isLocal) dispatch.ended(candidate);
     return result.answer;
   }
 }
 
-function slotElsewhere(alias: string, cause: unknown): ServiceError {
+function slotOnAnotherMachine(alias: string, cause: unknown): ServiceError {
   return new ServiceError(
     "unsupported_feature",
-    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or ask there.`,
+    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or send the request there.`,
     { param: "id_slot", cause },
   );
 }
@@ -194,26 +197,26 @@ function slotElsewhere(alias: string, cause: unknown): ServiceError {
 const SEEDS = 2 ** 32;
 
 interface FleetAnswersOptions {
-  /** Of this machine alone. */
+  /** Inference of this machine only. */
   readonly local: Pick<Inference, "generate">;
   readonly dispatch: Dispatch;
   readonly calls: RemoteCalls;
   readonly metrics: Metrics;
-  readonly followWork: FollowWork;
+  readonly followWork: ObserveWork;
   readonly config: { readonly engine: Pick<Config["engine"], "request_timeout"> };
   readonly logger: Logger;
 }
 
-/** What a machine needs to begin an answer, or to go on with it. */
-interface Wish {
-  readonly model: FoundModel;
-  readonly request: SentRequest;
-  readonly marks: readonly PrefixHash[];
+/** State needed to begin an answer on a machine, or to continue it on another. */
+interface AnswerRequest {
+  readonly model: FleetModel;
+  readonly request: RemoteRequest;
+  readonly hashes: readonly PrefixHash[];
   readonly transcript: Transcript;
   readonly tokens: AnswerTokens;
 }
 
-/** Answers of the machine that suits best, which go on elsewhere when it is gone. */
+/** Answers of the most suitable machine, which continue on another one if that machine is lost. */
 class FleetAnswers {
   readonly #options: FleetAnswersOptions;
   readonly #accounting: RequestAccounting;
@@ -223,119 +226,123 @@ class FleetAnswers {
     this.#accounting = new RequestAccounting(options.metrics, () => performance.now(), options.followWork);
   }
 
-  /** Answers of other machines. */
+  /** Number of answers of other machines. */
   get active(): number {
     return this.#accounting.active;
   }
 
-  /** @param arrivedAt when the request did, in milliseconds */
+  /** @param arrivedAt arrival of the request in milliseconds */
   async generate(
-    model: FoundModel,
-    request: SentRequest,
+    model: FleetModel,
+    request: RemoteRequest,
     arrivedAt: number,
     signal: AbortSignal,
   ): Promise<InferenceStream> {
     const [transcript, tokens] = [new Transcript(), new AnswerTokens()];
-    const movable = repeatable(request, transcript, tokens);
-    const marks = prefixHashes(model.files, request);
-    const { place, result } = await this.#options.dispatch.begin<Giving>(
+    const failoverRequest = withTokenReports(request, transcript, tokens);
+    const hashes = prefixHashes(model.files, request);
+    const { candidate, result } = await this.#options.dispatch.begin<RunningAnswer>(
       model,
-      async (each) => await this.#give(each, model, each.isLocal ? request : movable, signal),
-      { marks, signal, isFurther: request.furtherOf !== undefined },
+      async (each) => await this.#begin(each, model, each.isLocal ? request : failoverRequest, signal),
+      { prefixHashes: hashes, signal, isFurther: request.choiceOf !== undefined },
     );
-    if (place.isLocal) return result.stream;
-    const wish = { model, request: movable, marks, transcript, tokens };
-    return this.#moving(wish, place, result, arrivedAt, signal);
+    if (candidate.isLocal) return result.stream;
+    const answerRequest = { model, request: failoverRequest, hashes, transcript, tokens };
+    return this.#withFailover(answerRequest, candidate, result, arrivedAt, signal);
   }
 
-  /** Has a machine begin to answer. */
-  async #give(
-    place: Candidate,
-    model: FoundModel,
-    request: SentRequest,
+  /** Begins an answer on a machine. */
+  async #begin(
+    candidate: Candidate,
+    model: FleetModel,
+    request: RemoteRequest,
     signal: AbortSignal,
-  ): Promise<Giving> {
+  ): Promise<RunningAnswer> {
     const { local, calls, dispatch } = this.#options;
-    if (place.isLocal) {
+    if (candidate.isLocal) {
       const stream = await local.generate({ ...request, mayWait: false }, signal);
-      return { stream, machine: place.machineName, leave: () => void stream.events.return?.() };
+      return { stream, machine: candidate.machineName, stop: () => void stream.events.return?.() };
     }
-    const call = openCall(calls, place, model, encodeGenerate(request), true, signal);
+    const call = openCall(calls, candidate, model, encodeGenerate(request), true, signal);
     try {
       const stream = await beginRemote(call, model.alias, request);
       let isLeft = false;
-      const leave = (): void => {
+      const stop = (): void => {
         call.end();
-        if (!isLeft) dispatch.ended(place);
+        if (!isLeft) dispatch.ended(candidate);
         isLeft = true;
       };
-      return { stream, machine: place.machineName, leave };
+      return { stream, machine: candidate.machineName, stop };
     } catch (error) {
       call.end();
       throw error;
     }
   }
 
-  #moving(
-    { model, request, marks, transcript, tokens }: Wish,
-    place: Candidate,
-    giving: Giving,
+  #withFailover(
+    { model, request, hashes, transcript, tokens }: AnswerRequest,
+    candidate: Candidate,
+    runningAnswer: RunningAnswer,
     arrivedAt: number,
     signal: AbortSignal,
   ): InferenceStream {
     const { dispatch, config, logger, metrics } = this.#options;
-    const held = new DisposableStack();
-    const account = held.use(
-      this.#accounting.begin(request.endpoint, request.furtherOf?.follower, arrivedAt),
+    const resources = new DisposableStack();
+    const account = resources.use(
+      this.#accounting.begin(request.endpoint, request.choiceOf?.observer, arrivedAt),
     );
-    const deadline = held.use(new Deadline(signal, config.engine.request_timeout));
-    account.answeredBy(model.alias);
-    let current = place;
-    const again = async (): Promise<Giving> => {
-      const hasTold = request.isWhole !== true && !transcript.isEmpty;
-      const further = { ...request, ...tokens.begun, isCounted: false };
-      const begun = await dispatch.begin<Giving>(
+    const deadline = resources.use(new Deadline(signal, config.engine.request_timeout));
+    account.modelLoaded(model.alias);
+    let current = candidate;
+    const restart = async (): Promise<RunningAnswer> => {
+      const hasOutput = request.isBuffered !== true && !transcript.isEmpty;
+      const remainingRequest = { ...request, ...tokens.resumePoint, isCounted: false };
+      const continued = await dispatch.begin<RunningAnswer>(
         model,
         async (each) => {
           tokens.rewind();
-          return await this.#give(each, model, further, deadline.signal);
+          return await this.#begin(each, model, remainingRequest, deadline.signal);
         },
-        { marks, signal: deadline.signal, continues: { engine: place.engine, hasTold } },
+        { prefixHashes: hashes, signal: deadline.signal, continues: { engine: candidate.engine, hasOutput } },
       );
-      current = begun.place;
-      return begun.result;
+      current = continued.candidate;
+      return continued.result;
     };
-    const { follower } = account;
-    const elsewhere = (): AnsweringMachine => ({
+    const { observer: follower } = account;
+    const answeringMachine = (): AnsweringMachine => ({
       machine: current.processor,
       engineSha256: current.engine,
       gpuLayers: current.gpuLayers,
     });
-    const events = new MovingAnswer({
-      first: giving,
-      again,
+    const events = new FailoverAnswer({
+      first: runningAnswer,
+      restart,
       transcript,
       tokens,
       account,
       metrics,
       deadline,
       signal,
-      held,
+      resources: resources,
       logger,
     });
-    return { ...giving.stream, events, follower, elsewhere };
+    return { ...runningAnswer.stream, events, observer: follower, remoteMachine: answeringMachine };
   }
 }
 
-/** A request whose answer can go on elsewhere: with a seed, with its tokens, and without telling a token twice. */
-function repeatable(request: SentRequest, transcript: Transcript, answer: AnswerTokens): SentRequest {
-  const { defaults, onTokens } = request;
+/** Prepares a request for failover: with a fixed seed, with token reports, and with each token reported once only. */
+function withTokenReports(
+  request: RemoteRequest,
+  transcript: Transcript,
+  answer: AnswerTokens,
+): RemoteRequest {
+  const { defaults, onLogprobs: onTokens } = request;
   const sampling = { seed: Math.floor(Math.random() * SEEDS), ...defaults.sampling };
   return {
     ...request,
     defaults: { ...defaults, sampling },
-    ...answer.begun,
-    onTokens: onTokens && ((tokens) => onTokens(transcript.newTokens(tokens))),
-    onChosen: (tokens) => answer.take(tokens),
+    ...answer.resumePoint,
+    onLogprobs: onTokens && ((tokens) => onTokens(transcript.newTokens(tokens))),
+    onTokenIds: (tokens) => answer.add(tokens),
   };
 }

@@ -6,22 +6,22 @@ import {
   type Heartbeat,
   type MemberInfo,
   type MemberModel,
-  findIn,
+  findModel,
   type CandidateMachine,
 } from "./members.ts";
 
-/** The models of this machine, with those that only other machines have in lists and descriptions. */
+/** Returns the models of this machine, with those of other machines added to lists and descriptions. */
 export function withFleetModels(
   local: Models,
   others: () => readonly CandidateMachine[],
   missing: (name: string) => ServiceError | undefined,
 ): Models {
   const list: Models["list"] = async () => {
-    const own = await local.list();
-    const names = new Set(own.map(({ alias }) => alias));
-    const elsewhere = others().flatMap(({ card }) => card.models.filter(({ alias }) => !names.has(alias)));
-    const byName = Map.groupBy(elsewhere, ({ alias }) => alias);
-    return [...own, ...[...byName].map(([, [model]]) => describe(model, others()))].filter(
+    const localModels = await local.list();
+    const names = new Set(localModels.map(({ alias }) => alias));
+    const remoteModels = others().flatMap(({ info }) => info.models.filter(({ alias }) => !names.has(alias)));
+    const byName = Map.groupBy(remoteModels, ({ alias }) => alias);
+    return [...localModels, ...[...byName].map(([, [model]]) => toModel(model, others()))].filter(
       (model) => model !== undefined,
     );
   };
@@ -30,7 +30,7 @@ export function withFleetModels(
       return await local.get(name);
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
-      const found = isUnknown ? describe(findIn(others(), name)?.model, others()) : undefined;
+      const found = isUnknown ? toModel(findModel(others(), name)?.model, others()) : undefined;
       if (found) return found;
       throw (isUnknown ? missing(name) : undefined) ?? error;
     }
@@ -41,42 +41,46 @@ export function withFleetModels(
       ? `# ${alias} is on other machines of the fleet: ${source.machines.join(", ")}\n`
       : await local.modelfile(name);
   };
-  /** What this machine does with its own models. @throws ServiceError that says where a model is that only others have */
-  const here = async <Result>(name: string | undefined, action: () => Promise<Result>): Promise<Result> => {
+  /** Manages a local model. @throws ServiceError that names the machines if only others have the model */
+  const locally = async <Result>(
+    name: string | undefined,
+    action: () => Promise<Result>,
+  ): Promise<Result> => {
     try {
       return await action();
     } catch (error) {
       const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
-      const found = isUnknown && name ? describe(findIn(others(), name)?.model, others()) : undefined;
-      throw found ? managedElsewhere(found, error) : error;
+      const found = isUnknown && name ? toModel(findModel(others(), name)?.model, others()) : undefined;
+      throw found ? remoteModelError(found, error) : error;
     }
   };
   const managing: Pick<
     Models,
     "load" | "delete" | "unload" | "copy" | "setDefault" | "scaleAdapters" | "acquire" | "slots"
   > = {
-    load: async (options, signal) => await here(options.alias, async () => await local.load(options, signal)),
-    delete: async (name) => await here(name, async () => await local.delete(name)),
-    unload: async (name, options) => await here(name, async () => await local.unload(name, options)),
-    copy: async (source, target) => await here(source, async () => await local.copy(source, target)),
-    setDefault: async (name) => await here(name, async () => await local.setDefault(name)),
+    load: async (options, signal) =>
+      await locally(options.alias, async () => await local.load(options, signal)),
+    delete: async (name) => await locally(name, async () => await local.delete(name)),
+    unload: async (name, options) => await locally(name, async () => await local.unload(name, options)),
+    copy: async (source, target) => await locally(source, async () => await local.copy(source, target)),
+    setDefault: async (name) => await locally(name, async () => await local.setDefault(name)),
     scaleAdapters: async (name, scales) =>
-      await here(name, async () => await local.scaleAdapters(name, scales)),
+      await locally(name, async () => await local.scaleAdapters(name, scales)),
     acquire: async (name, signal, residency) =>
-      await here(name, async () => await local.acquire(name, signal, residency)),
+      await locally(name, async () => await local.acquire(name, signal, residency)),
     slots: {
-      list: async (name, signal) => await here(name, async () => await local.slots.list(name, signal)),
+      list: async (name, signal) => await locally(name, async () => await local.slots.list(name, signal)),
       save: async (name, wanted, signal) =>
-        await here(name, async () => await local.slots.save(name, wanted, signal)),
+        await locally(name, async () => await local.slots.save(name, wanted, signal)),
       restore: async (name, wanted, signal) =>
-        await here(name, async () => await local.slots.restore(name, wanted, signal)),
+        await locally(name, async () => await local.slots.restore(name, wanted, signal)),
       erase: async (name, slot, signal) =>
-        await here(name, async () => await local.slots.erase(name, slot, signal)),
-      delete: async (name, prompt) => await here(name, async () => await local.slots.delete(name, prompt)),
+        await locally(name, async () => await local.slots.erase(name, slot, signal)),
+      delete: async (name, prompt) => await locally(name, async () => await local.slots.delete(name, prompt)),
     },
   };
   const fleetwide: Partial<Models> = { list, get, modelfile, ...managing };
-  // All else is this machine's: its methods belong to the object behind it.
+  // All other methods are those of this machine, bound to the original object.
   return new Proxy(local, {
     get(target, key) {
       if (Object.hasOwn(fleetwide, key)) return Reflect.get(fleetwide, key);
@@ -86,7 +90,7 @@ export function withFleetModels(
   });
 }
 
-function managedElsewhere({ alias, source }: Model, cause: unknown): ServiceError {
+function remoteModelError({ alias, source }: Model, cause: unknown): ServiceError {
   const machines = source.kind === "fleet" ? source.machines.join(", ") : "";
   return new ServiceError(
     "model_not_found",
@@ -95,13 +99,13 @@ function managedElsewhere({ alias, source }: Model, cause: unknown): ServiceErro
   );
 }
 
-function describe(model: MemberModel | undefined, others: readonly CandidateMachine[]): Model | undefined {
+function toModel(model: MemberModel | undefined, others: readonly CandidateMachine[]): Model | undefined {
   if (!model) return undefined;
-  const having = others.filter(({ card }) => card.models.some(({ alias }) => alias === model.alias));
+  const having = others.filter(({ info }) => info.models.some(({ alias }) => alias === model.alias));
   const { vision, audio } = model.capabilities;
   return {
     alias: model.alias,
-    source: { kind: "fleet", machines: having.map(({ card }) => card.name) },
+    source: { kind: "fleet", machines: having.map(({ info }) => info.name) },
     state: "available",
     path: "",
     files: [],
@@ -113,7 +117,7 @@ function describe(model: MemberModel | undefined, others: readonly CandidateMach
       headCount: 0,
       chatTemplate: undefined,
       infill: undefined,
-      callTokens: [],
+      toolCallTokens: [],
       kvBytesPerToken: 0,
       weightBytes: { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 },
       auxiliary: undefined,
@@ -132,38 +136,41 @@ function describe(model: MemberModel | undefined, others: readonly CandidateMach
   };
 }
 
-/** What a daemon's routes tell of the fleet: this machine first, then the others by name. */
+/** Returns the fleet report of a daemon: this machine first, then the others by name. */
 export function fleetReport(
   { isConnected, problem }: { readonly isConnected: boolean; readonly problem?: string | undefined },
-  self: { readonly card: MemberInfo; readonly beat: Heartbeat },
-  others: readonly { readonly card: MemberInfo; readonly beat: Heartbeat }[],
+  self: { readonly info: MemberInfo; readonly heartbeat: Heartbeat },
+  others: readonly { readonly info: MemberInfo; readonly heartbeat: Heartbeat }[],
 ): FleetReport {
-  const sorted = others.toSorted((a, b) => a.card.name.localeCompare(b.card.name));
+  const sorted = others.toSorted((a, b) => a.info.name.localeCompare(b.info.name));
   return {
-    name: self.card.name,
+    name: self.info.name,
     isConnected,
     problem,
-    machines: [machine(self, true), ...sorted.map((each) => machine(each, false))],
+    machines: [toFleetMachine(self, true), ...sorted.map((each) => toFleetMachine(each, false))],
   };
 }
 
-function machine({ card, beat }: { card: MemberInfo; beat: Heartbeat }, isSelf: boolean): FleetMachine {
-  const loaded = new Map(beat.loaded.map((each) => [each.alias, each]));
-  const speeds = new Map(beat.speeds.map((each) => [each.alias, each]));
-  const { id, name, version, engine, processor, gpus, memory } = card;
+function toFleetMachine(
+  { info, heartbeat }: { info: MemberInfo; heartbeat: Heartbeat },
+  isSelf: boolean,
+): FleetMachine {
+  const loaded = new Map(heartbeat.loaded.map((each) => [each.alias, each]));
+  const speeds = new Map(heartbeat.speeds.map((each) => [each.alias, each]));
+  const { id, name, version, engine, processor, gpus, memory } = info;
   return {
     id,
     name,
     isSelf,
-    state: beat.state === "ready" ? "ready" : "draining",
+    state: heartbeat.state === "ready" ? "ready" : "draining",
     version,
     engine,
     processor,
     gpus,
-    memory: { ...memory, used: beat.memoryUsed },
-    running: beat.loaded.reduce((sum, each) => sum + each.running, 0),
-    waiting: beat.loaded.reduce((sum, each) => sum + each.waiting, 0),
-    models: card.models.map((model) => ({
+    memory: { ...memory, used: heartbeat.memoryUsed },
+    running: heartbeat.loaded.reduce((sum, each) => sum + each.running, 0),
+    waiting: heartbeat.loaded.reduce((sum, each) => sum + each.waiting, 0),
+    models: info.models.map((model) => ({
       ...model,
       sizeBytes: model.bytes,
       load: loaded.get(model.alias),

@@ -13,30 +13,30 @@ import type { FleetConnection } from "./fleet-connection.ts";
 import { codeOf, removeMessages, unreachableReason } from "./jetstream/jetstream-errors.ts";
 import { makeStream, PreparedStreams, type SharingLog } from "./jetstream/streams.ts";
 
-/** How long OpenAI's service keeps responses. */
-const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
-/** Bytes on the NATS server's disk; the oldest records make room. Less where an account allows less. */
+/** Retention of OpenAI's service for responses. */
+const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
+/** Bytes on the NATS server's disk, in order of preference; the oldest records are evicted. */
 const STREAM_BYTES = [512, 128, 32].map((mebibytes) => mebibytes * 1024 * 1024);
-/** Of a message, which the server limits to 1 MiB unless it is told otherwise. */
-const PIECE_BYTES = 512 * 1024;
-const MAX_PIECES = 32;
-/** A record that is longer stays on its machine. */
+/** Bytes of a message; the server's default limit is 1 MiB. */
+const CHUNK_BYTES = 512 * 1024;
+const MAX_CHUNKS = 32;
+/** Longer records stay on their machine. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** An answer waits this long for the place of records, and after a failure none does for a while. */
+/** Timeout of a request to JetStream, and pause of all requests after a failure. */
 const TIMEOUT_MS = 2000;
-const PAUSE_MS = 10_000;
-/** Before it is tried again where it will be soon: the connection is lost, or a cluster has no leader. */
-const RETRY_MS = 1000;
+const FAILURE_PAUSE_MS = 10_000;
+/** Retry delay if records may be available soon: without a connection, or without a cluster leader. */
+const RETRY_DELAY_MS = 1000;
 const NO_MESSAGE = 10_037;
-/** Bytes before the first piece: how many pieces there are. */
+/** Bytes before the first chunk: the number of chunks. */
 const HEAD_BYTES = 1;
-/** In place of a piece's number: the record is erased. */
+/** Subject part in place of a chunk's number: the record is erased. */
 const ERASED = "erased";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
 
-/** Records in a stream of JetStream, with a bound by size and age. */
+/** Records in a JetStream stream that is limited by size and age. */
 export class JetStreamRecords implements SharedRecords {
   readonly #connection: FleetConnection;
   readonly #stream: string;
@@ -44,9 +44,9 @@ export class JetStreamRecords implements SharedRecords {
   readonly #sharing: SharingLog;
   readonly #streams: PreparedStreams;
   #pausedUntil = 0;
-  /** Of the last failure. */
-  #why: unknown;
-  /** Records are read while there is no room for more. */
+  /** Error of the last failure. */
+  #lastError: unknown;
+  /** Time until which no records are written because storage is full. */
   #fullUntil = 0;
 
   constructor(
@@ -63,7 +63,7 @@ export class JetStreamRecords implements SharedRecords {
       connection,
       sharing,
       timeoutMs: TIMEOUT_MS,
-      pauseMs: { there: RETRY_MS, absent: PAUSE_MS },
+      pauseMs: { there: RETRY_DELAY_MS, absent: FAILURE_PAUSE_MS },
       make: async (manager, isCluster) =>
         await makeStream(
           manager,
@@ -73,41 +73,41 @@ export class JetStreamRecords implements SharedRecords {
             retention: RetentionPolicy.Limits,
             storage: StorageType.File,
             discard: DiscardPolicy.Old,
-            max_age: KEPT_MS * 1e6,
+            max_age: RETENTION_MS * 1e6,
             max_msgs_per_subject: 1,
           },
           STREAM_BYTES,
           isCluster,
         ),
     });
-    connection.onChange(() => this.#look());
-    this.#look();
+    connection.onChange(() => this.#probe());
+    this.#probe();
   }
 
   async put(name: string, record: Uint8Array): Promise<void> {
     if (performance.now() < this.#fullUntil) return;
     const packed = await pack(record);
     await this.#attempt(async (manager) => {
-      const count = Math.max(1, Math.ceil(packed.length / PIECE_BYTES));
-      if (record.length > MAX_BYTES || count > MAX_PIECES) {
+      const count = Math.max(1, Math.ceil(packed.length / CHUNK_BYTES));
+      if (record.length > MAX_BYTES || count > MAX_CHUNKS) {
         this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
         return;
       }
-      const pieces = Array.from({ length: count }, (_, index) =>
-        packed.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES),
+      const chunks = Array.from({ length: count }, (_, index) =>
+        packed.subarray(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES),
       );
       const jetstream = manager.jetstream();
       const publish = async (index: number, data: Uint8Array): Promise<void> =>
         void (await jetstream.publish(this.#subject(name, index), data, { timeout: TIMEOUT_MS, retries: 0 }));
       try {
-        // The first one last: with it the record is there.
-        for (const [index, piece] of pieces.entries()) if (index > 0) await publish(index, piece);
-        await publish(0, Buffer.concat([Uint8Array.of(count), pieces[0] ?? new Uint8Array()]));
+        // The first chunk is written last: it makes the record visible.
+        for (const [index, chunk] of chunks.entries()) if (index > 0) await publish(index, chunk);
+        await publish(0, Buffer.concat([Uint8Array.of(count), chunks[0] ?? new Uint8Array()]));
       } catch (error) {
-        if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + PAUSE_MS;
+        if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + FAILURE_PAUSE_MS;
         throw error;
       }
-      if (this.#sharing.works("responses"))
+      if (this.#sharing.recovered("responses"))
         this.#logger.info("fleet: responses are kept for all machines again");
     });
   }
@@ -120,12 +120,12 @@ export class JetStreamRecords implements SharedRecords {
       ]);
       if (isErased) return undefined;
       const count = head?.[0] ?? 0;
-      if (head === undefined || count === 0 || count > MAX_PIECES) return undefined;
+      if (head === undefined || count === 0 || count > MAX_CHUNKS) return undefined;
       const rest = await Promise.all(
         Array.from({ length: count - 1 }, (_, index) => this.#read(manager, this.#subject(name, index + 1))),
       );
-      // The oldest pieces make room first.
-      const found = rest.filter((piece) => piece !== undefined);
+      // The stream evicts the oldest chunks first.
+      const found = rest.filter((chunk) => chunk !== undefined);
       if (found.length < rest.length) return undefined;
       const packed = Buffer.concat([head.subarray(HEAD_BYTES), ...found]);
       return await unpack(packed, { maxOutputLength: MAX_BYTES }).catch(() => undefined);
@@ -134,34 +134,34 @@ export class JetStreamRecords implements SharedRecords {
 
   async erase(name: string): Promise<RecordsUnreachable | undefined> {
     const failure = await this.#attempt(async (manager): Promise<undefined> => {
-      // First: whatever happens after it, the record is not there any more.
+      // Marked as erased first, so that the record is gone whatever happens next.
       const { seq } = await manager
         .jetstream()
         .publish(this.#subject(name, ERASED), "", { timeout: TIMEOUT_MS, retries: 0 });
       await this.#remove(manager, name, seq);
     });
-    // Nothing of a machine that has never reached the server is elsewhere.
-    return this.#streams.areThere === undefined ? undefined : failure;
+    // A machine that has never reached a server has stored nothing there.
+    return this.#streams.exist === undefined ? undefined : failure;
   }
 
   async isErased(name: string): Promise<boolean | RecordsUnreachable> {
     return (await this.#attempt((manager) => this.#wasErased(manager, name))) ?? false;
   }
 
-  /** Also removes what is left of it, if the machine that erased it was gone in the middle. */
+  /** Also removes the chunks that remain if the machine that erased the record was interrupted. */
   async #wasErased(manager: JetStreamManager, name: string): Promise<boolean> {
-    const mark = await this.#message(manager, this.#subject(name, ERASED));
-    if (mark === undefined) return false;
+    const erasedAt = await this.#message(manager, this.#subject(name, ERASED));
+    if (erasedAt === undefined) return false;
     const filter = { subjects_filter: this.#subject(name, "*") };
     const { state } = await manager.streams.info(this.#stream, filter);
-    if (Object.keys(state.subjects ?? {}).length > 1) await this.#remove(manager, name, mark.seq);
+    if (Object.keys(state.subjects ?? {}).length > 1) await this.#remove(manager, name, erasedAt.seq);
     return true;
   }
 
-  /** Removes the pieces of a record that are older than the mark which says that it is erased. */
-  async #remove(manager: JetStreamManager, name: string, mark: number): Promise<void> {
+  /** Removes the chunks of a record that are older than its erased mark. */
+  async #remove(manager: JetStreamManager, name: string, erasedAt: number): Promise<void> {
     const { info } = this.#connection.nats ?? {};
-    await removeMessages(manager, info, this.#stream, this.#subject(name, "*"), mark);
+    await removeMessages(manager, info, this.#stream, this.#subject(name, "*"), erasedAt);
   }
 
   #subject(name: string, part: number | string): string {
@@ -181,35 +181,35 @@ export class JetStreamRecords implements SharedRecords {
     }
   }
 
-  /** Undefined where there is no place for records. Tells once that they are not kept. */
+  /** Returns undefined if the fleet stores no records. Logs failures once. */
   async #attempt<Result>(
     action: (manager: JetStreamManager) => Promise<Result>,
   ): Promise<Result | RecordsUnreachable | undefined> {
     const { nats } = this.#connection;
-    if (!nats) return this.#away(undefined);
-    if (performance.now() < this.#pausedUntil) return this.#away(this.#why);
+    if (!nats) return this.#unreachable(undefined);
+    if (performance.now() < this.#pausedUntil) return this.#unreachable(this.#lastError);
     try {
       return await this.#streams.use(nats, action);
     } catch (error) {
-      this.#why = error;
-      // A server that says what is wrong is there.
-      if (codeOf(error) === undefined) this.#pausedUntil = performance.now() + PAUSE_MS;
+      this.#lastError = error;
+      // A server that reports an error is reachable.
+      if (codeOf(error) === undefined) this.#pausedUntil = performance.now() + FAILURE_PAUSE_MS;
       this.#sharing.failed("responses", error);
-      return this.#away(error);
+      return this.#unreachable(error);
     }
   }
 
-  #away(error: unknown): RecordsUnreachable | undefined {
-    if (this.#streams.areThere === false) return undefined;
-    const pausedMs = Math.max(RETRY_MS, this.#pausedUntil - performance.now());
+  #unreachable(error: unknown): RecordsUnreachable | undefined {
+    if (this.#streams.exist === false) return undefined;
+    const pausedMs = Math.max(RETRY_DELAY_MS, this.#pausedUntil - performance.now());
     return new RecordsUnreachable(unreachableReason(error, this.#connection), Math.ceil(pausedMs / 1000));
   }
 
-  /** Learns whether the fleet has JetStream, before it matters. */
-  #look(): void {
+  /** Checks early whether the fleet has JetStream. */
+  #probe(): void {
     const { nats } = this.#connection;
     this.#pausedUntil = 0;
     this.#fullUntil = 0;
-    if (nats && !this.#streams.areThere) this.#streams.ready(nats).catch(() => undefined);
+    if (nats && !this.#streams.exist) this.#streams.ready(nats).catch(() => undefined);
   }
 }

@@ -1,204 +1,204 @@
-import { isRefused, natsTrouble } from "../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { type Heartbeat, type MemberInfo, NOT_DESCRIBED, type CandidateMachine } from "./members.ts";
+import { type Heartbeat, type MemberInfo, INITIAL_REVISION, type CandidateMachine } from "./members.ts";
 
-/** No fleet has as many. */
+/** More machines than any fleet has. */
 const MAX_MACHINES = 4096;
-/** Bytes of messages that are kept of all machines together. */
+/** Maximum bytes of the stored messages of all machines. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** What has been heard of another machine. */
-export interface Known {
-  readonly beat: Heartbeat;
-  readonly card: MemberInfo | undefined;
-  /** When it last sent a beat. */
+/** Latest messages of another machine. */
+export interface KnownMachine {
+  readonly heartbeat: Heartbeat;
+  readonly info: MemberInfo | undefined;
+  /** Time of the last heartbeat. */
   readonly seenAt: number;
 }
 
-interface Kept {
-  beat: Heartbeat;
-  beatBytes: number;
-  card: MemberInfo | undefined;
-  cardBytes: number;
+interface Entry {
+  heartbeat: Heartbeat;
+  heartbeatBytes: number;
+  info: MemberInfo | undefined;
+  infoBytes: number;
   seenAt: number;
 }
 
 /**
- * The other machines, as far as they have told. Forged messages must not fill the memory: when there are too many, those
- * that have been silent for longest are forgotten.
+ * Latest messages of the other machines. Forged messages must not fill the memory: beyond the limits, the machines that
+ * have been silent for longest are removed.
  */
 export class KnownMachines {
-  readonly #byId = new Map<string, Kept>();
+  readonly #byId = new Map<string, Entry>();
   #bytes = 0;
 
   get size(): number {
     return this.#byId.size;
   }
 
-  get(id: string): Known | undefined {
+  get(id: string): KnownMachine | undefined {
     return this.#byId.get(id);
   }
 
-  values(): MapIterator<Known> {
+  values(): MapIterator<KnownMachine> {
     return this.#byId.values();
   }
 
-  /** A machine has sent a beat. @param bytes of the message */
-  heard(beat: Heartbeat, bytes: number, now: number): void {
-    const kept = this.#byId.get(beat.id) ?? {
-      beat,
-      beatBytes: 0,
-      card: undefined,
-      cardBytes: 0,
+  /** Stores a heartbeat. @param bytes size of the message */
+  heard(heartbeat: Heartbeat, bytes: number, now: number): void {
+    const entry = this.#byId.get(heartbeat.id) ?? {
+      heartbeat,
+      heartbeatBytes: 0,
+      info: undefined,
+      infoBytes: 0,
       seenAt: now,
     };
-    this.#bytes += bytes - kept.beatBytes;
-    kept.beat = beat;
-    kept.beatBytes = bytes;
-    kept.seenAt = now;
-    this.#byId.set(beat.id, kept);
-    this.#makeRoom();
+    this.#bytes += bytes - entry.heartbeatBytes;
+    entry.heartbeat = heartbeat;
+    entry.heartbeatBytes = bytes;
+    entry.seenAt = now;
+    this.#byId.set(heartbeat.id, entry);
+    this.#evictOldest();
   }
 
-  /** A machine has sent its card; one that has been forgotten meanwhile stays so. @param bytes of the message */
-  describe(card: MemberInfo, bytes: number): void {
-    const kept = this.#byId.get(card.id);
-    if (!kept) return;
-    this.#bytes += bytes - kept.cardBytes;
-    kept.card = card;
-    kept.cardBytes = bytes;
-    this.#makeRoom();
+  /** Stores the member info of a known machine; ignores others. @param bytes size of the message */
+  setInfo(info: MemberInfo, bytes: number): void {
+    const entry = this.#byId.get(info.id);
+    if (!entry) return;
+    this.#bytes += bytes - entry.infoBytes;
+    entry.info = info;
+    entry.infoBytes = bytes;
+    this.#evictOldest();
   }
 
-  /** Returns whether it was known. */
+  /** Returns true if the machine was known. */
   forget(id: string): boolean {
-    const kept = this.#byId.get(id);
-    if (kept) this.#bytes -= kept.beatBytes + kept.cardBytes;
+    const entry = this.#byId.get(id);
+    if (entry) this.#bytes -= entry.heartbeatBytes + entry.infoBytes;
     return this.#byId.delete(id);
   }
 
-  /** Forgets all that have sent nothing since then, and returns them. */
-  forgetSilent(before: number): readonly Known[] {
+  /** Removes and returns all machines without a heartbeat since a time. */
+  forgetSilent(before: number): readonly KnownMachine[] {
     const silent = [...this.#byId.values()].filter(({ seenAt }) => seenAt < before);
-    for (const { beat } of silent) this.forget(beat.id);
+    for (const { heartbeat } of silent) this.forget(heartbeat.id);
     return silent;
   }
 
-  #makeRoom(): void {
+  #evictOldest(): void {
     while (this.#byId.size > MAX_MACHINES || this.#bytes > MAX_BYTES) {
-      let oldest: Kept | undefined;
-      for (const kept of this.#byId.values()) if (!oldest || kept.seenAt < oldest.seenAt) oldest = kept;
+      let oldest: Entry | undefined;
+      for (const entry of this.#byId.values()) if (!oldest || entry.seenAt < oldest.seenAt) oldest = entry;
       if (!oldest) return;
-      this.forget(oldest.beat.id);
+      this.forget(oldest.heartbeat.id);
     }
   }
 }
 
-/** What a machine had that is gone for longer nobody has. */
-const KEPT_MS = 3_600_000;
-/** Machines that are kept, of at most a card's bytes each; of more that leave at once, those that have left first are forgotten. */
-const MAX_KEPT = 64;
+/** Time that departed machines are remembered. */
+const DEPARTED_TTL_MS = 3_600_000;
+/** Maximum number of departed machines, each with up to {@link MAX_MEMBER_INFO_BYTES}. */
+const MAX_DEPARTED = 64;
 
-/** The machines that have just left, or fallen silent. Times are in milliseconds since any origin. */
-export class Departures {
+/** Machines that have left or fallen silent recently. Times are in milliseconds since any origin. */
+export class DepartedMachines {
   readonly #byName = new Map<string, { readonly machine: CandidateMachine; readonly at: number }>();
 
-  /** A machine is gone. */
-  left(machine: CandidateMachine, now: number): void {
-    const { name, revision } = machine.card;
-    if (revision === NOT_DESCRIBED) return;
-    // The last one to leave is the last of the map.
+  /** Adds a machine that is gone. */
+  add(machine: CandidateMachine, now: number): void {
+    const { name, revision } = machine.info;
+    if (revision === INITIAL_REVISION) return;
+    // Keeps the map in order of departure.
     this.#byName.delete(name);
     this.#byName.set(name, { machine, at: now });
     const [first] = this.#byName.keys();
-    if (this.#byName.size > MAX_KEPT && first !== undefined) this.#byName.delete(first);
+    if (this.#byName.size > MAX_DEPARTED && first !== undefined) this.#byName.delete(first);
   }
 
-  /** A machine has told what it has, again or for the first time: its id is another one after each start, its name is not. */
-  came({ name, revision }: Pick<MemberInfo, "name" | "revision">): void {
-    if (revision !== NOT_DESCRIBED) this.#byName.delete(name);
+  /** Removes a machine that has described its models again. Matched by name, since the id changes with each start. */
+  returned({ name, revision }: Pick<MemberInfo, "name" | "revision">): void {
+    if (revision !== INITIAL_REVISION) this.#byName.delete(name);
   }
 
-  /** Those that have left within so many milliseconds. */
-  lately(now: number, millis = KEPT_MS): readonly CandidateMachine[] {
-    for (const [name, { at }] of this.#byName) if (now - at >= KEPT_MS) this.#byName.delete(name);
+  /** Returns the machines that left within a time in milliseconds. */
+  recent(now: number, millis = DEPARTED_TTL_MS): readonly CandidateMachine[] {
+    for (const [name, { at }] of this.#byName) if (now - at >= DEPARTED_TTL_MS) this.#byName.delete(name);
     return [...this.#byName.values()].filter(({ at }) => now - at < millis).map(({ machine }) => machine);
   }
 }
 
-/** NATS passes a beat on to the machine that has sent it within this time, or later than anybody cares. */
-const OWN_BEATS_KEPT_MS = 10_000;
-/** A machine sends two in a second, and some more when something changes. */
-const OWN_BEATS_MOST_KEPT = 256;
-/** Somebody who speaks in this machine's name all the time must not have it answer all the time. */
-const ANSWER_EVERY_MS = 100;
-/** The same for what it writes to its log. */
-const TELL_EVERY_MS = 60_000;
+/** Time that sent heartbeats are remembered; NATS returns them to the sender much sooner. */
+const SENT_TTL_MS = 10_000;
+/** Maximum remembered heartbeats: two per second, and some more on changes. */
+const MAX_SENT = 256;
+/** Minimum interval between replies to forged heartbeats. */
+const REPLY_INTERVAL_MS = 100;
+/** Minimum interval between warnings about forged heartbeats. */
+const WARNING_INTERVAL_MS = 60_000;
 
-/** Knows the beats that this machine has sent, and so those that others send in its name. */
-export class OwnBeats {
-  /** By what they say: when they were sent. */
+/** Distinguishes this machine's own heartbeats from those that others send with its id. */
+export class OwnHeartbeats {
+  /** Sending times by message. */
   readonly #sent = new Map<string, number>();
   #answeredAt = Number.NEGATIVE_INFINITY;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   sent(data: Uint8Array, now: number): void {
-    const text = textOf(data);
-    // The newest are at the end.
+    const text = keyOf(data);
+    // Keeps the map in order of sending.
     this.#sent.delete(text);
     this.#sent.set(text, now);
     for (const [known, at] of this.#sent)
-      if (at < now - OWN_BEATS_KEPT_MS || this.#sent.size > OWN_BEATS_MOST_KEPT) this.#sent.delete(known);
+      if (at < now - SENT_TTL_MS || this.#sent.size > MAX_SENT) this.#sent.delete(known);
       else break;
   }
 
   /**
-   * A beat with this machine's id has come.
-   * @returns what is to be done: with `answers`, a beat is to be sent at once, with `tells`, a warning is to be written
+   * Checks a received heartbeat with this machine's id.
+   * @returns `shouldReply`: send a correct heartbeat at once; `shouldWarn`: log a warning
    */
-  heard(data: Uint8Array, now: number): { readonly answers: boolean; readonly tells: boolean } {
-    if (this.#sent.has(textOf(data))) return { answers: false, tells: false };
-    const answers = now - this.#answeredAt >= ANSWER_EVERY_MS;
-    const tells = now - this.#toldAt >= TELL_EVERY_MS;
-    if (answers) this.#answeredAt = now;
-    if (tells) this.#toldAt = now;
-    return { answers, tells };
+  heard(data: Uint8Array, now: number): { readonly shouldReply: boolean; readonly shouldWarn: boolean } {
+    if (this.#sent.has(keyOf(data))) return { shouldReply: false, shouldWarn: false };
+    const shouldReply = now - this.#answeredAt >= REPLY_INTERVAL_MS;
+    const shouldWarn = now - this.#warnedAt >= WARNING_INTERVAL_MS;
+    if (shouldReply) this.#answeredAt = now;
+    if (shouldWarn) this.#warnedAt = now;
+    return { shouldReply, shouldWarn };
   }
 }
 
-function textOf(data: Uint8Array): string {
+function keyOf(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1");
 }
 
-/** For those who ask for a model while nobody can be asked. */
-const RECONNECTED_AFTER_SECS = 1;
-/** For those who ask for a model of a machine that is expected back: the official clients ask twice more, and until then it may have started. */
-const RETURNED_AFTER_SECS = 5;
+/** Retry-After while other machines cannot be reached. */
+const RECONNECT_RETRY_SECS = 1;
+/** Retry-After while a machine restarts: official clients retry twice, by when it may have started. */
+const RESTART_RETRY_SECS = 5;
 
-/** Others may have the model, and cannot be asked. */
-export function notAsked(
+/** Returns the error for a model that unreachable machines may have. */
+export function unreachableModelError(
   name: string | undefined,
-  { isConnected, where, problem }: Pick<FleetConnection, "isConnected" | "where" | "problem">,
+  { isConnected, servers, problem }: Pick<FleetConnection, "isConnected" | "servers" | "problem">,
 ): ServiceError {
   const why = isConnected
-    ? `has only just reached the fleet's NATS server at ${where}, so others may have it: try again in a few seconds`
-    : `cannot ask the others, since the fleet's NATS server at ${where} ${natsTrouble(problem)}: ${isRefused(problem) ? "correct them" : "start it, or try again when it is back"}`;
-  return unreachable(`This machine does not have ${model(name)}, and ${why}.`, RECONNECTED_AFTER_SECS);
+    ? `has only just reached the fleet's NATS server at ${servers}, so others may have it: try again in a few seconds`
+    : `cannot ask the others, since the fleet's NATS server at ${servers} ${describeNatsProblem(problem)}: ${isNatsAuthFailure(problem) ? "correct them" : "start it, or try again when it is back"}`;
+  return unreachableError(`This machine does not have ${modelText(name)}, and ${why}.`, RECONNECT_RETRY_SECS);
 }
 
-/** The machine that has the model is expected back. */
-export function notBack(name: string | undefined, machine: string): ServiceError {
-  return unreachable(
-    `The machine ${machine}, which has ${model(name)}, is starting or stopping, or has just left the fleet: try again in a few seconds.`,
-    RETURNED_AFTER_SECS,
+/** Returns the error for a model whose machine is expected to return. */
+export function restartingModelError(name: string | undefined, machine: string): ServiceError {
+  return unreachableError(
+    `The machine ${machine}, which has ${modelText(name)}, is starting or stopping, or has just left the fleet: try again in a few seconds.`,
+    RESTART_RETRY_SECS,
   );
 }
 
-function model(name: string | undefined): string {
+function modelText(name: string | undefined): string {
   return name ? `the model "${name}"` : "a model";
 }
 
-function unreachable(message: string, retryAfterSecs: number): ServiceError {
+function unreachableError(message: string, retryAfterSecs: number): ServiceError {
   return new ServiceError("fleet_unreachable", message, { param: "model", retryAfterSecs });
 }

@@ -1,35 +1,38 @@
 import { z } from "zod";
 
 /**
- * What machines tell each other about themselves. Whoever can reach the NATS server may have written it, so every text and
+ * Messages in which machines describe themselves. Every client of the NATS server may write them, so every text and
  * list has a limit.
  */
 
-/** Machines with another number do not work together; it changes when a message does. */
+/**
+ * Version of the protocol: machines with different versions do not work together. Changes with every incompatible
+ * message.
+ */
 export const PROTOCOL = 1;
 
-/** The revision of a card whose machine has only been started, and has not looked at its models yet. */
-export const NOT_DESCRIBED = 0;
+/** Revision of the member info of a machine that has just started and has not listed its models yet. */
+export const INITIAL_REVISION = 0;
 
-/** Of a message with a card: hundreds of models; what is longer is not read. */
-export const MAX_CARD_BYTES = 256 * 1024;
-/** Of a message with a beat. */
+/** Maximum bytes of a message with a member info, enough for hundreds of models; longer messages are ignored. */
+export const MAX_MEMBER_INFO_BYTES = 256 * 1024;
+/** Maximum bytes of a message with a heartbeat. */
 export const MAX_HEARTBEAT_BYTES = 64 * 1024;
-/** Longest name of a model, file, processor or GPU. */
-const MAX_CHARACTERS = 1024;
-/** More than fit into a message. */
+/** Maximum characters of the name of a model, file, processor or GPU. */
+const MAX_TEXT_CHARACTERS = 1024;
+/** More models than fit into a message. */
 const MAX_MODELS = 10_000;
 const MAX_GPUS = 64;
 const MAX_ADAPTERS = 16;
 
-const text = z.string().max(MAX_CHARACTERS);
+const text = z.string().max(MAX_TEXT_CHARACTERS);
 const count = z.int().min(0);
 const bytes = z.number().min(0);
-/** Random, for one run of a daemon. */
-export const idSchema = z.string().regex(/^[0-9a-f]{32}$/);
+/** Random id for one run of a daemon. */
+export const machineIdSchema = z.string().regex(/^[0-9a-f]{32}$/);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** Of a GGUF header, what lists of models show. */
+/** Fields of a GGUF header that lists of models show. */
 const ggufSchema = z.object({
   architecture: text,
   name: text.optional(),
@@ -44,15 +47,15 @@ const ggufSchema = z.object({
   purpose: z.enum(["generate", "embed", "rerank"]),
 });
 
-const cardModelSchema = z.object({
+const memberModelSchema = z.object({
   alias: text,
-  /** Where it comes from on the hub. */
+  /** Name of the model on the hub. */
   spec: text.optional(),
-  /** SHA-256 of what identifies its files; equal for the same files, wherever they are. */
+  /** SHA-256 that identifies the content of the model's files; independent of their paths. */
   files: hash,
-  /** SHA-256 of the settings that its answers depend on. */
+  /** SHA-256 of the settings that affect answers. */
   settings: hash,
-  /** Bytes of memory that its files take when it is loaded, at least. */
+  /** Minimum memory in bytes of the loaded model. */
   bytes,
   gguf: ggufSchema,
   capabilities: z.object({
@@ -67,24 +70,24 @@ const cardModelSchema = z.object({
   modifiedAt: z.number().min(0),
   isDefault: z.boolean(),
 });
-export type MemberModel = z.infer<typeof cardModelSchema>;
+export type MemberModel = z.infer<typeof memberModelSchema>;
 
 const gpuSchema = z.object({ name: text, backend: text, memory: bytes.optional() });
 
-/** What rarely changes. Other machines ask for it when a beat has a revision that they do not know. */
+/** Member info: fields that rarely change. Requested by machines that receive a heartbeat with a new revision. */
 export const memberInfoSchema = z.object({
   protocol: z.literal(PROTOCOL),
-  id: idSchema,
+  id: machineIdSchema,
   revision: count,
   name: text,
   version: text,
-  /** SHA-256 of the engine's WebAssembly: equal ones generate equal texts. */
+  /** SHA-256 of the engine's WebAssembly: equal engines generate equal texts. */
   engine: text,
   processor: z.object({ name: text, system: text, usable: count, cores: count }),
   gpus: z.array(gpuSchema).max(MAX_GPUS),
-  /** Bytes of the machine, and those that models may use. */
+  /** Memory of the machine, and the part that models may use, in bytes. */
   memory: z.object({ total: bytes, models: bytes }),
-  models: z.array(cardModelSchema).max(MAX_MODELS),
+  models: z.array(memberModelSchema).max(MAX_MODELS),
 });
 export type MemberInfo = z.infer<typeof memberInfoSchema>;
 
@@ -99,118 +102,121 @@ const loadedSchema = z.object({
 
 const speedSchema = z.object({
   alias: text,
-  /** Tokens per second of its last answers and prompts. */
+  /** Tokens per second of recent answers and prompts. */
   decode: z.number().min(0),
   prefill: z.number().min(0),
 });
 
-/** Sent twice a second by each machine, and once more when it leaves. */
+/** Heartbeat, sent twice a second by each machine, and once more when it leaves. */
 export const heartbeatSchema = z.object({
   protocol: z.int(),
-  id: idSchema,
+  id: machineIdSchema,
   revision: count,
   state: z.enum(["ready", "draining", "gone"]),
-  /** Bytes that models use. */
+  /** Bytes used by models. */
   memoryUsed: bytes,
   loaded: z.array(loadedSchema).max(MAX_MODELS),
   speeds: z.array(speedSchema).max(MAX_MODELS),
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
-/** The same model: the same files with the same settings. */
+/** Identifies a model across machines: the same files with the same settings. */
 export interface ModelKey {
   readonly files: string;
   readonly settings: string;
 }
 
-/** A machine with what it has told. */
+/** Machine with its latest messages. */
 export interface CandidateMachine {
-  readonly card: MemberInfo;
-  readonly beat: Heartbeat;
+  readonly info: MemberInfo;
+  readonly heartbeat: Heartbeat;
 }
 
-/** A machine that could answer. */
+/** Machine that could run a request. */
 export interface Candidate {
-  /** Its id. */
+  /** Machine id. */
   readonly machine: string;
-  /** What people call it. */
+  /** Configured name or host name. */
   readonly machineName: string;
   readonly isLocal: boolean;
-  /** Of the model, there. */
+  /** Alias of the model on that machine. */
   readonly name: string;
   readonly isLoaded: boolean;
-  /** Whether, as far as is known, it could begin at once. */
+  /** True if the machine could begin at once, as far as is known. */
   readonly isFree: boolean;
-  /** Slots that were free when it last told; a machine that has not loaded the model takes one request. */
-  readonly unused: number;
-  /** From 0 to 1. */
-  readonly freeSlots: number;
-  /** Tokens per second; 0: unknown. */
+  /** Free slots in the last heartbeat; 1 if the model is not loaded. */
+  readonly unusedSlots: number;
+  /** Free share of the slots, from 0 to 1. */
+  readonly freeShare: number;
+  /** Tokens per second; 0 if unknown. */
   readonly speed: number;
-  /** SHA-256 of its engine. */
+  /** SHA-256 of the engine. */
   readonly engine: string;
-  /** Its processor and system. */
+  /** Processor and system. */
   readonly processor: string;
-  /** If it has loaded the model. */
+  /** Undefined if the model is not loaded. */
   readonly gpuLayers: number | undefined;
 }
 
 /**
- * The machines that have a model.
- * @param opened by machine: requests that this one has sent there, less those that have ended, since its last beat
+ * Returns the machines that have a model.
+ * @param openRequests requests opened by this machine, minus those that ended, since the last heartbeat of a machine
  */
 export function candidatesFor(
   key: ModelKey,
   machines: readonly CandidateMachine[],
   selfId: string,
-  opened: (machine: string, alias: string) => number,
+  openRequests: (machine: string, alias: string) => number,
 ): Candidate[] {
-  return machines.flatMap(({ card, beat }) => {
-    const model = card.models.find((each) => isSame(each, key));
-    if (!model || beat.state !== "ready") return [];
+  return machines.flatMap(({ info, heartbeat: heartbeat }) => {
+    const model = info.models.find((each) => isSameModel(each, key));
+    if (!model || heartbeat.state !== "ready") return [];
     const { alias } = model;
-    const load = beat.loaded.find((each) => each.alias === alias);
-    const running = (load?.running ?? 0) + opened(card.id, alias);
-    const speed = beat.speeds.find((each) => each.alias === alias)?.decode ?? 0;
-    const fits = load !== undefined || model.bytes <= card.memory.models;
+    const load = heartbeat.loaded.find((each) => each.alias === alias);
+    const running = (load?.running ?? 0) + openRequests(info.id, alias);
+    const speed = heartbeat.speeds.find((each) => each.alias === alias)?.decode ?? 0;
+    const fits = load !== undefined || model.bytes <= info.memory.models;
     return [
       {
-        machine: card.id,
-        machineName: card.name,
-        isLocal: card.id === selfId,
+        machine: info.id,
+        machineName: info.name,
+        isLocal: info.id === selfId,
         name: alias,
         isLoaded: load !== undefined,
         isFree: fits && (load ? running < load.slots && load.waiting === 0 : running < 1),
-        unused: load ? load.slots - load.running : 1,
-        freeSlots: load ? Math.max(0, load.slots - running) / Math.max(1, load.slots) : 0,
+        unusedSlots: load ? load.slots - load.running : 1,
+        freeShare: load ? Math.max(0, load.slots - running) / Math.max(1, load.slots) : 0,
         speed,
-        engine: card.engine,
-        processor: `${card.processor.name}, ${card.processor.system}`,
+        engine: info.engine,
+        processor: `${info.processor.name}, ${info.processor.system}`,
         gpuLayers: load?.gpuLayers,
       },
     ];
   });
 }
 
-export function isSame(model: Pick<MemberModel, "files" | "settings">, key: ModelKey): boolean {
+export function isSameModel(model: Pick<MemberModel, "files" | "settings">, key: ModelKey): boolean {
   return model.files === key.files && model.settings === key.settings;
 }
 
 /**
- * The order in which machines are asked: those that have loaded the model come before the others; of these, the one that
- * has read most of the prompt, then this one, which needs no network, then by free slots and speed.
- * @param known characters of the prompt that a machine has read before
+ * Sorts candidates, best first: loaded models first; among these by the longest known prompt prefix, then this machine,
+ * which needs no network, then by free slots and speed.
+ * @param prefixCharacters characters of the prompt that a machine has processed before, by machine id
  */
-export function inOrder(places: readonly Candidate[], known: ReadonlyMap<string, number>): Candidate[] {
-  // A speed that nobody has measured is as good as the best: otherwise it never would be.
-  const fastest = Math.max(1, ...places.map(({ speed }) => speed));
-  const rank = (place: Candidate): readonly number[] => [
-    Number(place.isLoaded),
-    known.get(place.machine) ?? 0,
-    Number(place.isLocal),
-    place.freeSlots * (place.speed || fastest),
+export function rankCandidates(
+  candidates: readonly Candidate[],
+  prefixCharacters: ReadonlyMap<string, number>,
+): Candidate[] {
+  // An unmeasured speed counts as the best one; otherwise it would never be measured.
+  const fastest = Math.max(1, ...candidates.map(({ speed }) => speed));
+  const rank = (candidate: Candidate): readonly number[] => [
+    Number(candidate.isLoaded),
+    prefixCharacters.get(candidate.machine) ?? 0,
+    Number(candidate.isLocal),
+    candidate.freeShare * (candidate.speed || fastest),
   ];
-  return places.toSorted((a, b) => compare(rank(b), rank(a)));
+  return candidates.toSorted((a, b) => compare(rank(b), rank(a)));
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
@@ -218,29 +224,29 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return 0;
 }
 
-interface NamedModel {
+interface ResolvedModel {
   readonly model: MemberModel;
   readonly alias: string;
   readonly adapter: string | undefined;
 }
 
-/** The model that a name means on other machines, best one that is loaded; without a name a default model. */
-export function findIn(
+/** Finds the model of a name on other machines, preferring a loaded one; without a name the default model. */
+export function findModel(
   machines: readonly CandidateMachine[],
   name: string | undefined,
-): NamedModel | undefined {
-  const found = machines.flatMap(({ card, beat }) => {
-    const named = card.models.map((model) => meant(model, name)).find((each) => each !== undefined);
+): ResolvedModel | undefined {
+  const found = machines.flatMap(({ info, heartbeat: heartbeat }) => {
+    const named = info.models.map((model) => matchModel(model, name)).find((each) => each !== undefined);
     if (!named) return [];
-    const isLoaded = beat.loaded.some(({ alias }) => alias === named.model.alias);
-    return [{ named, isLoaded, id: card.id }];
+    const isLoaded = heartbeat.loaded.some(({ alias }) => alias === named.model.alias);
+    return [{ named, isLoaded, id: info.id }];
   });
-  // All entrances choose the same one.
+  // Sorted by id, so that all machines choose the same model.
   const [best] = found.toSorted((a, b) => Number(b.isLoaded) - Number(a.isLoaded) || (a.id < b.id ? -1 : 1));
   return best?.named;
 }
 
-function meant(model: MemberModel, name: string | undefined): NamedModel | undefined {
+function matchModel(model: MemberModel, name: string | undefined): ResolvedModel | undefined {
   const { alias, spec, adapters, isDefault } = model;
   if (name === undefined) return isDefault ? { model, alias, adapter: undefined } : undefined;
   if (name === alias || name === spec || name === `${alias}:latest`)

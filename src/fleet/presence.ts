@@ -4,86 +4,93 @@ import {
   heartbeatSchema,
   type MemberInfo,
   memberInfoSchema,
-  findIn,
+  findModel,
   MAX_HEARTBEAT_BYTES,
-  MAX_CARD_BYTES,
-  NOT_DESCRIBED,
+  MAX_MEMBER_INFO_BYTES,
+  INITIAL_REVISION,
   type CandidateMachine,
   PROTOCOL,
 } from "./members.ts";
 import type { ServiceError } from "../errors/service-error.ts";
-import { Departures, type Known, KnownMachines, notAsked, notBack, OwnBeats } from "./known-machines.ts";
+import {
+  DepartedMachines,
+  type KnownMachine,
+  KnownMachines,
+  unreachableModelError,
+  restartingModelError,
+  OwnHeartbeats,
+} from "./known-machines.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { OwnPauses } from "./speed-meter.ts";
+import { StallDetector } from "./speed-meter.ts";
 import { readJson, writeJson } from "./wire-format.ts";
 
-/** Between two beats of a machine. */
-const BEAT_MS = 500;
-/** A machine whose beats stay away for this long is gone: three of them may be late. */
-export const SILENCE_MS = 2000;
-/** After so long with a connection, the machines that were there before have come back. */
-const RETURN_MS = 5000;
-/** A machine that is gone for no longer is expected back: it restarts its daemon, or itself. */
-const RESTART_MS = 60_000;
-/** How long a machine may take to send its card. */
-const CARD_MS = 2000;
-/** Machines that are asked for their card at the same time; further ones are after their next beat. */
-const MAX_ASKED = 256;
-/** Machines of other versions, and of the same name, that are told of. */
-const MAX_STRANGERS = 256;
+/** Interval between two heartbeats. */
+const HEARTBEAT_INTERVAL_MS = 500;
+/** A machine without a heartbeat for this time is gone; up to three heartbeats may be late. */
+export const SILENCE_TIMEOUT_MS = 2000;
+/** Time after a reconnection until all machines that were there before have sent a heartbeat. */
+const RECONNECT_GRACE_MS = 5000;
+/** A machine that left within this time is expected to return: its daemon or host may be restarting. */
+const RESTART_GRACE_MS = 60_000;
+/** Timeout of a request for member info. */
+const MEMBER_INFO_TIMEOUT_MS = 2000;
+/** Maximum concurrent requests for member info; other machines are asked after their next heartbeat. */
+const MAX_PENDING_REQUESTS = 256;
+/** Maximum number of incompatible or equally named machines that are warned about. */
+const MAX_WARNINGS = 256;
 
 /** Another machine of the fleet. */
-export interface Machine {
-  readonly card: MemberInfo;
-  readonly beat: Heartbeat;
+export interface MachineState {
+  readonly info: MemberInfo;
+  readonly heartbeat: Heartbeat;
 }
 
 interface PresenceOptions {
   readonly connection: FleetConnection;
   readonly logger: Logger;
-  /** What this machine tells of itself. */
-  readonly self: { readonly card: MemberInfo; readonly beat: Heartbeat };
-  /** Milliseconds since any origin. */
+  /** Source of this machine's messages. */
+  readonly self: { readonly info: MemberInfo; readonly heartbeat: Heartbeat };
+  /** Returns milliseconds since any origin. */
   readonly now?: () => number;
 }
 
-/** Tells the other machines that this one is there, and knows which of them are. */
+/** Sends this machine's heartbeats and keeps track of the other machines. */
 export class Presence {
   readonly #options: PresenceOptions;
   readonly #now: () => number;
   readonly #known = new KnownMachines();
-  /** Those that are asked for their card now. */
-  readonly #asked = new Set<string>();
+  /** Machines whose member info is being requested. */
+  readonly #requested = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
   #connectedAt: number;
   #lostAt: number;
-  /** Of those that are known, until something changes. */
-  #machines: readonly Machine[] | undefined;
-  readonly #pauses: OwnPauses;
-  readonly #strangers = new Set<string>();
-  readonly #namesakes = new Set<string>();
-  readonly #own = new OwnBeats();
-  readonly #departures = new Departures();
+  /** Cached list of machines, until something changes. */
+  #machines: readonly MachineState[] | undefined;
+  readonly #stalls: StallDetector;
+  readonly #incompatible = new Set<string>();
+  readonly #sameName = new Set<string>();
+  readonly #ownHeartbeats = new OwnHeartbeats();
+  readonly #departed = new DepartedMachines();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#pauses = new OwnPauses(BEAT_MS, this.#now());
+    this.#stalls = new StallDetector(HEARTBEAT_INTERVAL_MS, this.#now());
     this.#connectedAt = this.#lostAt = this.#now();
     const { connection, self } = options;
-    connection.listen(connection.subject("presence"), (data) => this.#read(data));
-    connection.listen(connection.subject("card", self.card.id), (_data, _subject, reply) =>
-      reply?.(fittingCard(self.card, Math.min(MAX_CARD_BYTES, connection.maxPayload))),
+    connection.listen(connection.subject("presence"), (data) => this.#receive(data));
+    connection.listen(connection.subject("card", self.info.id), (_data, _subject, reply) =>
+      reply?.(encodeWithinLimit(self.info, Math.min(MAX_MEMBER_INFO_BYTES, connection.maxPayload))),
     );
     connection.onChange(() => {
       if (connection.isConnected) {
         this.#connectedAt = this.#now();
-        this.beat();
+        this.sendHeartbeat();
       } else this.#lostAt = this.#now();
-      this.#changed();
+      this.#notifyListeners();
     });
-    this.#timer = setInterval(() => this.#tick(), BEAT_MS);
+    this.#timer = setInterval(() => this.#tick(), HEARTBEAT_INTERVAL_MS);
     this.#timer.unref();
   }
 
@@ -91,129 +98,136 @@ export class Presence {
     return this.#options.connection.isConnected;
   }
 
-  /** Milliseconds since the connection was lost, also when it is back. */
+  /** Milliseconds since the last disconnection, also after a reconnection. */
   get lostMs(): number {
     return this.#now() - this.#lostAt;
   }
 
-  /** Those that are there now, apart from this one; none while there is no connection. */
-  get machines(): readonly Machine[] {
+  /** Other machines that are present; empty without a connection. */
+  get machines(): readonly MachineState[] {
     if (!this.#options.connection.isConnected) return [];
-    this.#machines ??= [...this.#known.values()].flatMap(({ card, beat }) => (card ? [{ card, beat }] : []));
+    this.#machines ??= [...this.#known.values()].flatMap(({ info, heartbeat }) =>
+      info ? [{ info, heartbeat }] : [],
+    );
     return this.#machines;
   }
 
-  /** Those that have left or fallen silent within the last hour, and are not back. */
+  /** Machines that left or fell silent within the last hour and have not returned. */
   get departed(): readonly CandidateMachine[] {
-    return this.#departures.lately(this.#now());
+    return this.#departed.recent(this.#now());
   }
 
-  /** One that is there now. */
-  get(id: string): Machine | undefined {
+  /** Returns a machine that is present. */
+  get(id: string): MachineState | undefined {
     const known = this.#options.connection.isConnected ? this.#known.get(id) : undefined;
-    return known?.card && { card: known.card, beat: known.beat };
+    return known?.info && { info: known.info, heartbeat: known.heartbeat };
   }
 
-  /** Whether a machine is there. */
+  /** Returns true if a machine is present. */
   has(id: string): boolean {
-    return this.#options.connection.isConnected && this.#known.get(id)?.card !== undefined;
+    return this.#options.connection.isConnected && this.#known.get(id)?.info !== undefined;
   }
 
-  /** Why a model that this machine lacks may be on another one although none can be asked; undefined: all can. */
-  unreachable(name: string | undefined): ServiceError | undefined {
-    if (this.isConnected && this.#now() - this.#connectedAt >= RETURN_MS) return undefined;
-    return notAsked(name, this.#options.connection);
+  /** Returns an error if other machines that may have the model cannot be reached; undefined if all can be. */
+  unreachableError(name: string | undefined): ServiceError | undefined {
+    if (this.isConnected && this.#now() - this.#connectedAt >= RECONNECT_GRACE_MS) return undefined;
+    return unreachableModelError(name, this.#options.connection);
   }
 
-  /** Why a model that no machine can answer with may be there soon; undefined: nobody has it. */
-  missing(name: string | undefined): ServiceError | undefined {
-    const unreachable = this.unreachable(name);
+  /** Returns an error if a machine that has the model is expected soon; undefined if no machine has it. */
+  missingModelError(name: string | undefined): ServiceError | undefined {
+    const unreachable = this.unreachableError(name);
     if (unreachable) return unreachable;
-    const pausing = this.machines.filter(({ beat }) => beat.state !== "ready");
-    const machine = [...pausing, ...this.#departures.lately(this.#now(), RESTART_MS)].find((each) =>
-      findIn([each], name),
+    const pausing = this.machines.filter(({ heartbeat }) => heartbeat.state !== "ready");
+    const machine = [...pausing, ...this.#departed.recent(this.#now(), RESTART_GRACE_MS)].find((each) =>
+      findModel([each], name),
     );
-    return machine && notBack(name, machine.card.name);
+    return machine && restartingModelError(name, machine.info.name);
   }
 
-  /** Calls back when machines come, go, or tell something new. Returns a function that ends this. */
+  /** Calls back when machines come, go or change. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Sends a beat now: something has changed. */
-  beat(): void {
+  /** Sends a heartbeat at once, because something has changed. */
+  sendHeartbeat(): void {
     const { connection, self } = this.#options;
-    const data = writeJson(self.beat);
-    this.#own.sent(data, this.#now());
+    const data = writeJson(self.heartbeat);
+    this.#ownHeartbeats.sent(data, this.#now());
     connection.publish(connection.subject("presence"), data);
   }
 
-  /** A machine does not answer: it is gone until its next beat. */
+  /** Treats a machine that does not answer as gone until its next heartbeat. */
   forget(id: string): void {
     this.#forget(id, "fleet: a machine is gone");
   }
 
-  /** Sends no more beats; the last one should have said that this machine is gone. */
+  /** Stops sending heartbeats; the last one should have had the state "gone". */
   close(): void {
     clearInterval(this.#timer);
   }
 
   #tick(): void {
-    this.beat();
+    this.sendHeartbeat();
     const now = this.#now();
-    if (this.#pauses.isAfterPause(now)) return;
-    const silent = this.#known.forgetSilent(now - SILENCE_MS);
-    for (const each of silent) this.#left(each, "fleet: a machine is gone");
-    if (silent.length > 0) this.#changed();
+    if (this.#stalls.wasStalled(now)) return;
+    const silent = this.#known.forgetSilent(now - SILENCE_TIMEOUT_MS);
+    for (const each of silent) this.#departedMachine(each, "fleet: a machine is gone");
+    if (silent.length > 0) this.#notifyListeners();
   }
 
-  #read(data: Uint8Array): void {
-    const beat = data.length <= MAX_HEARTBEAT_BYTES ? readJson(heartbeatSchema, data) : undefined;
-    if (!beat) return;
-    if (beat.id === this.#options.self.card.id) return this.#readOwn(data);
-    if (beat.protocol !== PROTOCOL) return this.#meetStranger(beat);
-    if (beat.state === "gone") return this.#forget(beat.id, "fleet: a machine has left");
-    this.#known.heard(beat, data.length, this.#now());
-    if (this.#known.get(beat.id)?.card?.revision !== beat.revision) void this.#askForCard(beat.id);
-    this.#changed();
+  #receive(data: Uint8Array): void {
+    const heartbeat = data.length <= MAX_HEARTBEAT_BYTES ? readJson(heartbeatSchema, data) : undefined;
+    if (!heartbeat) return;
+    if (heartbeat.id === this.#options.self.info.id) return this.#receiveOwn(data);
+    if (heartbeat.protocol !== PROTOCOL) return this.#warnIncompatible(heartbeat);
+    if (heartbeat.state === "gone") return this.#forget(heartbeat.id, "fleet: a machine has left");
+    this.#known.heard(heartbeat, data.length, this.#now());
+    if (this.#known.get(heartbeat.id)?.info?.revision !== heartbeat.revision)
+      void this.#requestInfo(heartbeat.id);
+    this.#notifyListeners();
     return undefined;
   }
 
-  /** What others say in this machine's name, such as that it is gone, must not last. */
-  #readOwn(data: Uint8Array): void {
-    const { answers, tells } = this.#own.heard(data, this.#now());
-    if (answers) this.beat();
-    if (tells)
+  /** Corrects messages that others send with this machine's id, such as that it is gone. */
+  #receiveOwn(data: Uint8Array): void {
+    const { shouldReply, shouldWarn } = this.#ownHeartbeats.heard(data, this.#now());
+    if (shouldReply) this.sendHeartbeat();
+    if (shouldWarn)
       this.#options.logger.warn(
-        "fleet: somebody else sends messages in this machine's name: a copy of it that was made while it ran, or whoever may use the NATS server",
+        "fleet: another process sends messages with this machine's id: a copy of this machine made while its daemon ran, or another client of the NATS server",
       );
   }
 
-  async #askForCard(id: string): Promise<void> {
-    if (this.#asked.has(id) || this.#asked.size >= MAX_ASKED) return;
-    this.#asked.add(id);
+  async #requestInfo(id: string): Promise<void> {
+    if (this.#requested.has(id) || this.#requested.size >= MAX_PENDING_REQUESTS) return;
+    this.#requested.add(id);
     const { connection, logger } = this.#options;
     try {
-      const answer = await connection.ask(connection.subject("card", id), new Uint8Array(), CARD_MS);
-      const card = answer.length <= MAX_CARD_BYTES ? readJson(memberInfoSchema, answer) : undefined;
-      if (card?.id !== id) throw new Error("its card is not valid");
+      const answer = await connection.request(
+        connection.subject("card", id),
+        new Uint8Array(),
+        MEMBER_INFO_TIMEOUT_MS,
+      );
+      const info = answer.length <= MAX_MEMBER_INFO_BYTES ? readJson(memberInfoSchema, answer) : undefined;
+      if (info?.id !== id) throw new Error("its member info is not valid");
       const known = this.#known.get(id);
-      // It has left meanwhile.
+      // The machine has left meanwhile.
       if (!known) return;
-      const isNew = known.card === undefined;
-      this.#known.describe(card, answer.length);
-      this.#departures.came(card);
+      const isNew = known.info === undefined;
+      this.#known.setInfo(info, answer.length);
+      this.#departed.returned(info);
       if (isNew)
-        logger.info({ machine: card.name, id, version: card.version }, "fleet: a machine has joined");
-      this.#compareNames(card);
-      this.#changed();
+        logger.info({ machine: info.name, id, version: info.version }, "fleet: a machine has joined");
+      this.#compareNames(info);
+      this.#notifyListeners();
     } catch (error) {
-      // Its next beat is another occasion.
-      logger.debug({ err: error, id }, "fleet: a machine does not tell what it is");
+      // Its next heartbeat triggers another request.
+      logger.debug({ err: error, id }, "fleet: cannot get the member info of a machine");
     } finally {
-      this.#asked.delete(id);
+      this.#requested.delete(id);
     }
   }
 
@@ -221,53 +235,53 @@ export class Presence {
     const known = this.#known.get(id);
     if (!known) return;
     this.#known.forget(id);
-    this.#left(known, text);
-    this.#changed();
+    this.#departedMachine(known, text);
+    this.#notifyListeners();
   }
 
-  #left({ card, beat }: Known, text: string): void {
-    if (!card) return;
-    // One that is started again at once is back, under another id, before it is missed.
+  #departedMachine({ info, heartbeat }: KnownMachine, text: string): void {
+    if (!info) return;
+    // A machine that restarts quickly is back under another id before it is noticed as gone.
     const isBack = [...this.#known.values()].some(
-      (each) => each.card?.name === card.name && each.card.revision !== NOT_DESCRIBED,
+      (each) => each.info?.name === info.name && each.info.revision !== INITIAL_REVISION,
     );
-    if (!isBack) this.#departures.left({ card, beat }, this.#now());
-    // Without a connection all are silent, and that has been told already.
-    if (this.isConnected) this.#options.logger.info({ machine: card.name, id: card.id }, text);
+    if (!isBack) this.#departed.add({ info, heartbeat: heartbeat }, this.#now());
+    // Without a connection all machines are silent, and the lost connection is logged already.
+    if (this.isConnected) this.#options.logger.info({ machine: info.name, id: info.id }, text);
   }
 
-  /** Lists of machines and their measurements tell them apart by their names. */
+  /** Warns about a machine with this machine's name, by which lists and metrics distinguish machines. */
   #compareNames({ id, name }: MemberInfo): void {
     const { self, logger } = this.#options;
-    if (name !== self.card.name || this.#namesakes.has(id) || this.#namesakes.size >= MAX_STRANGERS) return;
-    this.#namesakes.add(id);
+    if (name !== self.info.name || this.#sameName.has(id) || this.#sameName.size >= MAX_WARNINGS) return;
+    this.#sameName.add(id);
     logger.warn(
       { machine: name, id },
       `fleet: another machine of the fleet has the same name, ${name}: set fleet.name on one of them`,
     );
   }
 
-  /** A machine whose version works differently is told of once. */
-  #meetStranger({ id, protocol }: Heartbeat): void {
-    if (this.#strangers.has(id) || this.#strangers.size >= MAX_STRANGERS) return;
-    this.#strangers.add(id);
+  /** Warns once about a machine with an incompatible version. */
+  #warnIncompatible({ id, protocol }: Heartbeat): void {
+    if (this.#incompatible.has(id) || this.#incompatible.size >= MAX_WARNINGS) return;
+    this.#incompatible.add(id);
     this.#options.logger.warn(
       { id, protocol },
       "fleet: a machine runs a version that does not work with this one; update the older of the two",
     );
   }
 
-  #changed(): void {
+  #notifyListeners(): void {
     this.#machines = undefined;
     for (const listener of this.#listeners) listener();
   }
 }
 
-/** A card that others take: the last models are left out when there are too many. */
-function fittingCard(card: MemberInfo, maxBytes: number): Uint8Array {
-  const whole = writeJson(card);
-  if (whole.length <= maxBytes) return whole;
-  let left = maxBytes - writeJson({ ...card, models: [] }).length;
-  const fits = card.models.findIndex((model) => (left -= writeJson(model).length + 1) < 0);
-  return writeJson({ ...card, models: card.models.slice(0, fits) });
+/** Encodes a member info within a size limit by leaving out the last models. */
+function encodeWithinLimit(info: MemberInfo, maxBytes: number): Uint8Array {
+  const encoded = writeJson(info);
+  if (encoded.length <= maxBytes) return encoded;
+  let left = maxBytes - writeJson({ ...info, models: [] }).length;
+  const fits = info.models.findIndex((model) => (left -= writeJson(model).length + 1) < 0);
+  return writeJson({ ...info, models: info.models.slice(0, fits) });
 }

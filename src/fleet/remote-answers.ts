@@ -2,78 +2,81 @@ import type { OutputFormat } from "../engine/protocol/generation.ts";
 import type { InferenceEvent, InferenceRequest, InferenceStream } from "../inference/inference.ts";
 import type { ShortCall } from "./call-schemas.ts";
 import type { z } from "zod";
-import type { FoundModel } from "./dispatch.ts";
+import type { FleetModel } from "./dispatch.ts";
 import { encodeValue } from "./wire-format.ts";
 import type { Candidate } from "./members.ts";
 import { MachineLost, type RemoteCall, type RemoteCalls } from "./remote-calls.ts";
 
-/** A request that another machine can read. */
-export type SentRequest = InferenceRequest & { readonly format: OutputFormat };
+/** Request that can be encoded for another machine. */
+export type RemoteRequest = InferenceRequest & { readonly format: OutputFormat };
 
-/** A request without what only makes sense on the machine where it arrived. */
-export function encodeGenerate(request: SentRequest): Uint8Array {
-  const wants = { wantsTokens: request.onTokens !== undefined, wantsChosen: request.onChosen !== undefined };
-  const left = {
+/** Encodes a generation request without the fields that apply only to this machine. */
+export function encodeGenerate(request: RemoteRequest): Uint8Array {
+  const wants = {
+    wantsTokens: request.onLogprobs !== undefined,
+    wantsChosen: request.onTokenIds !== undefined,
+  };
+  const localFields = {
     model: undefined,
-    furtherOf: undefined,
+    choiceOf: undefined,
     mayWait: undefined,
     isCounted: undefined,
     isTimed: undefined,
-    isWhole: undefined,
+    isBuffered: undefined,
     slot: undefined,
   };
-  return encodeValue({ op: "generate", request: { ...request, ...left, ...wants } });
+  return encodeValue({ op: "generate", request: { ...request, ...localFields, ...wants } });
 }
 
-/** As {@link encodeGenerate}, for the other calls. */
+/** Encodes a request of any other call. */
 export function encodeShort(op: ShortCall, request: object): Uint8Array {
   return encodeValue({ op, request: { ...request, model: undefined, mayWait: undefined } });
 }
 
-/** Asks the machine of a place for what `body` says. */
+/** Offers the encoded request `body` to the machine of a candidate. */
 export function openCall(
   calls: RemoteCalls,
-  place: Candidate,
-  { files, settings, adapter }: FoundModel,
+  candidate: Candidate,
+  { files, settings, adapter }: FleetModel,
   body: Uint8Array,
   needsSlot: boolean,
   signal: AbortSignal,
 ): RemoteCall {
-  const name = adapter === undefined ? place.name : `${place.name}:${adapter}`;
-  return calls.open(place.machine, { files, settings, name, needsSlot }, body, signal);
+  const name = adapter === undefined ? candidate.name : `${candidate.name}:${adapter}`;
+  return calls.open(candidate.machine, { files, settings, name, needsSlot }, body, signal);
 }
 
-/** Who is told of an answer's tokens. */
-type ToldTokens = Pick<InferenceRequest, "onTokens" | "onChosen">;
+/** Listeners for the tokens of an answer. */
+type TokenListeners = Pick<InferenceRequest, "onLogprobs" | "onTokenIds">;
 
 /** Waits until a machine has begun to answer. @throws ServiceError, MachineLost, or the reason of the call's signal */
 export async function beginRemote(
   call: RemoteCall,
   model: string,
-  told: ToldTokens,
+  listeners: TokenListeners,
 ): Promise<InferenceStream> {
   const report = await call.next();
-  if (report.type !== "begun") throw unexpected(call);
+  if (report.type !== "begun") throw unexpectedReport(call);
   const { loadMs, sampling, warnings } = report;
-  return { model, loadMs, sampling, warnings, events: remoteEvents(call, told) };
+  return { model, loadMs, sampling, warnings, events: remoteEvents(call, listeners) };
 }
 
-/** The answer of a machine to another call. @throws as {@link beginRemote} */
+/** Waits for the answer to a call other than a generation. @throws as {@link beginRemote} */
 export async function shortAnswer<Answer>(call: RemoteCall, schema: z.ZodType<Answer>): Promise<Answer> {
   const report = await call.next();
   const answer = report.type === "answer" ? schema.safeParse(report.answer) : undefined;
-  if (!answer?.success) throw unexpected(call);
+  if (!answer?.success) throw unexpectedReport(call);
   return answer.data;
 }
 
 async function* remoteEvents(
   call: RemoteCall,
-  { onTokens, onChosen }: ToldTokens,
+  { onLogprobs: onTokens, onTokenIds: onChosen }: TokenListeners,
 ): AsyncGenerator<InferenceEvent, undefined, undefined> {
   try {
     for (;;) {
       const report = await call.next();
-      if (report.type !== "events") throw unexpected(call);
+      if (report.type !== "events") throw unexpectedReport(call);
       if (report.tokens) onTokens?.(report.tokens);
       if (report.chosen) onChosen?.(report.chosen);
       for (const event of report.events) {
@@ -86,7 +89,7 @@ async function* remoteEvents(
   }
 }
 
-function unexpected(call: RemoteCall): MachineLost {
+function unexpectedReport(call: RemoteCall): MachineLost {
   call.end();
   return new MachineLost("it answers something else");
 }

@@ -7,61 +7,61 @@ import {
   decodeValue,
   encodeValue,
   type Frame,
-  inParts,
+  splitIntoFrames,
   newCallId,
   readFrame,
   writeCount,
   writeFrame,
 } from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { OwnPauses } from "./speed-meter.ts";
+import { StallDetector } from "./speed-meter.ts";
 
-/** Bytes of an answer that may be on their way or wait for the reader: a second's worth of the fastest model. */
+/** Maximum bytes of an answer in flight or buffered, about a second of the fastest model. */
 export const WINDOW_BYTES = 256 * 1024;
-/** What has been read is told after so many bytes, and with each sign of life. */
-const TELL_BYTES = WINDOW_BYTES / 4;
-/** Bytes that one report may have: the vectors of thousands of texts. */
+/** Read bytes are acknowledged after this many, and with each sign of life. */
+const ACKNOWLEDGE_BYTES = WINDOW_BYTES / 4;
+/** Maximum bytes of a report, enough for the embeddings of thousands of texts. */
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;
 const MAX_REPORT_VALUES = MAX_REPORT_BYTES / 16;
-/** Signs of life, in both directions. */
-export const ALIVE_MS = 500;
-/** A machine that is silent for this long is gone. */
-const SILENCE_MS = 2000;
-/** One that is there answers an offer at once. */
-const ACCEPT_MS = 1000;
+/** Interval of signs of life in both directions. */
+export const ALIVE_INTERVAL_MS = 500;
+/** A machine that is silent for this time is lost. */
+const SILENCE_TIMEOUT_MS = 2000;
+/** Timeout of an offer, which a machine answers at once. */
+const ACCEPT_TIMEOUT_MS = 1000;
 
-/** The machine that worked on a call is gone, or the way to it. */
+/** Thrown if the machine of a call, or the connection to it, is lost. */
 export class MachineLost extends Error {
   override readonly name = "MachineLost";
 }
 
-/** The calls that this machine has asked others to work on. */
+/** Calls that other machines run for this one. */
 export class RemoteCalls {
   readonly #connection: FleetConnection;
   readonly #selfId: string;
   readonly #calls = new Map<string, RemoteCall>();
   readonly #timer: NodeJS.Timeout;
-  readonly #pauses: OwnPauses;
+  readonly #stalls: StallDetector;
   readonly #now: () => number;
 
-  /** @param now milliseconds since any origin */
+  /** @param now returns milliseconds since any origin */
   constructor(connection: FleetConnection, selfId: string, now: () => number = () => performance.now()) {
     this.#connection = connection;
     this.#selfId = selfId;
     this.#now = now;
-    this.#pauses = new OwnPauses(ALIVE_MS, now());
+    this.#stalls = new StallDetector(ALIVE_INTERVAL_MS, now());
     connection.listen(connection.subject("answer", selfId), (data) => {
       const frame = readFrame(data);
       if (frame) this.#calls.get(frame.call)?.read(frame);
     });
     connection.onChange(() => {
-      if (!connection.isConnected) this.#loseAll();
+      if (!connection.isConnected) this.#markAllLost();
     });
-    this.#timer = setInterval(() => this.#tick(), ALIVE_MS);
+    this.#timer = setInterval(() => this.#tick(), ALIVE_INTERVAL_MS);
     this.#timer.unref();
   }
 
-  /** Asks a machine, until the signal aborts. @param body the encoded request */
+  /** Offers a call to a machine; it ends when the signal aborts. @param body the encoded request */
   open(
     machine: string,
     offer: Omit<Offer, "protocol" | "entrance" | "bytes">,
@@ -92,12 +92,12 @@ export class RemoteCalls {
   }
 
   #tick(): void {
-    const counts = !this.#pauses.isAfterPause(this.#now());
-    for (const call of this.#calls.values()) call.tick(counts);
+    const silenceCounts = !this.#stalls.wasStalled(this.#now());
+    for (const call of this.#calls.values()) call.tick(silenceCounts);
   }
 
-  #loseAll(): void {
-    for (const call of this.#calls.values()) call.lose("the NATS server is gone");
+  #markAllLost(): void {
+    for (const call of this.#calls.values()) call.markLost("the NATS server is gone");
   }
 }
 
@@ -109,31 +109,31 @@ interface RemoteCallOptions {
   readonly now: () => number;
 }
 
-/** A call on another machine, seen from the one that asks. */
+/** Call on another machine, as its caller sees it. */
 export class RemoteCall {
   readonly #options: RemoteCallOptions;
   readonly #reports = new EventQueue<{ report: Report; bytes: number }>(2 * WINDOW_BYTES, ({ bytes }) =>
-    // A report that is larger than the window is alone on its way.
+    // A report larger than the window is sent alone.
     Math.min(bytes, WINDOW_BYTES),
   );
   readonly #openedAt: number;
   #body: Uint8Array | undefined;
   #isAccepted = false;
   #isOver = false;
-  #heardAt: number;
-  /** Number of the next frame that may not be lost. */
+  #lastFrameAt: number;
+  /** Number of the next numbered frame. */
   #next = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #readBytes = 0;
-  #toldBytes = 0;
+  #acknowledgedBytes = 0;
   readonly #onAbort = () => this.end();
 
   constructor(options: RemoteCallOptions) {
     this.#options = options;
     options.signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#openedAt = options.now();
-    this.#heardAt = this.#openedAt;
+    this.#lastFrameAt = this.#openedAt;
   }
 
   /** Sends the offer, with the request if it fits. */
@@ -145,25 +145,25 @@ export class RemoteCall {
     payload.set(head, 4);
     if (fits) payload.set(body, 4 + head.length);
     else this.#body = body;
-    if (!this.#options.send({ kind: "offer", number: 0, payload })) this.lose("there is no connection");
+    if (!this.#options.send({ kind: "offer", number: 0, payload })) this.markLost("there is no connection");
   }
 
   /**
-   * The next report.
-   * @throws MachineLost, the signal's reason, and the ServiceError with which the machine refuses or fails
+   * Returns the next report.
+   * @throws MachineLost, the signal's reason, and the ServiceError with which the machine declines or fails
    */
   async next(): Promise<Report> {
     const { value } = await this.#reports.next();
     this.#options.signal.throwIfAborted();
     if (!value) throw new MachineLost("it sends nothing more");
     this.#readBytes += value.bytes;
-    if (this.#readBytes - this.#toldBytes >= TELL_BYTES) this.#tell();
+    if (this.#readBytes - this.#acknowledgedBytes >= ACKNOWLEDGE_BYTES) this.#acknowledge();
     const { report } = value;
     if (report.type === "failed" || report.type === "declined") throw toServiceError(report.error);
     return report;
   }
 
-  /** Ends the call; the machine stops working on it. */
+  /** Ends the call and cancels it on the machine. */
   end(): void {
     if (this.#isOver) return;
     this.#options.send({ kind: "cancel", number: 0, payload: new Uint8Array() });
@@ -171,43 +171,44 @@ export class RemoteCall {
     this.#reports.clear();
   }
 
-  lose(why: string): void {
+  markLost(why: string): void {
     if (this.#isOver) return;
     this.#options.send({ kind: "cancel", number: 0, payload: new Uint8Array() });
     this.#finish();
     this.#reports.end(new MachineLost(why));
   }
 
-  /** @param silenceCounts false: this process was held up itself */
+  /** @param silenceCounts false if this process was stalled */
   tick(silenceCounts: boolean): void {
     const now = this.#options.now();
-    if (!silenceCounts) this.#tell();
-    else if (!this.#isAccepted && now - this.#openedAt > ACCEPT_MS) this.lose("it does not answer");
-    else if (now - this.#heardAt > SILENCE_MS) this.lose("it is silent");
-    else this.#tell();
+    if (!silenceCounts) this.#acknowledge();
+    else if (!this.#isAccepted && now - this.#openedAt > ACCEPT_TIMEOUT_MS)
+      this.markLost("it does not answer");
+    else if (now - this.#lastFrameAt > SILENCE_TIMEOUT_MS) this.markLost("it is silent");
+    else this.#acknowledge();
   }
 
   read({ kind, number, payload }: Frame): void {
-    this.#heardAt = this.#options.now();
+    this.#lastFrameAt = this.#options.now();
     this.#isAccepted = true;
     if (kind === "accepted") this.#sendBody();
-    else if (kind === "alive" && number !== this.#next) this.lose("a part of its answer is missing");
-    else if (kind === "part" || kind === "last") this.#take(kind, number, payload);
+    else if (kind === "alive" && number !== this.#next) this.markLost("a part of its answer is missing");
+    else if (kind === "part" || kind === "last") this.#addPart(kind, number, payload);
   }
 
-  #take(kind: "part" | "last", number: number, payload: Uint8Array): void {
-    if (number !== this.#next) return this.lose("a part of its answer is missing");
+  #addPart(kind: "part" | "last", number: number, payload: Uint8Array): void {
+    if (number !== this.#next) return this.markLost("a part of its answer is missing");
     this.#next += 1;
     this.#partBytes += payload.length;
-    if (this.#partBytes > MAX_REPORT_BYTES) return this.lose("its answer is too long");
+    if (this.#partBytes > MAX_REPORT_BYTES) return this.markLost("its answer is too long");
     this.#parts.push(payload);
     if (kind === "part") return undefined;
     const bytes = this.#partBytes;
     const report = readReport(this.#parts.length === 1 ? payload : Buffer.concat(this.#parts));
     this.#parts = [];
     this.#partBytes = 0;
-    if (!report) return this.lose("its answer is not valid");
-    if (!this.#reports.push({ report, bytes })) return this.lose("it sends more than it may");
+    if (!report) return this.markLost("its answer is not valid");
+    if (!this.#reports.push({ report, bytes })) return this.markLost("it sends more than it may");
     if (isLast(report)) {
       this.#finish();
       this.#reports.end();
@@ -220,15 +221,15 @@ export class RemoteCall {
     this.#body = undefined;
     if (!body) return;
     let number = 1;
-    for (const payload of inParts(body, this.#options.maxPayload)) {
+    for (const payload of splitIntoFrames(body, this.#options.maxPayload)) {
       this.#options.send({ kind: "body", number, payload });
       number += 1;
     }
   }
 
-  /** Tells the machine that somebody is there, and how much has been read. */
-  #tell(): void {
-    this.#toldBytes = this.#readBytes;
+  /** Sends a sign of life with the number of bytes read. */
+  #acknowledge(): void {
+    this.#acknowledgedBytes = this.#readBytes;
     this.#options.send({ kind: "alive", number: 0, payload: writeCount(this.#readBytes) });
   }
 

@@ -1,15 +1,15 @@
 import { abortable } from "../async/promises.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
 import { joinDeltas } from "../engine/protocol/piece.ts";
-import type { ChosenTokens, Inference, InferenceEvent } from "../inference/inference.ts";
+import type { GeneratedTokens, Inference, InferenceEvent } from "../inference/inference.ts";
 import type { CallRequest, GenerateCall, Report } from "./call-schemas.ts";
 import { WINDOW_BYTES } from "./remote-calls.ts";
-import { encodeValue, type Frame, inParts } from "./wire-format.ts";
+import { encodeValue, type Frame, splitIntoFrames } from "./wire-format.ts";
 
 /**
- * Works on a call of another machine, and reports to it. How long it may take is that machine's business.
- * @param name of the model on this machine
- * @throws ServiceError overloaded when it cannot begin at once, and what the inference throws
+ * Runs a call of another machine and reports to it. The caller enforces the time limit.
+ * @param name alias of the model on this machine
+ * @throws ServiceError overloaded if the call cannot begin at once, and errors of the inference
  */
 export async function runCall(
   inference: Inference,
@@ -19,23 +19,23 @@ export async function runCall(
   signal: AbortSignal,
 ): Promise<void> {
   if (call.op === "generate") await generate(inference, name, call.request, sender, signal);
-  else sender.report({ type: "answer", answer: await answer(inference, name, call, signal) });
+  else sender.report({ type: "answer", answer: await runShortCall(inference, name, call, signal) });
 }
 
-async function answer(
+async function runShortCall(
   inference: Inference,
   model: string,
   call: Exclude<CallRequest, { op: "generate" }>,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const alone = { model, mayWait: false, isTimed: false };
+  const options = { model, mayWait: false, isTimed: false };
   switch (call.op) {
     case "embed":
-      return await inference.embed({ ...call.request, ...alone }, signal);
+      return await inference.embed({ ...call.request, ...options }, signal);
     case "rerank":
-      return await inference.rerank({ ...call.request, ...alone }, signal);
+      return await inference.rerank({ ...call.request, ...options }, signal);
     case "score":
-      return await inference.score({ ...call.request, ...alone }, signal);
+      return await inference.score({ ...call.request, ...options }, signal);
     case "tokenize":
       return await inference.tokenize({ ...call.request, model }, signal);
     case "pieces":
@@ -54,44 +54,44 @@ async function generate(
   sender: ReportSender,
   signal: AbortSignal,
 ): Promise<void> {
-  // The first tokens may be generated before the answer has begun for its reader.
-  const early: (() => void)[] = [];
+  // The first tokens may be generated before the answer has begun.
+  const buffered: (() => void)[] = [];
   let hasBegun = false;
-  const tell = (say: () => void): void => {
-    if (hasBegun) say();
-    else early.push(say);
+  const deliver = (send: () => void): void => {
+    if (hasBegun) send();
+    else buffered.push(send);
   };
-  const onTokens = (tokens: readonly TokenLogprob[]): void => tell(() => sender.token(tokens));
-  const onChosen = (tokens: ChosenTokens): void => tell(() => sender.chosen(tokens));
+  const onTokens = (tokens: readonly TokenLogprob[]): void => deliver(() => sender.addTokens(tokens));
+  const onChosen = (tokens: GeneratedTokens): void => deliver(() => sender.addChosen(tokens));
   const { loadMs, sampling, warnings, events } = await inference.generate(
     {
       ...request,
       model,
       mayWait: false,
       isTimed: false,
-      ...(wantsTokens && { onTokens }),
-      ...(wantsChosen && { onChosen }),
+      ...(wantsTokens && { onLogprobs: onTokens }),
+      ...(wantsChosen && { onTokenIds: onChosen }),
     },
     signal,
   );
   sender.begin({ type: "begun", loadMs, sampling, warnings: [...warnings] });
   hasBegun = true;
-  for (const say of early) say();
+  for (const send of buffered) send();
   for await (const event of events) {
-    await sender.room(signal);
+    await sender.waitForWindow(signal);
     sender.event(event);
   }
 }
 
 /**
- * Between two messages with text: a faster model's tokens go together, since a message costs several processes as much time
- * as such a model needs for a token. Slower ones, all that people wait for, never wait for this.
+ * Minimum interval between two messages with text. A message costs about as much time as a fast model needs for a
+ * token, so the tokens of fast models are combined. Slower models are not delayed.
  */
-const GAP_MS = 10;
-/** Events of one message: what has waited for room must not become one that is larger than the room. */
+const TEXT_INTERVAL_MS = 10;
+/** Maximum events of a message, so that buffered events do not exceed the window. */
 const MAX_EVENTS = 64;
-/** An acceptance that is told by nothing else is told after this time. */
-const ACCEPT_MS = 50;
+/** Delay after which an acceptance is sent unless another message shows it. */
+const ACCEPT_DELAY_MS = 50;
 
 /** Sends the reports of a call, no faster than they are read. */
 export class ReportSender {
@@ -105,8 +105,8 @@ export class ReportSender {
   #hasText = false;
   #textAt = Number.NEGATIVE_INFINITY;
   #events: InferenceEvent[] = [];
-  /** How many have become these. */
-  #gathered = 0;
+  /** Number of events combined in the buffer. */
+  #bufferedEvents = 0;
   #tokens: TokenLogprob[] = [];
   #chosen: { ids: number[]; replaced: number; failedTries: number | undefined } | undefined;
   #isScheduled = false;
@@ -117,8 +117,8 @@ export class ReportSender {
     this.#maxPayload = maxPayload;
   }
 
-  /** Resolves when there is room for more. */
-  async room(signal: AbortSignal): Promise<void> {
+  /** Resolves when the send window is open. */
+  async waitForWindow(signal: AbortSignal): Promise<void> {
     while (this.#sentBytes - this.#readBytes >= WINDOW_BYTES) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
@@ -126,18 +126,18 @@ export class ReportSender {
     }
   }
 
-  /** So many bytes have been read on the other side. */
-  read(bytes: number): void {
+  /** Records how many bytes the other machine has read. */
+  acknowledge(bytes: number): void {
     if (bytes <= this.#readBytes) return;
     this.#readBytes = bytes;
     this.#wake?.();
   }
 
-  /** Tells that this machine works on the call, unless what it tells by itself comes first. */
+  /** Sends that this machine works on the call, unless its first report comes first. */
   accept(): void {
     setTimeout(() => {
       if (this.#number === 0) this.#send({ kind: "accepted", number: 0, payload: new Uint8Array() });
-    }, ACCEPT_MS).unref();
+    }, ACCEPT_DELAY_MS).unref();
   }
 
   /** Sends that the answer begins, together with its first events. */
@@ -146,42 +146,42 @@ export class ReportSender {
     this.#schedule();
   }
 
-  /** Sends an event, together with those that come in the same turn of the event loop, or soon after one with text, as one piece. */
+  /** Sends an event, combined with others of the same tick, or of a short time after text. */
   event(event: InferenceEvent): void {
     if (!joinDeltas(this.#events.at(-1), event)) this.#events.push(event);
-    this.#gathered += 1;
+    this.#bufferedEvents += 1;
     this.#hasText ||= event.type === "text-delta" || event.type === "reasoning-delta";
-    if (this.#gathered >= MAX_EVENTS) this.#flush();
-    else if (event.type === "done") atTurnEnd(() => this.#flush());
+    if (this.#bufferedEvents >= MAX_EVENTS) this.#flush();
+    else if (event.type === "done") atEndOfTick(() => this.#flush());
     else this.#schedule();
   }
 
-  /** Tokens go with the next event: the engine tells them also while the reader has no room. */
-  token(tokens: readonly TokenLogprob[]): void {
+  /** Adds tokens to the next event: the engine also sends them while the window is full. */
+  addTokens(tokens: readonly TokenLogprob[]): void {
     for (const token of tokens) this.#tokens.push(token);
   }
 
-  /** As {@link token}. Those of an answer that did not fit are of no use when the next one has begun. */
-  chosen({ ids, replaced, failedTries }: ChosenTokens): void {
+  /** Adds token ids as {@link addTokens}. Ids of a failed try are dropped when the next try begins. */
+  addChosen({ ids, replaced, failedTries }: GeneratedTokens): void {
     if (this.#chosen?.failedTries !== failedTries) this.#chosen = undefined;
     this.#chosen ??= { ids: [], replaced: 0, failedTries };
     for (const id of ids) this.#chosen.ids.push(id);
     this.#chosen.replaced += replaced;
   }
 
-  /** Sends a report now, after the events before it. */
+  /** Sends a report at once, after all buffered events. */
   report(report: Report): void {
     this.#flush();
     this.#write(report);
   }
 
   /**
-   * Tells that this machine still works on the call, unless it has just sent something. The tokens of an answer that is held back
-   * until it fits, and has no events until then, are told with it.
+   * Sends a sign of life unless something has just been sent. Includes buffered token ids of answers that have no
+   * events until they are complete.
    */
-  alive(): void {
-    const hasRoom = this.#sentBytes - this.#readBytes < WINDOW_BYTES;
-    if (!this.#hasSent && this.#chosen && hasRoom) this.#flush();
+  keepAlive(): void {
+    const isWindowOpen = this.#sentBytes - this.#readBytes < WINDOW_BYTES;
+    if (!this.#hasSent && this.#chosen && isWindowOpen) this.#flush();
     if (!this.#hasSent) this.#send({ kind: "alive", number: this.#number, payload: new Uint8Array() });
     this.#hasSent = false;
   }
@@ -189,8 +189,8 @@ export class ReportSender {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    const flush = (): void => atTurnEnd(() => this.#flush());
-    const wait = this.#textAt + GAP_MS - performance.now();
+    const flush = (): void => atEndOfTick(() => this.#flush());
+    const wait = this.#textAt + TEXT_INTERVAL_MS - performance.now();
     if (wait > 0) setTimeout(flush, wait);
     else flush();
   }
@@ -205,13 +205,13 @@ export class ReportSender {
     if (this.#hasText) this.#textAt = performance.now();
     this.#hasText = false;
     this.#events = [];
-    this.#gathered = 0;
+    this.#bufferedEvents = 0;
     this.#tokens = [];
     this.#chosen = undefined;
   }
 
   #write(report: Report): void {
-    const parts = [...inParts(encodeValue(report), this.#maxPayload)];
+    const parts = [...splitIntoFrames(encodeValue(report), this.#maxPayload)];
     for (const [at, payload] of parts.entries()) {
       this.#send({ kind: at === parts.length - 1 ? "last" : "part", number: this.#number, payload });
       this.#number += 1;
@@ -221,15 +221,15 @@ export class ReportSender {
   }
 }
 
-const waiting: (() => void)[] = [];
+const endOfTickTasks: (() => void)[] = [];
 
 /**
- * Does something at the end of this turn of the event loop, directly after what others do then: what they all send goes to
- * the NATS server in one write.
+ * Runs a task at the end of this tick, right after those of other calls, so that their messages are sent to the NATS
+ * server in one write.
  */
-function atTurnEnd(work: () => void): void {
-  if (waiting.push(work) > 1) return;
+function atEndOfTick(work: () => void): void {
+  if (endOfTickTasks.push(work) > 1) return;
   setImmediate(() => {
-    for (const each of waiting.splice(0)) each();
+    for (const each of endOfTickTasks.splice(0)) each();
   });
 }

@@ -7,47 +7,47 @@ import type { Config } from "../config/schema.ts";
 import type { GpuState } from "../engine/gpu/gpu-finder.ts";
 import { machineProcessors } from "../engine/machine-limits.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
-import type { Life } from "../http/errors.ts";
+import type { DaemonState } from "../http/errors.ts";
 import type { Inference } from "../inference/inference.ts";
 import { withoutUndefined } from "../json/json-values.ts";
 import { memoryTotal } from "../machine/memory.ts";
 import { configuredAllowance } from "../models/loading/available-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import { type Heartbeat, type MemberInfo, type MemberModel, NOT_DESCRIBED, PROTOCOL } from "./members.ts";
+import { type Heartbeat, type MemberInfo, type MemberModel, INITIAL_REVISION, PROTOCOL } from "./members.ts";
 import type { SpeedMeter } from "./speed-meter.ts";
 
-/** How often the models on disk are looked at: files may come and go without an event. */
-const REFRESH_MS = 10_000;
-/** Of models whose speed is told; a beat must stay short. */
+/** Interval of listing the models: files may change without an event. */
+const REFRESH_INTERVAL_MS = 10_000;
+/** Maximum number of speeds in a heartbeat, which must stay short. */
 const MAX_SPEEDS = 256;
 
 export interface SelfDescriptionOptions {
   readonly config: Pick<Config, "fleet" | "models">;
   readonly models: Pick<Models, "list">;
-  /** Of this machine alone. */
+  /** Inference of this machine only. */
   readonly inference: () => Pick<Inference, "loads">;
   readonly events: ServiceEvents;
   readonly gpu: GpuState;
-  readonly life: Life;
+  readonly life: DaemonState;
   readonly speeds: SpeedMeter;
   readonly engineSha256: string;
   readonly version: string;
   readonly logger: Logger;
 }
 
-/** What this machine tells the others of itself, kept up to date. */
+/** Member info and heartbeat of this machine, kept up to date. */
 export class SelfDescription {
   readonly #options: SelfDescriptionOptions;
-  readonly #identities = new ModelIdentities();
+  readonly #fileHashes = new ModelFileHashes();
   readonly #timer: NodeJS.Timeout;
-  readonly #endSubscription: () => void;
-  #card: MemberInfo;
+  readonly #unsubscribe: () => void;
+  #info: MemberInfo;
   #loaded: readonly Model[] = [];
   #isGone = false;
   #refreshing: Promise<void> | undefined;
   #isStale = false;
-  /** Called when the next beat should not wait. */
+  /** Called when the next heartbeat should be sent at once. */
   onChange: () => void = () => undefined;
 
   constructor(options: SelfDescriptionOptions) {
@@ -55,10 +55,10 @@ export class SelfDescription {
     const { config, version, engineSha256 } = options;
     const { usable, cores } = machineProcessors();
     const total = memoryTotal();
-    this.#card = {
+    this.#info = {
       protocol: PROTOCOL,
       id: randomBytes(16).toString("hex"),
-      revision: NOT_DESCRIBED,
+      revision: INITIAL_REVISION,
       name: config.fleet.name ?? os.hostname(),
       version,
       engine: engineSha256,
@@ -72,30 +72,30 @@ export class SelfDescription {
       memory: { total, models: configuredAllowance(config.models.memory_budget, total).bytes },
       models: [],
     };
-    this.#timer = setInterval(() => this.refresh(), REFRESH_MS);
+    this.#timer = setInterval(() => this.refresh(), REFRESH_INTERVAL_MS);
     this.#timer.unref();
-    this.#endSubscription = options.events.subscribe(() => this.refresh());
+    this.#unsubscribe = options.events.subscribe(() => this.refresh());
     this.refresh();
   }
 
-  get card(): MemberInfo {
-    return this.#card;
+  get info(): MemberInfo {
+    return this.#info;
   }
 
-  get beat(): Heartbeat {
+  get heartbeat(): Heartbeat {
     const { life, inference, speeds } = this.#options;
     const loads = new Map(inference().loads.map((load) => [load.model, load]));
     return {
       protocol: PROTOCOL,
-      id: this.#card.id,
-      revision: this.#card.revision,
+      id: this.#info.id,
+      revision: this.#info.revision,
       state: this.#isGone ? "gone" : life.state === "ready" ? "ready" : "draining",
       memoryUsed: this.#loaded.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0),
       loaded: this.#loaded.map(({ alias, slots, contextSize, gpuLayers }) => ({
         alias,
         slots: slots ?? 1,
-        // What is done in the background makes room at once.
-        running: (loads.get(alias)?.running ?? 0) - (loads.get(alias)?.yielding ?? 0),
+        // Low-priority requests are preempted, so their slots count as free.
+        running: (loads.get(alias)?.running ?? 0) - (loads.get(alias)?.lowPriority ?? 0),
         waiting: loads.get(alias)?.waiting ?? 0,
         contextSize,
         gpuLayers,
@@ -106,12 +106,12 @@ export class SelfDescription {
     };
   }
 
-  /** The model on this machine, as its card has it. */
+  /** Returns the model of this machine as in its member info. */
   model(alias: string): MemberModel | undefined {
-    return this.#card.models.find((each) => each.alias === alias);
+    return this.#info.models.find((each) => each.alias === alias);
   }
 
-  /** Looks at the models again; never rejects. */
+  /** Lists the models again; never rejects. */
   refresh(): void {
     if (this.#refreshing) {
       this.#isStale = true;
@@ -127,11 +127,11 @@ export class SelfDescription {
       });
   }
 
-  /** The next beat says that this machine is gone. */
-  leave(): void {
+  /** Sets the state of the next heartbeat to "gone". */
+  markGone(): void {
     this.#isGone = true;
     clearInterval(this.#timer);
-    this.#endSubscription();
+    this.#unsubscribe();
   }
 
   async #describe(): Promise<void> {
@@ -141,26 +141,26 @@ export class SelfDescription {
     const onDisk = list.filter(({ state }) => state !== "downloading");
     const described = await Promise.all(onDisk.map(async (model) => await this.#describeModel(model)));
     const next = {
-      ...this.#card,
+      ...this.#info,
       gpus: gpu.adapter
         ? [{ name: gpu.adapter.name, backend: gpu.adapter.backend, memory: gpu.adapter.memory }]
         : [],
       models: described.filter((model) => model !== undefined),
     };
-    const { revision } = this.#card;
-    if (revision === NOT_DESCRIBED || JSON.stringify(next) !== JSON.stringify(this.#card))
-      this.#card = { ...next, revision: revision + 1 };
+    const { revision } = this.#info;
+    if (revision === INITIAL_REVISION || JSON.stringify(next) !== JSON.stringify(this.#info))
+      this.#info = { ...next, revision: revision + 1 };
     this.onChange();
   }
 
-  /** Undefined when its files cannot be read: then it cannot be loaded either. */
+  /** Returns undefined if the files cannot be read, so that the model could not be loaded either. */
   async #describeModel(model: Model): Promise<MemberModel | undefined> {
     const { alias, source, gguf, capabilities, contextSize, adapters, modifiedAt, isDefault } = model;
     try {
       return {
         alias,
         ...(source.kind === "hub" && { spec: source.spec }),
-        files: await this.#identities.filesOf(model),
+        files: await this.#fileHashes.hashFiles(model),
         settings: settingsDigest(model),
         bytes: gguf.fileSize,
         gguf: {
@@ -188,15 +188,15 @@ export class SelfDescription {
   }
 }
 
-/** Read of each file: its header, and pieces from all over it. */
-const HEAD_BYTES = 1024 * 1024;
-const PIECE_BYTES = 64 * 1024;
-const PIECES = 16;
+/** Hashed parts of each file: its header, and samples from the rest. */
+const HEADER_BYTES = 1024 * 1024;
+const SAMPLE_BYTES = 64 * 1024;
+const SAMPLES = 16;
 
-/** Settings of a load that change how fast an answer comes, not what it says. */
+/** Load settings that affect the speed of answers only. */
 const SPEED_SETTINGS = new Set(["batchSize", "flashAttention"]);
-/** What settings are when nobody has set them. A loaded model tells some of them nevertheless. */
-const UNSET: LoadSettings = {
+/** Defaults of load settings, some of which a loaded model reports even if they are not set. */
+const DEFAULT_SETTINGS: LoadSettings = {
   cacheTypeK: "f16",
   cacheTypeV: "f16",
   contextShift: false,
@@ -205,18 +205,18 @@ const UNSET: LoadSettings = {
 };
 
 /**
- * Tells whether models on two machines are the same. To read the whole of their files would take minutes, so their size,
- * header and pieces of them stand for them.
+ * Identifies model files by their content. Hashing whole files would take minutes, so size, header and samples must
+ * suffice.
  */
-class ModelIdentities {
-  /** By path, with the size and time that it had. */
+class ModelFileHashes {
+  /** Digests by path, each with the file's size and modification time. */
   readonly #known = new Map<string, { readonly state: string; readonly digest: string }>();
 
-  /** SHA-256 of a model's files. @throws when one cannot be read */
-  async filesOf({ files, projector, adapters }: Model): Promise<string> {
+  /** Returns the SHA-256 of a model's files. @throws if one cannot be read */
+  async hashFiles({ files, projector, adapters }: Model): Promise<string> {
     const hash = createHash("sha256");
-    const further = [...(projector === undefined ? [] : [projector]), ...adapters.map(({ path }) => path)];
-    for (const file of [...files, ...further]) hash.update(await this.#digestOf(file));
+    const otherFiles = [...(projector === undefined ? [] : [projector]), ...adapters.map(({ path }) => path)];
+    for (const file of [...files, ...otherFiles]) hash.update(await this.#digestOf(file));
     return hash.digest("hex");
   }
 
@@ -238,18 +238,18 @@ async function digestFile(file: string, size: number): Promise<string> {
     const { bytesRead, buffer } = await handle.read(Buffer.alloc(length), 0, length, position);
     hash.update(buffer.subarray(0, bytesRead));
   };
-  await read(0, Math.min(HEAD_BYTES, size));
-  const rest = size - HEAD_BYTES - PIECE_BYTES;
+  await read(0, Math.min(HEADER_BYTES, size));
+  const rest = size - HEADER_BYTES - SAMPLE_BYTES;
   if (rest <= 0) return hash.digest("hex");
-  for (let piece = 0; piece <= PIECES; piece += 1) {
-    await read(HEAD_BYTES + Math.floor((rest * piece) / PIECES), PIECE_BYTES);
+  for (let sample = 0; sample <= SAMPLES; sample += 1) {
+    await read(HEADER_BYTES + Math.floor((rest * sample) / SAMPLES), SAMPLE_BYTES);
   }
   return hash.digest("hex");
 }
 
 /**
- * SHA-256 of the settings on which a model's answers depend, the same whether it is loaded or not; how much memory and which
- * processor it uses are not among them.
+ * Returns the SHA-256 of the settings on which a model's answers depend, equal for a loaded and an unloaded model.
+ * Memory limits and the choice of processor are not included.
  */
 export function settingsDigest({
   settings,
@@ -266,21 +266,21 @@ export function settingsDigest({
     speculation: _speculation,
     ...rest
   } = settings;
-  // Only a model that generates is ever loaded to shift its context.
+  // Only generating models support context shift.
   const effective = { ...loadSettings, ...(gguf.purpose !== "generate" && { contextShift: false }) };
-  const load = Object.entries({ ...UNSET, ...withoutUndefined(effective) }).filter(
+  const load = Object.entries({ ...DEFAULT_SETTINGS, ...withoutUndefined(effective) }).filter(
     ([key]) => !SPEED_SETTINGS.has(key),
   );
   const scales = adapters.map(({ name, scale }) => [name, scale]);
-  return updateInOrder(createHash("sha256"), [rest, Object.fromEntries(load), scales]).digest("hex");
+  return updateSorted(createHash("sha256"), [rest, Object.fromEntries(load), scales]).digest("hex");
 }
 
-function updateInOrder(hash: Hash, value: unknown): Hash {
-  return hash.update(JSON.stringify(value, sorted));
+function updateSorted(hash: Hash, value: unknown): Hash {
+  return hash.update(JSON.stringify(value, sortKeys));
 }
 
-/** The order in which an object's members were set says nothing. */
-function sorted(_key: string, value: unknown): unknown {
+/** JSON replacer that sorts the members of objects. */
+function sortKeys(_key: string, value: unknown): unknown {
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
     : value;

@@ -6,46 +6,46 @@ import type { Inference } from "../inference/inference.ts";
 import { type CallRequest, type Offer, offerSchema, type Report, requestSchema } from "./call-schemas.ts";
 import { decodeValue, type Frame, readCount, readFrame, writeFrame } from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { OwnPauses } from "./speed-meter.ts";
-import { ALIVE_MS } from "./remote-calls.ts";
+import { StallDetector } from "./speed-meter.ts";
+import { ALIVE_INTERVAL_MS } from "./remote-calls.ts";
 import { ReportSender, runCall } from "./run-call.ts";
 
-/** As many as a body may have, which has become a request with some more. */
+/** Maximum values of a request: those of a request body, and some more. */
 const MAX_VALUES = MAX_JSON_NUMBERS + 4 * MAX_JSON_ITEMS;
-/** Of an offer. */
+/** Maximum values of an offer. */
 const MAX_OFFER_VALUES = 64;
-/** Bytes of all requests that have not arrived completely. */
-const MAX_WAITING_BYTES = 256 * 1024 * 1024;
-/** More than any machine has slots. */
+/** Maximum bytes of all requests that are still arriving. */
+const MAX_PENDING_BYTES = 256 * 1024 * 1024;
+/** More calls than any machine has slots. */
 const MAX_CALLS = 1024;
-/** An entrance that is silent for this long is gone: nobody waits for the answer. */
-const SILENCE_MS = 3000;
+/** A caller that is silent for this time is gone, so its answer is not needed. */
+const SILENCE_TIMEOUT_MS = 3000;
 
 interface ServedCallsOptions {
   readonly connection: FleetConnection;
   readonly selfId: string;
-  /** Of this machine alone. */
+  /** Inference of this machine only. */
   readonly inference: () => Inference;
-  /** Remembers what this machine works on. */
+  /** Records this machine's requests. */
   readonly followRequest: FollowRequest;
-  /** Why this machine cannot begin with a call at once; undefined: it can. */
+  /** Returns why this machine cannot begin a call at once; undefined if it can. */
   readonly refusal: (offer: Offer) => ServiceError | undefined;
   readonly now?: () => number;
 }
 
-/** The calls of other machines that this one works on. */
+/** Calls that this machine runs for others. */
 export class ServedCalls {
   readonly #options: ServedCallsOptions;
   readonly #calls = new Map<string, ServedCall>();
   readonly #timer: NodeJS.Timeout;
-  readonly #pauses: OwnPauses;
+  readonly #stalls: StallDetector;
   readonly #now: () => number;
-  #waitingBytes = 0;
+  #pendingBytes = 0;
 
   constructor(options: ServedCallsOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#pauses = new OwnPauses(ALIVE_MS, this.#now());
+    this.#stalls = new StallDetector(ALIVE_INTERVAL_MS, this.#now());
     const { connection, selfId } = options;
     connection.listen(connection.subject("call", selfId), (data) => {
       const frame = readFrame(data);
@@ -55,7 +55,7 @@ export class ServedCalls {
     connection.onChange(() => {
       if (!connection.isConnected) this.#endAll("the NATS server is gone");
     });
-    this.#timer = setInterval(() => this.#tick(), ALIVE_MS);
+    this.#timer = setInterval(() => this.#tick(), ALIVE_INTERVAL_MS);
     this.#timer.unref();
   }
 
@@ -63,7 +63,7 @@ export class ServedCalls {
     return this.#calls.size;
   }
 
-  /** Ends them all: their entrances have them done elsewhere. */
+  /** Ends all calls, which their callers then move to other machines. */
   close(): void {
     clearInterval(this.#timer);
     for (const call of this.#calls.values()) call.leave();
@@ -71,10 +71,10 @@ export class ServedCalls {
 
   #tick(): void {
     const now = this.#now();
-    const before = this.#pauses.isAfterPause(now) ? Number.NEGATIVE_INFINITY : now - SILENCE_MS;
+    const before = this.#stalls.wasStalled(now) ? Number.NEGATIVE_INFINITY : now - SILENCE_TIMEOUT_MS;
     for (const call of this.#calls.values()) {
-      if (call.heardAt < before) call.end("the machine that asks is silent");
-      else call.sender.alive();
+      if (call.lastFrameAt < before) call.end("the machine that asks is silent");
+      else call.sender.keepAlive();
     }
   }
 
@@ -88,35 +88,35 @@ export class ServedCalls {
     const { offer, body } = opened;
     const { connection, inference, followRequest } = this.#options;
     const subject = connection.subject("answer", offer.entrance);
-    const send = (piece: Omit<Frame, "call">): void =>
-      void connection.publish(subject, writeFrame({ ...piece, call: frame.call }));
+    const send = (frameContent: Omit<Frame, "call">): void =>
+      void connection.publish(subject, writeFrame({ ...frameContent, call: frame.call }));
     const sender = new ReportSender(send, connection.maxPayload);
     const refusal =
-      this.#calls.size >= MAX_CALLS || this.#waitingBytes + offer.bytes > MAX_WAITING_BYTES
+      this.#calls.size >= MAX_CALLS || this.#pendingBytes + offer.bytes > MAX_PENDING_BYTES
         ? new ServiceError("overloaded", "The machine has too many calls.")
         : this.#options.refusal(offer);
     if (refusal) return sender.report({ type: "declined", error: toReportedError(refusal) });
-    // The rest of the request comes when its sender knows.
+    // The rest of the request is sent after the acceptance.
     if (body.length < offer.bytes) send({ kind: "accepted", number: 0, payload: new Uint8Array() });
     else sender.accept();
     const reserved = offer.bytes;
-    this.#waitingBytes += reserved;
+    this.#pendingBytes += reserved;
     const call = new ServedCall(offer, {
       sender,
       now: this.#now,
       onComplete: () => {
-        this.#waitingBytes -= reserved;
+        this.#pendingBytes -= reserved;
       },
       onEnd: () => this.#calls.delete(frame.call),
       run: async (request, signal) => {
         const head = { id: frame.call, method: "FLEET", path: `/${request.op}` };
-        await followed(followRequest, head, signal, async () => {
+        await trackRequest(followRequest, head, signal, async () => {
           await runCall(inference(), offer.name, request, sender, signal);
         });
       },
     });
     this.#calls.set(frame.call, call);
-    call.take(body);
+    call.addPart(body);
     return undefined;
   }
 }
@@ -124,13 +124,13 @@ export class ServedCalls {
 interface ServedCallOptions {
   readonly sender: ReportSender;
   readonly now: () => number;
-  /** Called once, when the request has arrived, or never will. */
+  /** Called once, when the request is complete or the call has ended. */
   readonly onComplete: () => void;
   readonly onEnd: () => void;
   readonly run: (request: CallRequest, signal: AbortSignal) => Promise<void>;
 }
 
-/** A call of another machine. */
+/** Call of another machine. */
 class ServedCall {
   readonly #offer: Offer;
   readonly #options: ServedCallOptions;
@@ -140,12 +140,12 @@ class ServedCall {
   #nextBody = 1;
   #isComplete = false;
   #isOver = false;
-  heardAt: number;
+  lastFrameAt: number;
 
   constructor(offer: Offer, options: ServedCallOptions) {
     this.#offer = offer;
     this.#options = options;
-    this.heardAt = options.now();
+    this.lastFrameAt = options.now();
   }
 
   get sender(): ReportSender {
@@ -153,18 +153,18 @@ class ServedCall {
   }
 
   read({ kind, number, payload }: Frame): void {
-    this.heardAt = this.#options.now();
-    if (kind === "alive") this.sender.read(readCount(payload));
+    this.lastFrameAt = this.#options.now();
+    if (kind === "alive") this.sender.acknowledge(readCount(payload));
     else if (kind === "cancel") this.end("cancelled");
     else if (kind === "body" && number === this.#nextBody) {
       this.#nextBody += 1;
-      this.take(payload);
+      this.addPart(payload);
     } else if (kind === "body") this.#decline("A part of the request is missing.");
   }
 
-  take(part: Uint8Array): void {
+  addPart(part: Uint8Array): void {
     if (this.#isComplete || this.#isOver) return;
-    // The client of NATS may use its buffer again.
+    // The NATS client may reuse its buffer.
     this.#parts.push(new Uint8Array(part));
     this.#bytes += part.length;
     if (this.#bytes > this.#offer.bytes) return this.#decline("The request is longer than it says.");
@@ -177,14 +177,14 @@ class ServedCall {
     return undefined;
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Ends the call because its answer is not needed any more. */
   end(why: string): void {
     if (this.#isOver) return;
     this.#finish();
     this.#controller.abort(new Error(why));
   }
 
-  /** This machine leaves. */
+  /** Ends the call because this machine leaves. */
   leave(): void {
     if (!this.#isOver)
       this.sender.report({
@@ -222,8 +222,8 @@ class ServedCall {
   }
 }
 
-/** Does something as a request of its own, for those who look at what this machine does. @throws what it throws */
-async function followed(
+/** Runs an action as a tracked request. @throws what the action throws */
+async function trackRequest(
   follow: FollowRequest,
   head: RequestHead,
   signal: AbortSignal,
@@ -246,7 +246,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "overloaded";
 }
 
-/** An offer, and what of its request has come with it. */
+/** Decodes an offer and the part of its request that came with it. */
 function readOffer(payload: Uint8Array): { offer: Offer; body: Uint8Array } | undefined {
   try {
     const length = new DataView(payload.buffer, payload.byteOffset).getUint32(0);

@@ -6,9 +6,9 @@ import type { SharedRecords } from "../api/services.ts";
 import type { FleetView } from "../api/management/fleet-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
-import type { FollowWork } from "../inference/request-accounting.ts";
+import type { ObserveWork } from "../inference/request-accounting.ts";
 import type { Inference } from "../inference/inference.ts";
-import type { MakeOffThread } from "../inference/schema-compiler.ts";
+import type { CompileOffThread } from "../inference/schema-compiler.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Models } from "../models/models.ts";
 import { BatchModels } from "./batches/batch-models.ts";
@@ -17,7 +17,7 @@ import { JetStreamStore } from "./batches/jetstream-store.ts";
 import { SharingLog } from "./jetstream/streams.ts";
 import type { Offer } from "./call-schemas.ts";
 import { Dispatch } from "./dispatch.ts";
-import { findIn, isSame } from "./members.ts";
+import { findModel, isSameModel } from "./members.ts";
 import { JetStreamRecords } from "./jetstream-records.ts";
 import { FleetConnection } from "./fleet-connection.ts";
 import { FleetInference } from "./fleet-inference.ts";
@@ -33,56 +33,56 @@ export interface FleetOptions extends Omit<
   "speeds" | "config" | "models" | "inference"
 > {
   readonly config: Config;
-  /** Of this machine alone. */
+  /** Models of this machine only. */
   readonly models: Models;
-  /** Of this machine alone. */
+  /** Inference of this machine only. */
   readonly inference: () => Inference;
   readonly metrics: Metrics;
-  /** What this machine has from the hub. */
+  /** This machine's files from the hub. */
   readonly files: CachedFiles;
-  /** Remembers what this machine works on for others. */
+  /** Records this machine's work for other machines. */
   readonly followRequest: FollowRequest;
-  /** Whether what is asked for now can wait for everything else. */
-  readonly isBackground: () => boolean;
-  /** Told of all work of this machine and of what it has others do. */
-  readonly followWork: FollowWork;
+  /** Returns true if the current request has low priority, as lines of batches have. */
+  readonly isLowPriority: () => boolean;
+  /** Observes the work of this machine and the work that it sends to others. */
+  readonly followWork: ObserveWork;
 }
 
-/** What this machine has for batches. */
-export type OwnBatches = Pick<FleetBatchesOptions, "own" | "formats" | "events" | "onLine">;
+/** This machine's parts of batches. */
+export type BatchParts = Pick<FleetBatchesOptions, "local" | "formats" | "events" | "onLine">;
 
-/** A daemon's part in a fleet. */
+/** A daemon's connection to its fleet. */
 export interface Fleet extends FleetView {
   readonly connection: FleetConnection;
   readonly presence: Presence;
-  /** Brings files of the hub from other machines; undefined: this machine takes and gives none. */
+  /** Fetches files of the hub from other machines; undefined if file sharing is off. */
   readonly peers: HubPeers | undefined;
-  /** What all machines can read. */
+  /** Records that all machines can read. */
   readonly records: SharedRecords;
-  /** Told of this machine's own work. */
-  readonly followWork: FollowWork;
-  /** The models of all machines. */
+  /** Observes this machine's own work. */
+  readonly followWork: ObserveWork;
+  /** Models of all machines. */
   readonly models: Models;
-  /** The files and batches of all machines, beside those of this one. */
-  batches(options: OwnBatches): FleetBatches;
-  /** The inference of all machines, around that of this one. */
-  around(local: Inference, makeElsewhere: MakeOffThread): Inference;
-  /** Says that this machine leaves, and closes the connection. */
+  /** Returns the files and batches of all machines together with those of this one. */
+  batches(options: BatchParts): FleetBatches;
+  /** Wraps this machine's inference into that of all machines. */
+  wrapInference(local: Inference, makeOffThread: CompileOffThread): Inference;
+  /** Announces that this machine leaves, and closes the connection. */
   close(): Promise<void>;
 }
 
 /**
- * Joins the fleet of the configuration, in the background: without a NATS server the daemon works alone until there is one.
- * @throws ServiceError invalid_parameter when a file that the configuration names cannot be read
+ * Joins the configured fleet without blocking: until a NATS server is reachable, the daemon works alone.
+ * @throws ServiceError invalid_parameter if a file that the configuration names cannot be read
  */
 export function startFleet(options: FleetOptions): Fleet {
   const { config, models, inference, logger, metrics, followWork, followRequest, life } = options;
   const connection = new FleetConnection(config.fleet, logger);
   const speeds = new SpeedMeter();
   const self = new SelfDescription({ ...options, speeds });
-  const selfId = self.card.id;
+  const selfId = self.info.id;
   const presence = new Presence({ connection, logger, self });
-  self.onChange = () => presence.beat();
+  self.onChange = () => presence.sendHeartbeat();
   const calls = new RemoteCalls(connection, selfId);
   const dispatch = new Dispatch({
     self,
@@ -94,12 +94,12 @@ export function startFleet(options: FleetOptions): Fleet {
   speeds.onEnd = () => dispatch.wake();
   const refusal = (offer: Offer): ServiceError | undefined => {
     if (life.state !== "ready") return new ServiceError("shutting_down", "The machine takes no requests.");
-    const model = findIn([self], offer.name)?.model;
-    if (!model || !isSame(model, offer)) {
+    const model = findModel([self], offer.name)?.model;
+    if (!model || !isSameModel(model, offer)) {
       return new ServiceError("model_not_found", "The machine has no such model.");
     }
-    // Its own requests come first, or they would wait forever.
-    return offer.needsSlot && dispatch.isAwaited(model.alias)
+    // This machine's own requests come first; otherwise they could wait forever.
+    return offer.needsSlot && dispatch.hasWaiting(model.alias)
       ? new ServiceError("overloaded", "The machine is busy.")
       : undefined;
   };
@@ -116,7 +116,7 @@ export function startFleet(options: FleetOptions): Fleet {
     models: withFleetModels(
       models,
       () => presence.machines,
-      (name) => presence.missing(name),
+      (name) => presence.missingModelError(name),
     ),
     joined: connection.joined,
     batches: (own) =>
@@ -124,29 +124,29 @@ export function startFleet(options: FleetOptions): Fleet {
         ...own,
         config,
         logger,
-        place: new JetStreamStore(connection, config.fleet.prefix, logger, sharing),
+        jetStream: new JetStreamStore(connection, config.fleet.prefix, logger, sharing),
         selfId,
         models: new BatchModels({ self, presence, models }),
       }),
-    around: (local, makeElsewhere) =>
+    wrapInference: (local, makeOffThread) =>
       new FleetInference({
         local,
-        makeElsewhere,
+        makeOffThread,
         dispatch,
         calls,
         metrics,
         followWork,
         config,
         logger,
-        isBackground: options.isBackground,
+        isLowPriority: options.isLowPriority,
       }),
     report: () => ({
       ...fleetReport(connection, self, presence.machines),
       sharingProblem: connection.isConnected ? sharing.problem : undefined,
     }),
     async close() {
-      self.leave();
-      presence.beat();
+      self.markGone();
+      presence.sendHeartbeat();
       presence.close();
       dispatch.close();
       served.close();

@@ -3,48 +3,48 @@ import type { InferenceEvent } from "../inference/inference.ts";
 
 type Kind = "text" | "reasoning" | "call";
 
-/** What an answer has said so far, in one way: a text, reasoning, or the arguments of a call. */
+/** Continuous part of an answer: text, reasoning, or the arguments of a tool call. */
 interface Segment {
   readonly kind: Kind;
-  /** Of a call. */
+  /** Name of the tool. */
   readonly name?: string;
   text: string;
 }
 
-/** The answer that was begun on another machine is not the one that this machine gives. */
+/** Thrown if another machine's answer differs from what was already sent. */
 export class AnswerDiffers extends Error {
   override readonly name = "AnswerDiffers";
 }
 
 /**
- * What the client has been sent of an answer. When the answer is given again from its beginning by another machine, it
- * leaves out what has been sent already, and finds out whether it is the same.
+ * Record of what the client has received of an answer. When another machine repeats the answer from its beginning, the
+ * known parts are skipped and compared.
  */
 export class Transcript {
   readonly #segments: Segment[] = [];
-  /** Where the answer that is given again is, in the segments; undefined: it has come to new things. */
-  #at: { segment: number; character: number } | undefined;
+  /** Position of the repeated answer in the segments; undefined if it has reached new output. */
+  #position: { segment: number; character: number } | undefined;
   #hasStarted = false;
   #tokens = 0;
   #repeatedTokens = 0;
-  /** Those that came with the text, and how many of them are still to be repeated. */
+  /** Log-probabilities sent with text, and those still to be repeated. */
   #logprobs = 0;
   #repeatedLogprobs = 0;
   #processed = 0;
 
-  /** Whether the client has seen anything of the answer itself. */
+  /** True if the client has received no output yet. */
   get isEmpty(): boolean {
     return this.#segments.length === 0;
   }
 
-  /** The answer begins again from its beginning. */
+  /** Expects the answer from its beginning again. */
   rewind(): void {
-    this.#at = this.#segments.length > 0 ? { segment: 0, character: 0 } : undefined;
+    this.#position = this.#segments.length > 0 ? { segment: 0, character: 0 } : undefined;
     this.#repeatedTokens = this.#tokens;
     this.#repeatedLogprobs = this.#logprobs;
   }
 
-  /** Those of some tokens that have not been told before. */
+  /** Returns the tokens that have not been reported before. */
   newTokens(tokens: readonly TokenLogprob[]): readonly TokenLogprob[] {
     const repeated = Math.min(this.#repeatedTokens, tokens.length);
     this.#repeatedTokens -= repeated;
@@ -53,10 +53,10 @@ export class Transcript {
   }
 
   /**
-   * What is new in an event; undefined: nothing.
+   * Returns the new part of an event; undefined if it is entirely known.
    * @throws AnswerDiffers
    */
-  take(event: InferenceEvent): InferenceEvent | undefined {
+  newPart(event: InferenceEvent): InferenceEvent | undefined {
     switch (event.type) {
       case "start":
         if (this.#hasStarted) return undefined;
@@ -80,18 +80,18 @@ export class Transcript {
         return text === "" && event.text !== "" ? undefined : { ...event, text };
       }
       case "tool-call-start":
-        return this.#begin(event.name) ? event : undefined;
+        return this.#isNewCall(event.name) ? event : undefined;
       case "tool-call-delta": {
         const text = event.arguments.slice(this.#skip("call", event.arguments));
         return text === "" && event.arguments !== "" ? undefined : { ...event, arguments: text };
       }
       default:
-        if (this.#at) throw new AnswerDiffers("it ends earlier");
+        if (this.#position) throw new AnswerDiffers("it ends earlier");
         return event;
     }
   }
 
-  /** Tokens without text, such as a part of a character, are only told apart by their number. */
+  /** Tokens without text, such as parts of a character, can only be counted. */
   #newLogprobs(tokens: TokenLogprob[]): TokenLogprob[] {
     const repeated = Math.min(this.#repeatedLogprobs, tokens.length);
     this.#repeatedLogprobs -= repeated;
@@ -99,45 +99,48 @@ export class Transcript {
     return tokens.slice(repeated);
   }
 
-  /** How many characters of a text have been sent before; adds the others. */
+  /** Returns the number of known characters at the beginning of a text; records the others. */
   #skip(kind: Kind, text: string): number {
     let skipped = 0;
-    while (this.#at && skipped < text.length) {
-      const segment = this.#segments[this.#at.segment];
+    while (this.#position && skipped < text.length) {
+      const segment = this.#segments[this.#position.segment];
       if (segment?.kind !== kind) throw new AnswerDiffers(`it has ${kind} in another place`);
-      const before = segment.text.slice(this.#at.character, this.#at.character + text.length - skipped);
+      const before = segment.text.slice(
+        this.#position.character,
+        this.#position.character + text.length - skipped,
+      );
       if (before !== text.slice(skipped, skipped + before.length))
         throw new AnswerDiffers("its text differs");
       skipped += before.length;
-      this.#at.character += before.length;
-      this.#passEnd(segment);
+      this.#position.character += before.length;
+      this.#nextSegment(segment);
     }
-    if (skipped < text.length) this.#add(kind, text.slice(skipped));
+    if (skipped < text.length) this.#append(kind, text.slice(skipped));
     return skipped;
   }
 
-  /** A segment that has been repeated to its end is followed by the next, or by what is new. */
-  #passEnd(segment: Segment): void {
-    if (!this.#at || this.#at.character < segment.text.length) return;
-    const next = this.#at.segment + 1;
-    this.#at = next < this.#segments.length ? { segment: next, character: 0 } : undefined;
+  /** Moves to the next segment, or to new output, at the end of a repeated one. */
+  #nextSegment(segment: Segment): void {
+    if (!this.#position || this.#position.character < segment.text.length) return;
+    const next = this.#position.segment + 1;
+    this.#position = next < this.#segments.length ? { segment: next, character: 0 } : undefined;
   }
 
-  /** A call begins; false if the client knows of it. */
-  #begin(name: string): boolean {
-    if (!this.#at) {
+  /** Records the start of a tool call; returns false if it is known. */
+  #isNewCall(name: string): boolean {
+    if (!this.#position) {
       this.#segments.push({ kind: "call", name, text: "" });
       return true;
     }
-    const segment = this.#segments[this.#at.segment];
-    if (segment?.kind !== "call" || segment.name !== name || this.#at.character > 0) {
+    const segment = this.#segments[this.#position.segment];
+    if (segment?.kind !== "call" || segment.name !== name || this.#position.character > 0) {
       throw new AnswerDiffers("it calls another tool");
     }
-    this.#passEnd(segment);
+    this.#nextSegment(segment);
     return false;
   }
 
-  #add(kind: Kind, text: string): void {
+  #append(kind: Kind, text: string): void {
     const last = this.#segments.at(-1);
     if (last?.kind === kind) last.text += text;
     else this.#segments.push({ kind, text });

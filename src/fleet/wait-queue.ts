@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 
-/** Retry-After for those that find the line full. */
+/** Retry-After when the queue is full. */
 const RETRY_AFTER_SECS = 5;
 
 interface Waiter {
@@ -8,31 +8,31 @@ interface Waiter {
   isTrying: boolean;
 }
 
-interface LineOptions {
-  /** It has begun before, and comes before all others, however many these are. */
+interface QueueOptions {
+  /** True for an answer that has already begun: it precedes all others, without a limit. */
   readonly isFirst?: boolean;
-  /** It may wait however many do. */
+  /** True if the request may wait however many others do. */
   readonly isUnlimited?: boolean;
 }
 
 /**
- * Requests for one model that no machine could begin with, in the order of their arrival. Whenever something changes, the
- * first one tries again; if it succeeds, so does the next.
+ * Requests for one model that wait for a machine, in order of arrival. On each change the first one tries again; if it
+ * succeeds, so does the next.
  */
-export class WaitingLine {
+export class RequestQueue {
   readonly #waiting: Waiter[] = [];
-  readonly #most: number;
+  readonly #maxWaiting: number;
   #users = 0;
-  #isWoken = false;
+  #isWakeScheduled = false;
 
   readonly #onWaiting: (change: 1 | -1) => void;
 
   /**
-   * @param most requests that may wait; the next one is refused
-   * @param onWaiting one more or one fewer waits
+   * @param maxWaiting maximum waiting requests; further ones are refused
+   * @param onWaiting called with the change in the number of waiting requests
    */
-  constructor(most: number, onWaiting: (change: 1 | -1) => void = () => undefined) {
-    this.#most = most;
+  constructor(maxWaiting: number, onWaiting: (change: 1 | -1) => void = () => undefined) {
+    this.#maxWaiting = maxWaiting;
     this.#onWaiting = onWaiting;
   }
 
@@ -40,20 +40,20 @@ export class WaitingLine {
     return this.#waiting.length;
   }
 
-  /** Whether somebody waits, or may have to: then nobody may forget this line. */
+  /** True if a request waits or may have to: the queue must not be dropped then. */
   get isUsed(): boolean {
     return this.#users > 0;
   }
 
   /**
-   * Tries until it succeeds.
-   * @param attempt resolves with undefined when no machine can begin
-   * @throws ServiceError overloaded when too many wait, the signal's reason, and what the attempt throws
+   * Tries until an attempt succeeds.
+   * @param attempt resolves with undefined if no machine can begin
+   * @throws ServiceError overloaded if too many requests wait, the signal's reason, and errors of the attempt
    */
   async run<Result extends object>(
     attempt: () => Promise<Result | undefined>,
     signal: AbortSignal,
-    options: LineOptions = {},
+    options: QueueOptions = {},
   ): Promise<Result> {
     this.#users += 1;
     try {
@@ -67,9 +67,9 @@ export class WaitingLine {
   async #wait<Result extends object>(
     attempt: () => Promise<Result | undefined>,
     signal: AbortSignal,
-    { isFirst = false, isUnlimited = false }: LineOptions,
+    { isFirst = false, isUnlimited = false }: QueueOptions,
   ): Promise<Result> {
-    if (!isFirst && !isUnlimited && this.#waiting.length >= this.#most) {
+    if (!isFirst && !isUnlimited && this.#waiting.length >= this.#maxWaiting) {
       throw new ServiceError(
         "overloaded",
         `All machines that have the model are busy, and ${this.#waiting.length} requests are waiting; try again in about ${RETRY_AFTER_SECS} s.`,
@@ -99,13 +99,13 @@ export class WaitingLine {
     }
   }
 
-  /** Something has changed: a machine may be free. */
+  /** Tries the first request again, because a machine may be free. */
   wake(): void {
-    if (this.#isWoken) return;
-    this.#isWoken = true;
-    // Once for all that changes in a turn of the event loop.
+    if (this.#isWakeScheduled) return;
+    this.#isWakeScheduled = true;
+    // Once for all changes of a tick.
     setImmediate(() => {
-      this.#isWoken = false;
+      this.#isWakeScheduled = false;
       this.#waiting.find(({ isTrying }) => !isTrying)?.wake();
     });
   }
@@ -116,7 +116,7 @@ export class WaitingLine {
   ): Promise<Result | undefined> {
     waiter.isTrying = true;
     let isPending = true;
-    // When it has chosen its machine and waits for it, there may be room for the next one.
+    // While this attempt waits for its machine, there may be a machine for the next request.
     setImmediate(() => {
       if (isPending) this.wake();
     });

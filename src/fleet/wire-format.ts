@@ -1,58 +1,58 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { beyondBounds } from "../json/json-bounds.ts";
+import { exceededBound } from "../json/json-bounds.ts";
 import { MAX_JSON_DEPTH } from "../json/json-reader.ts";
 
-/** What a frame is: the first are for the machine that is asked, the others for the one that asks. */
+/** Kinds of frames: the first four go to the called machine, the others to the caller. */
 const KINDS = ["offer", "body", "alive", "cancel", "accepted", "part", "last"] as const;
 export type FrameKind = (typeof KINDS)[number];
 
 const ID_BYTES = 16;
-/** Kind, call and number. */
-const HEAD_BYTES = 1 + ID_BYTES + 4;
-/** Larger messages are sent in parts, so that a short one need not wait long. */
+/** Bytes of kind, call id and number. */
+const FRAME_HEADER_BYTES = 1 + ID_BYTES + 4;
+/** Larger messages are split, so that short ones need not wait long. */
 const MAX_FRAME_BYTES = 128 * 1024;
 
-/** One message on NATS: a piece of a call. */
+/** Message of a call on NATS. */
 export interface Frame {
   readonly kind: FrameKind;
-  /** Of the call; 32 hexadecimal digits. */
+  /** Call id of 32 hexadecimal digits. */
   readonly call: string;
-  /** Counts the frames of a call in this direction that may not be lost; of others, the last one. */
+  /** Sequence number of frames that must not be lost; other frames carry that of the last such frame. */
   readonly number: number;
   readonly payload: Uint8Array;
 }
 
 export function newCallId(): string {
-  // Node keeps random bytes for these; asking for others takes twenty times as long.
+  // Node caches random bytes for UUIDs; requesting other random bytes takes twenty times as long.
   return randomUUID().replaceAll("-", "");
 }
 
 export function writeFrame({ kind, call, number, payload }: Frame): Uint8Array {
-  const bytes = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
+  const bytes = Buffer.allocUnsafe(FRAME_HEADER_BYTES + payload.length);
   bytes[0] = KINDS.indexOf(kind);
   bytes.write(call, 1, "hex");
   bytes.writeUInt32BE(number, 1 + ID_BYTES);
-  bytes.set(payload, HEAD_BYTES);
+  bytes.set(payload, FRAME_HEADER_BYTES);
   return bytes;
 }
 
-/** Undefined for what is no frame. */
+/** Decodes a frame; undefined for invalid data. */
 export function readFrame(data: Uint8Array): Frame | undefined {
   const kind = KINDS[data[0] ?? KINDS.length];
-  if (kind === undefined || data.length < HEAD_BYTES) return undefined;
+  if (kind === undefined || data.length < FRAME_HEADER_BYTES) return undefined;
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return {
     kind,
     call: bytes.toString("hex", 1, 1 + ID_BYTES),
     number: bytes.readUInt32BE(1 + ID_BYTES),
-    payload: data.subarray(HEAD_BYTES),
+    payload: data.subarray(FRAME_HEADER_BYTES),
   };
 }
 
-/** Pieces of bytes that fit into frames; at least one, which may be empty. */
-export function* inParts(bytes: Uint8Array, maxPayload: number): Generator<Uint8Array, void> {
-  const size = Math.min(MAX_FRAME_BYTES, maxPayload) - HEAD_BYTES;
+/** Splits bytes to fit into frames; yields at least one part, which may be empty. */
+export function* splitIntoFrames(bytes: Uint8Array, maxPayload: number): Generator<Uint8Array, void> {
+  const size = Math.min(MAX_FRAME_BYTES, maxPayload) - FRAME_HEADER_BYTES;
   let at = 0;
   do {
     yield bytes.subarray(at, at + size);
@@ -60,14 +60,14 @@ export function* inParts(bytes: Uint8Array, maxPayload: number): Generator<Uint8
   } while (at < bytes.length);
 }
 
-/** How many bytes of an answer have been read, for the one who sends it. */
+/** Encodes the number of read bytes for the sender of an answer. */
 export function writeCount(count: number): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setFloat64(0, count);
   return bytes;
 }
 
-/** 0 for what is no such count. */
+/** Decodes a number of read bytes; 0 for invalid data. */
 export function readCount(payload: Uint8Array): number {
   if (payload.length !== 8) return 0;
   const count = new DataView(payload.buffer, payload.byteOffset, 8).getFloat64(0);
@@ -75,26 +75,26 @@ export function readCount(payload: Uint8Array): number {
 }
 
 /**
- * Values as bytes: JSON, followed by the binary parts, which JSON would make a third larger. Numbers that JSON lacks are
- * kept too. A member `$` marks what stands for something else, also an object that has such a member itself.
+ * Values are encoded as JSON followed by binary parts, since base64 would be a third larger. Numbers that JSON lacks
+ * are preserved. An object with a member `$` stands for such a value, or for an object that has such a member itself.
  */
 
-/** A mark doubles the depth of what has a member like it, and messages have a few levels of their own. */
+/** A marker doubles the depth of objects that have such a member, and messages add some levels. */
 const MAX_DEPTH = 2 * MAX_JSON_DEPTH + 16;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
-/** In the text of each value that has marks, as {@link encodeValue} writes them; in forged text, what is written otherwise is none. */
-const MARK = '"$"';
-/** In front: how many bytes of JSON follow. */
-const ENCODE_VALUE_HEAD_BYTES = 4;
+/** Text of the marker in the JSON of {@link encodeValue}. Forged JSON with escapes is not recognized as a marker. */
+const MARKER = '"$"';
+/** Bytes in front of the JSON: its length. */
+const VALUE_HEADER_BYTES = 4;
 
 type Binary = Uint8Array | Int32Array;
 
-/** The bytes of a value. Functions and members that are undefined are left out. */
+/** Encodes a value; omits functions and undefined members. */
 export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
   let at = 0;
-  const lower = (each: unknown): unknown => {
+  const encode = (each: unknown): unknown => {
     if (typeof each === "number") return Number.isFinite(each) ? each : { $: "number", value: String(each) };
     if (typeof each !== "object" || each === null) return each;
     if (each instanceof Uint8Array || each instanceof Int32Array) {
@@ -107,15 +107,15 @@ export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
         length: bytes.length,
       };
     }
-    if (Array.isArray(each)) return each.map(lower);
-    const members = Object.fromEntries(Object.entries(each).map(([key, member]) => [key, lower(member)]));
+    if (Array.isArray(each)) return each.map(encode);
+    const members = Object.fromEntries(Object.entries(each).map(([key, member]) => [key, encode(member)]));
     return Object.hasOwn(each, "$") ? { $: "object", value: members } : members;
   };
-  const json = ENCODER.encode(JSON.stringify(isPlain(value) ? value : lower(value)));
-  const bytes = new Uint8Array(ENCODE_VALUE_HEAD_BYTES + json.length + at);
+  const json = ENCODER.encode(JSON.stringify(isPlainJson(value) ? value : encode(value)));
+  const bytes = new Uint8Array(VALUE_HEADER_BYTES + json.length + at);
   new DataView(bytes.buffer).setUint32(0, json.length);
-  bytes.set(json, ENCODE_VALUE_HEAD_BYTES);
-  let next = ENCODE_VALUE_HEAD_BYTES + json.length;
+  bytes.set(json, VALUE_HEADER_BYTES);
+  let next = VALUE_HEADER_BYTES + json.length;
   for (const part of parts) {
     bytes.set(part, next);
     next += part.length;
@@ -124,51 +124,52 @@ export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The value of bytes, which may have been written by anyone.
- * @param mostValues in the JSON, nested ones included: each takes memory and time, however short it is
- * @throws when they are not those of a value
+ * Decodes a value from untrusted bytes.
+ * @param maxValues maximum values in the JSON, nested ones included, since each takes memory and time
+ * @throws if the bytes are not an encoded value
  */
-export function decodeValue(bytes: Uint8Array, mostValues: number): unknown {
+export function decodeValue(bytes: Uint8Array, maxValues: number): unknown {
   const jsonLength = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0);
-  const parts = bytes.subarray(ENCODE_VALUE_HEAD_BYTES + jsonLength);
-  const json = bytes.subarray(ENCODE_VALUE_HEAD_BYTES, ENCODE_VALUE_HEAD_BYTES + jsonLength);
-  const raise = (each: unknown): unknown => {
+  const parts = bytes.subarray(VALUE_HEADER_BYTES + jsonLength);
+  const json = bytes.subarray(VALUE_HEADER_BYTES, VALUE_HEADER_BYTES + jsonLength);
+  const decode = (each: unknown): unknown => {
     if (typeof each !== "object" || each === null) return each;
-    if (Array.isArray(each)) return each.map(raise);
-    const mark: unknown = Object.hasOwn(each, "$") ? Reflect.get(each, "$") : undefined;
-    if (mark === undefined) return raiseMembers(each, raise);
+    if (Array.isArray(each)) return each.map(decode);
+    const marker: unknown = Object.hasOwn(each, "$") ? Reflect.get(each, "$") : undefined;
+    if (marker === undefined) return decodeMembers(each, decode);
     const value: unknown = Reflect.get(each, "value");
-    if (mark === "number") return Number(value);
-    if (mark === "object" && typeof value === "object" && value !== null) return raiseMembers(value, raise);
-    return partOf(parts, mark, Reflect.get(each, "at"), Reflect.get(each, "length"));
+    if (marker === "number") return Number(value);
+    if (marker === "object" && typeof value === "object" && value !== null)
+      return decodeMembers(value, decode);
+    return binaryPart(parts, marker, Reflect.get(each, "at"), Reflect.get(each, "length"));
   };
   const text = DECODER.decode(json);
-  const beyond = beyondBounds(text, { depth: MAX_DEPTH, values: mostValues });
+  const beyond = exceededBound(text, { depth: MAX_DEPTH, values: maxValues });
   if (beyond !== undefined) throw new RangeError(`beyond the limit of ${beyond}`);
   const value: unknown = JSON.parse(text);
-  return text.includes(MARK) ? raise(value) : value;
+  return text.includes(MARKER) ? decode(value) : value;
 }
 
-/** Whether JSON has all of a value as it is: most messages are such, and go and come without a copy. */
-function isPlain(value: unknown): boolean {
+/** Returns true if JSON preserves the value, as for most messages, which then need no copy. */
+function isPlainJson(value: unknown): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return true;
-  if (Array.isArray(value)) return value.every(isPlain);
+  if (Array.isArray(value)) return value.every(isPlainJson);
   if (value instanceof Uint8Array || value instanceof Int32Array || Object.hasOwn(value, "$")) return false;
-  return Object.values(value).every(isPlain);
+  return Object.values(value).every(isPlainJson);
 }
 
-function raiseMembers(value: object, raise: (each: unknown) => unknown): unknown {
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, raise(member)]));
+function decodeMembers(value: object, decode: (each: unknown) => unknown): unknown {
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, decode(member)]));
 }
 
-/** A copy, which is aligned. */
-function partOf(parts: Uint8Array, mark: unknown, at: unknown, length: unknown): Binary {
+/** Returns an aligned copy of a binary part. */
+function binaryPart(parts: Uint8Array, marker: unknown, at: unknown, length: unknown): Binary {
   if (!isIndex(at) || !isIndex(length) || at + length > parts.length) throw new RangeError("no such part");
-  // Not slice(), which of a Buffer is no copy.
+  // Buffer.slice() does not copy.
   const bytes = new Uint8Array(parts.subarray(at, at + length));
-  if (mark === "bytes") return bytes;
-  if (mark === "ints" && length % 4 === 0) return new Int32Array(bytes.buffer);
+  if (marker === "bytes") return bytes;
+  if (marker === "ints" && length % 4 === 0) return new Int32Array(bytes.buffer);
   throw new RangeError("no such kind of part");
 }
 
@@ -176,12 +177,12 @@ function isIndex(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** A message as JSON. */
+/** Encodes a message as JSON. */
 export function writeJson(value: unknown): Uint8Array {
   return ENCODER.encode(JSON.stringify(value));
 }
 
-/** Undefined for what is not a message of this kind: anyone on the NATS server may send anything. */
+/** Decodes a JSON message; undefined if it does not match the schema, since NATS clients may send anything. */
 export function readJson<Schema extends z.ZodType>(
   schema: Schema,
   data: Uint8Array,

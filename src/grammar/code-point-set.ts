@@ -1,7 +1,7 @@
-/** An inclusive range of code points. */
+/** Inclusive range of code points. */
 export type CodePoints = readonly [first: number, last: number];
 
-/** What `\d` and `\w` match; of `\s` each kind of regular expression has its own idea. */
+/** Code points of `\d` and `\w`; those of `\s` differ between kinds of regular expressions. */
 export const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
 export const WORD: readonly CodePoints[] = [
   [0x30, 0x39],
@@ -9,7 +9,7 @@ export const WORD: readonly CodePoints[] = [
   [0x5f, 0x5f],
   [0x61, 0x7a],
 ];
-/** White space and line ends of ECMA-262. */
+/** Whitespace and line terminators of ECMA-262. */
 export const BLANKS: readonly CodePoints[] = [
   [0x09, 0x0d],
   [0x20, 0x20],
@@ -22,14 +22,14 @@ export const BLANKS: readonly CodePoints[] = [
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
 ];
-/** Line ends of ECMA-262. */
+/** Line terminators of ECMA-262. */
 export const LINE_ENDS: readonly CodePoints[] = [
   [0x0a, 0x0a],
   [0x0d, 0x0d],
   [0x2028, 0x2029],
 ];
 
-/** The range of one character. */
+/** Range of one character. */
 export function pointOf(character: string): CodePoints {
   const point = character.codePointAt(0) ?? 0;
   return [point, point];
@@ -44,7 +44,7 @@ const UNESCAPED: readonly CodePoints[] = [
   [0xe000, 0x10ffff],
 ];
 
-/** The members of a set that need no escape in JSON. */
+/** Members of a set that need no escape in JSON. */
 export function unescapedIn(set: readonly CodePoints[]): CodePoints[] {
   return merged(
     UNESCAPED.flatMap(([first, last]) =>
@@ -55,12 +55,12 @@ export function unescapedIn(set: readonly CodePoints[]): CodePoints[] {
   );
 }
 
-/** The code points outside a set that need no escape in JSON. */
+/** Code points outside a set that need no escape in JSON. */
 export function unescapedOutside(set: readonly CodePoints[]): CodePoints[] {
   return without(UNESCAPED, set);
 }
 
-/** The code points of one set, in order, that are not in another: a class may have thousands of characters. */
+/** Subtracts a set from an ordered one, in linear time, as a class may have thousands of characters. */
 export function without(all: readonly CodePoints[], set: readonly CodePoints[]): CodePoints[] {
   const others = merged(set);
   const rest: CodePoints[] = [];
@@ -77,7 +77,7 @@ export function without(all: readonly CodePoints[], set: readonly CodePoints[]):
   return rest;
 }
 
-/** The members of a set that need an escape in JSON. */
+/** Members of a set that need an escape in JSON. */
 export function escapedIn(set: readonly CodePoints[]): number[] {
   const all = [...Array.from({ length: 0x20 }, (_, control) => control), 0x22, 0x5c];
   return all.filter((point) => set.some(([from, to]) => from <= point && point <= to));

@@ -6,7 +6,7 @@ import { isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
 import { isKeyword } from "./keywords.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import {
-  DEFAULT_WORK,
+  DEFAULT_STEPS,
   SchemaError,
   type SchemaGap,
   SchemaTooComplexError,
@@ -17,64 +17,68 @@ import { type Conjunction, holds } from "./terms/term.ts";
 import { TextRules } from "./text-rules.ts";
 import { Validator } from "./validate.ts";
 
-/** A schema as a grammar for llama.cpp, with what is left to check. */
+/** Grammar of a schema, with the keywords that remain to be checked. */
 export interface CompiledSchema {
-  /** GBNF. Its root is one JSON value without space around it. */
+  /** Grammar in GBNF, whose root is one JSON value without space around it. */
   readonly grammar: string;
-  /** What the schema says and the grammar does not. */
+  /** Keywords that the grammar does not enforce. */
   readonly unenforced: readonly SchemaGap[];
-  /** What is wrong with an answer, first of all whether it is JSON; undefined if it fits the whole schema. */
+  /** Checks an answer against the complete schema; returns undefined if it fits. */
   readonly check: (text: string) => CheckFailure | undefined;
 }
 
 /**
- * Compiles a JSON Schema into a grammar that lets a model write only what fits it. Never reads anything but the schema.
+ * Compiles a JSON Schema to a grammar. References outside the schema are never fetched.
  * @throws SchemaError for a schema that no value fits, or that is too large
  */
 export function compileSchema(schema: unknown, options: CompileOptions = {}): CompiledSchema {
   const source = new SchemaSource(schema);
-  const { grammar, gaps } = CompiledGrammar.of(options, [source], (compiled) =>
-    compiled.fitting(source, [], "root-value"),
+  const { grammar, gaps } = CompiledGrammar.compile(options, [source], (compiled) =>
+    compiled.compileSource(source, [], "root-value"),
   );
   return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };
 }
 
 /**
- * What is wrong with an answer to a schema.
- * @throws SchemaTooComplexError when it would take more than the budget has
+ * Checks an answer against a schema; returns undefined if it fits.
+ * @throws SchemaTooComplexError if the budget is exhausted
  */
-export function checkBySchema(schema: unknown, text: string, budget: WorkBudget): CheckFailure | undefined {
+export function checkAgainstSchema(
+  schema: unknown,
+  text: string,
+  budget: WorkBudget,
+): CheckFailure | undefined {
   return new SchemaSource(schema).checkText(text, budget);
 }
 
-/** A tool whose calls a grammar lets through. */
+/** Tool whose calls a grammar allows. */
 export interface CallableTool {
   readonly name: string;
-  /** Schema of its arguments; any object if left out. */
+  /** Schema of its arguments; absent: any object. */
   readonly parameters?: unknown;
 }
 
 interface CallGap extends SchemaGap {
-  /** The tool whose parameters have the gap; undefined for the answer's schema. */
+  /** Tool whose parameters have the keyword; undefined for the answer's schema. */
   readonly tool: string | undefined;
 }
 
 interface CompiledCalls {
-  /** GBNF. Its root is one call `{"name": …, "arguments": {…}}`, or one answer. */
+  /** Grammar in GBNF, whose root is one call `{"name": …, "arguments": {…}}` or one answer. */
   readonly grammar: string;
   readonly unenforced: readonly CallGap[];
-  /** What is wrong with a text of the grammar. */
+  /** Checks a call or an answer; returns undefined if it fits. */
   readonly check: (text: string) => CheckFailure | undefined;
-  /** What is wrong with the arguments of one tool. */
+  /** Checks the arguments of one tool; returns undefined if they fit. */
   readonly checkArguments: (tool: string, text: string) => CheckFailure | undefined;
 }
 
-/** Arguments are always an object. */
+/** Schema of any arguments. */
 const OBJECT: JsonSchema = { type: ["object"] };
 
 /**
- * Compiles the calls of tools into one grammar. Each schema is on its own: a reference to its root stays in it.
- * @param answer schema of an answer that may come instead of a call
+ * Compiles the calls of tools to one grammar. References are resolved within each tool's schema.
+ * @param answer schema of an answer that is allowed instead of a call
  * @throws SchemaError for a schema that no value fits, or that is too large
  */
 export function compileCalls(
@@ -83,11 +87,11 @@ export function compileCalls(
   options: CompileOptions = {},
 ): CompiledCalls {
   const { tools: sources, answer: answerSource } = sourcesOf(tools, answer);
-  const { grammar, gaps } = CompiledGrammar.of(options, [...sources.values()], (compiled) => {
+  const { grammar, gaps } = CompiledGrammar.compile(options, [...sources.values()], (compiled) => {
     const parts = [...sources].map(([name, source]) =>
-      callOf(name, compiled.fitting(source, [holds(OBJECT)], `${name}-arguments`)),
+      callPart(name, compiled.compileSource(source, [holds(OBJECT)], `${name}-arguments`)),
     );
-    if (answerSource) parts.push(compiled.fitting(answerSource, [], "answer"));
+    if (answerSource) parts.push(compiled.compileSource(answerSource, [], "answer"));
     return choice(parts);
   });
   const checkArguments = (tool: string, value: string): CheckFailure | undefined =>
@@ -101,10 +105,10 @@ export function compileCalls(
 }
 
 /**
- * What is wrong with a text that is to be one call, or one answer.
- * @throws SchemaTooComplexError when it would take more than the budget has
+ * Checks a text that has to be one call or one answer; returns undefined if it fits.
+ * @throws SchemaTooComplexError if the budget is exhausted
  */
-export function checkByCalls(
+export function checkAgainstCalls(
   { tools, answer }: { readonly tools: readonly CallableTool[]; readonly answer?: unknown },
   value: string,
   budget: WorkBudget,
@@ -120,7 +124,7 @@ function sourcesOf(tools: readonly CallableTool[], answer: unknown) {
   };
 }
 
-function callOf(name: string, value: Part): Part {
+function callPart(name: string, value: Part): Part {
   return sequence(
     partText("{"),
     SPACE,
@@ -146,83 +150,84 @@ function checkCall(
   if ("failure" in parsed) return parsed.failure;
   const call = isObject(parsed.value) ? parsed.value : {};
   const source = typeof call.name === "string" ? sources.get(call.name) : undefined;
-  const ofCall = source?.checkValue(call.arguments, budget);
-  if (source && ofCall === undefined) return undefined;
+  const callFailure = source?.checkValue(call.arguments, budget);
+  if (source && callFailure === undefined) return undefined;
   // An answer may look like a call.
-  const ofAnswer = answer?.checkValue(parsed.value, budget);
-  if (answer && ofAnswer === undefined) return undefined;
+  const answerFailure = answer?.checkValue(parsed.value, budget);
+  if (answer && answerFailure === undefined) return undefined;
   return (
-    ofCall ??
-    ofAnswer ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." }
+    callFailure ??
+    answerFailure ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." }
   );
 }
 
 export interface CompileOptions {
-  /** Work that one try to compile may cost; there are up to five. */
+  /** Steps per attempt; there are up to five attempts. */
   readonly steps?: number;
-  /** Throws SchemaTooComplexError instead of a further try. */
-  readonly isOneTry?: boolean;
+  /** Throws SchemaTooComplexError instead of another attempt. */
+  readonly isSingleTry?: boolean;
   /**
-   * Whether an object with declared properties may have others where its schema does not say so, as JSON Schema has it. Small
-   * models write better without. Default: true.
+   * True: objects may have undeclared properties unless the schema forbids them, as in JSON Schema. Small models write
+   * better without. Default: true.
    */
-  readonly allowsOthers?: boolean;
+  readonly allowsUndeclared?: boolean;
 }
 
-/** How much of a schema is in its grammar: all, all but sets of texts, or only what needs no room. */
-type Level = "full" | "no texts" | "coarse";
+/** How much of a schema is in its grammar: all, all but patterns and formats, or only what is small. */
+type Precision = "full" | "no texts" | "coarse";
 
-/** Tries with all but the patterns that took too long. */
+/** Most attempts at full precision, each without the patterns that took too long before. */
 const MAX_TRIES = 3;
 
 interface ToolGap extends SchemaGap {
   readonly tool: string | undefined;
 }
 
-/** A grammar in the making: several schemas can be parts of it. */
+/** Compilation of one or several schemas to one grammar. */
 class CompiledGrammar {
   readonly #budget: WorkBudget;
-  readonly #level: Level;
-  readonly #allowsOthers: boolean;
+  readonly #level: Precision;
+  readonly #allowsUndeclared: boolean;
   readonly #gaps = new Map<string, ToolGap>();
   readonly #checks: { source: SchemaSource; part: Part; terms: Conjunction; expander: Expander }[] = [];
   readonly #writer = new GrammarWriter();
 
-  private constructor(options: CompileOptions, level: Level) {
-    this.#budget = new WorkBudget(options.steps ?? DEFAULT_WORK);
+  private constructor(options: CompileOptions, level: Precision) {
+    this.#budget = new WorkBudget(options.steps ?? DEFAULT_STEPS);
     this.#level = level;
-    this.#allowsOthers = options.allowsOthers ?? true;
+    this.#allowsUndeclared = options.allowsUndeclared ?? true;
   }
 
   /**
-   * Compiles what `build` makes of schemas. What is too large is tried again, with what needs room left to the check.
+   * Compiles the part that `build` returns. If it is too large, it is compiled again with more keywords left to the
+   * check.
    * @throws SchemaError
    */
-  static of(
+  static compile(
     options: CompileOptions,
     sources: readonly SchemaSource[],
     build: (grammar: CompiledGrammar) => Part,
   ): { readonly grammar: string; readonly gaps: readonly ToolGap[] } {
-    for (let level: Level = "full", tries = 1; ; tries += 1) {
+    for (let level: Precision = "full", tries = 1; ; tries += 1) {
       try {
         const compiled = new CompiledGrammar(options, level);
         const grammar = compiled.#write(build(compiled));
-        return { grammar, gaps: [...compiled.#gaps.values(), ...compiled.#losses()] };
+        return { grammar, gaps: [...compiled.#gaps.values(), ...compiled.#ignoredKeywords()] };
       } catch (error) {
-        if (options.isOneTry && error instanceof RangeError)
+        if (options.isSingleTry && error instanceof RangeError)
           throw new SchemaTooComplexError("it is too deep");
-        // Each optional property is a rule within the one before: so many exhaust the stack.
+        // Each optional property is a rule inside the previous one, so thousands of them exhaust the stack.
         if (error instanceof RangeError) {
           throw new SchemaError("The schema is too large: it has too many properties or levels.", {
             path: "",
             keyword: "",
           });
         }
-        if (!(error instanceof SchemaTooComplexError) || options.isOneTry) throw error;
+        if (!(error instanceof SchemaTooComplexError) || options.isSingleTry) throw error;
         if (level === "coarse") {
           throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
         }
-        // A single pattern that takes too long is left out alone.
+        // A pattern that takes too long is left out first.
         const isOnePattern = sources.some(({ texts }) => texts.current !== undefined);
         if (level === "no texts") level = "coarse";
         else if (!isOnePattern || tries >= MAX_TRIES) level = "no texts";
@@ -230,32 +235,37 @@ class CompiledGrammar {
     }
   }
 
-  /** The values that fit a schema and further terms. */
-  fitting(source: SchemaSource, further: Conjunction, hint: string): Part {
+  /** Builds the values that fit a schema and further terms. */
+  compileSource(source: SchemaSource, further: Conjunction, hint: string): Part {
     const { document, texts, validator, tool } = source;
     texts.begin(this.#budget, this.#level !== "full");
     const parts = { document, texts, validator, budget: this.#budget, isCoarse: this.#level === "coarse" };
     const expander = new Expander(parts);
-    const gap = (each: SchemaGap): void => {
+    const reportGap = (each: SchemaGap): void => {
       this.#gaps.set(JSON.stringify([tool, each.path, each.keyword, each.kind]), { ...each, tool });
     };
-    const builder = new ValueBuilder({ ...parts, expander, allowsOthers: this.#allowsOthers, gap });
+    const builder = new ValueBuilder({
+      ...parts,
+      expander,
+      allowsUndeclared: this.#allowsUndeclared,
+      reportGap,
+    });
     const terms = [holds(source.root), ...further];
     const part = builder.value(terms, hint);
     this.#checks.push({ source, part, terms, expander });
     return part;
   }
 
-  #losses(): ToolGap[] {
+  #ignoredKeywords(): ToolGap[] {
     return this.#checks.flatMap(({ source: { document, tool } }) =>
-      document.losses.map((loss): ToolGap => ({ ...loss, kind: "ignored", tool })),
+      document.ignored.map((loss): ToolGap => ({ ...loss, kind: "ignored", tool })),
     );
   }
 
   #write(part: Part): string {
     const parts = new PartWriter(this.#writer, this.#budget);
     for (const { source, part: own, terms, expander } of this.#checks) {
-      if (parts.canFit(own)) continue;
+      if (parts.isSatisfiable(own)) continue;
       throw findContradiction(source, terms, expander);
     }
     const term = parts.write(part) ?? '""';
@@ -263,19 +273,19 @@ class CompiledGrammar {
   }
 }
 
-/** Says where a schema that nothing fits contradicts itself, as closely as can be told. */
+/** Finds the part of an unsatisfiable schema that contradicts itself, as precisely as possible. */
 function findContradiction(source: SchemaSource, terms: Conjunction, expander: Expander): SchemaError {
   const { tool, document } = source;
   const inner = innermost(terms, expander, 0);
   const node = inner.map((term) => term.node).find((each) => typeof each === "object");
   const path = node ? document.pathOf(node) : "";
-  const keyword = node ? (blamedKeyword(node, expander) ?? "") : "false";
+  const keyword = node ? (contradictingKeyword(node, expander) ?? "") : "false";
   const where = path === "" ? "the schema" : path;
   const reason = keyword ? `${keyword} contradicts the rest` : "it refers to itself without end";
   return new SchemaError(`No value can fit ${where}: ${reason}.`, { path, keyword, tool });
 }
 
-/** Follows required properties that nothing fits. */
+/** Follows required properties that no value fits. */
 function innermost(terms: Conjunction, expander: Expander, depth: number): Conjunction {
   if (depth > 20) return terms;
   const [first, ...others] = terms;
@@ -291,8 +301,8 @@ function innermost(terms: Conjunction, expander: Expander, depth: number): Conju
   return terms;
 }
 
-/** The keyword without which something would fit. */
-function blamedKeyword(node: JsonSchema, expander: Expander): string | undefined {
+/** Finds the keyword without which a value could fit. */
+function contradictingKeyword(node: JsonSchema, expander: Expander): string | undefined {
   const names = Object.keys(node).filter(isKeyword);
   return names.toReversed().find((name) => {
     const rest = Object.fromEntries(Object.entries(node).filter(([other]) => other !== name));
@@ -300,19 +310,19 @@ function blamedKeyword(node: JsonSchema, expander: Expander): string | undefined
   });
 }
 
-/** What of an answer does not fit its schema. */
+/** First violation of a schema in an answer. */
 export interface CheckFailure {
-  /** Where in the answer, dotted; "" for all of it. */
+  /** Dotted path in the answer, "" for its root. */
   readonly path: string;
-  /** The keyword that is broken; "json" if the answer is not JSON. */
+  /** Violated keyword; "json" if the answer is not JSON. */
   readonly keyword: string;
-  /** One sentence without anything of the answer's content. */
+  /** One sentence without content of the answer. */
   readonly message: string;
 }
 
-/** A schema with all that is needed to compile it and to check answers. */
+/** Schema with the state for compiling it and checking answers. */
 class SchemaSource {
-  /** The tool that it belongs to. */
+  /** Tool whose arguments the schema describes. */
   readonly tool: string | undefined;
   readonly document: SchemaDocument;
   readonly texts = new TextRules();
@@ -328,13 +338,13 @@ class SchemaSource {
     return this.document.root;
   }
 
-  /** @throws SchemaTooComplexError when it would take more than the budget has */
+  /** @throws SchemaTooComplexError if the budget is exhausted */
   checkText(text: string, budget?: WorkBudget): CheckFailure | undefined {
     const parsed = parseAnswer(text);
     return "failure" in parsed ? parsed.failure : this.checkValue(parsed.value, budget);
   }
 
-  /** @throws SchemaTooComplexError when it would take more than the budget has */
+  /** @throws SchemaTooComplexError if the budget is exhausted */
   checkValue(value: unknown, budget?: WorkBudget): CheckFailure | undefined {
     const misfit = this.validator.validate(this.root, value, budget);
     if (misfit === undefined) return undefined;
@@ -346,7 +356,7 @@ class SchemaSource {
   }
 }
 
-/** Reads an answer. The grammar has made it JSON, unless it was cut off. */
+/** Parses an answer, which is JSON unless it was truncated. */
 function parseAnswer(text: string): { readonly value: unknown } | { readonly failure: CheckFailure } {
   try {
     return { value: JSON.parse(text) as unknown };

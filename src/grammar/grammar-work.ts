@@ -1,7 +1,7 @@
 import {
   type CallableTool,
-  checkByCalls,
-  checkBySchema,
+  checkAgainstCalls,
+  checkAgainstSchema,
   type CheckFailure,
   compileCalls,
   type CompileOptions,
@@ -9,7 +9,7 @@ import {
 } from "./compile-grammar.ts";
 import { continueGrammar } from "./gbnf/continue-grammar.ts";
 import {
-  DEFAULT_WORK,
+  DEFAULT_STEPS,
   GrammarSyntaxError,
   SchemaError,
   type SchemaGap,
@@ -19,101 +19,107 @@ import {
 import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
 import { toLlamaSchema, type LlamaSchema } from "./to-llama-schema.ts";
 
-/** What an answer must be by schemas. */
+/** Schemas that an answer has to fit. */
 export type SchemaWork =
   | { readonly kind: "schema"; readonly schema: unknown }
   | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown };
 
 /**
- * What a grammar is to be made of, or what is to be done beside one. It can be sent to another thread, as its result can be
- * sent back.
+ * Input of {@link compileGrammar}: source of a grammar, or a task about one. Inputs and results can be sent between
+ * threads.
  */
 export type GrammarWork =
   | SchemaWork
   | {
       readonly kind: "texts";
       readonly language: TextLanguage;
-      readonly given: string | readonly string[];
+      readonly source: string | readonly string[];
     }
-  /** What may follow in a grammar after a beginning that was already written. */
+  /** Grammar of the text that may follow after a given beginning. */
   | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string }
-  /** Of which llama.cpp makes the grammars. */
+  /** Schemas that llama.cpp converts to grammars itself. */
   | { readonly kind: "llama"; readonly schemas: readonly unknown[] }
-  /** A whole answer to be checked. */
-  | { readonly kind: "check"; readonly by: SchemaWork; readonly text: string };
+  /** Complete answer to check. */
+  | { readonly kind: "check"; readonly against: SchemaWork; readonly text: string };
 
 export type GrammarResult =
-  | MadeGrammar
-  | Refusal
+  | CompiledText
+  | SchemaRefusal
   | { readonly kind: "unsayable"; readonly message: string }
-  /** Of each schema, what llama.cpp's grammar of it does not have. */
+  /** Keywords of each schema that llama.cpp's grammar does not enforce. */
   | { readonly kind: "llama"; readonly missing: readonly MissingKeywords[] }
-  /** What is wrong with the answer; undefined: it fits. */
+  /** Result of a check; undefined: the answer fits. */
   | { readonly kind: "checked"; readonly failure: CheckFailure | undefined };
 
-export type MissingKeywords = Pick<LlamaSchema, "dropped" | "lost">;
+export type MissingKeywords = Pick<LlamaSchema, "dropped" | "ignored">;
 
-interface MadeGrammar {
+interface CompiledText {
   readonly kind: "made";
-  /** In GBNF. Undefined: the rest cannot be told, or no text of the grammar begins so. */
+  /** Grammar in GBNF; undefined if the continuation is unknown, or no text of the grammar has this beginning. */
   readonly grammar: string | undefined;
-  /** What a schema says and the grammar does not. */
+  /** Keywords that the grammar does not enforce. */
   readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
 }
 
-/** A {@link SchemaError}, field by field. */
-interface Refusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
+/** Fields of a {@link SchemaError}. */
+interface SchemaRefusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
   readonly kind: "refused";
 }
 
-/** As llama.cpp has it, an object has no properties beside declared ones unless its schema says so: small models write better. */
-const OPTIONS: CompileOptions = { allowsOthers: false };
+/**
+ * Objects have only declared properties unless their schema allows others, like in llama.cpp: small models write
+ * better.
+ */
+const OPTIONS: CompileOptions = { allowsUndeclared: false };
 
-/** Steps of {@link WorkBudget} that are made at once: a millisecond or two, enough for most schemas of agents. */
-const FEW_STEPS = 2000;
-/** Longer texts take long before the first step is counted. */
-const SHORT = 8192;
-/** Nothing counts the steps of llama.cpp's schemas, which take no more than some 50 ms for as many characters. */
-const SHORT_OF_LLAMA = 32 * 1024;
+/** Steps of {@link WorkBudget} for quick work: a millisecond or two, enough for most schemas of agents. */
+const QUICK_STEPS = 2000;
+/** Most characters of quick work: longer inputs take long before the first step is counted. */
+const MAX_QUICK_LENGTH = 8192;
+/** Most characters of quick work of kind llama, whose steps are not counted: it takes up to 50 ms. */
+const MAX_QUICK_LLAMA_LENGTH = 32 * 1024;
 
-/** Subschemas and values that meet in the check of an answer: each takes some 5 µs, and 300 bytes until the check is over. */
-const CHECK_WORK = 1_000_000;
+/** Most pairs of a subschema and a value in the check of an answer: each takes some 5 µs and 300 bytes. */
+const CHECK_STEPS = 1_000_000;
 
-/** Keywords of which each has a budget of its own in a check. */
-const HAS_TEXTS = /"(?:pattern|patternProperties|format)":/;
+/** Keywords that have budgets of their own in a check, so that it may take long. */
+const TEXT_KEYWORDS = /"(?:pattern|patternProperties|format)":/;
 
-/** Makes a grammar, which may take a second, or checks an answer, which may take a few. */
-export function makeGrammar(work: GrammarWork): GrammarResult {
-  return make(work, { ...OPTIONS, steps: work.kind === "check" ? CHECK_WORK : DEFAULT_WORK });
+/** Compiles a grammar, which may take a second, or checks an answer, which may take a few seconds. Never throws. */
+export function compileGrammar(work: GrammarWork): GrammarResult {
+  return compileWithin(work, { ...OPTIONS, steps: work.kind === "check" ? CHECK_STEPS : DEFAULT_STEPS });
 }
 
-/** The same where it takes little time; undefined elsewhere. */
-export function makeQuickly(work: GrammarWork): GrammarResult | undefined {
-  if (lengthOf(work) > (work.kind === "llama" ? SHORT_OF_LLAMA : SHORT)) return undefined;
+/** Like {@link compileGrammar}, but gives up after a few milliseconds and returns undefined. */
+export function compileIfQuick(work: GrammarWork): GrammarResult | undefined {
+  if (lengthOf(work) > (work.kind === "llama" ? MAX_QUICK_LLAMA_LENGTH : MAX_QUICK_LENGTH)) return undefined;
   try {
-    return make(work, { ...OPTIONS, steps: FEW_STEPS, isOneTry: true });
+    return compileWithin(work, { ...OPTIONS, steps: QUICK_STEPS, isSingleTry: true });
   } catch (error) {
     if (error instanceof SchemaTooComplexError) return undefined;
     throw error;
   }
 }
 
-/** @throws SchemaError, TextGrammarError what another thread has found */
-export function made(result: GrammarResult): MadeGrammar {
+/** Returns the grammar of a result. @throws SchemaError, TextGrammarError for a result without one */
+export function compiledGrammar(result: GrammarResult): CompiledText {
   if (result.kind === "made") return result;
   if (result.kind === "unsayable") throw new TextGrammarError(result.message);
   if (result.kind === "refused") throw new SchemaError(result.reason, result);
   throw new TypeError("There is no grammar in this result.");
 }
 
-function make(work: GrammarWork, options: CompileOptions & { readonly steps: number }): GrammarResult {
-  if (work.kind === "rest") return { kind: "made", grammar: restOf(work, options), unenforced: [] };
-  if (work.kind === "texts") return textsOf(work, options);
-  if (work.kind === "check") return checkOf(work, options);
-  if (work.kind === "llama") return { kind: "llama", missing: work.schemas.map(missingOf) };
+function compileWithin(
+  work: GrammarWork,
+  options: CompileOptions & { readonly steps: number },
+): GrammarResult {
+  if (work.kind === "rest") return { kind: "made", grammar: compileRest(work, options), unenforced: [] };
+  if (work.kind === "texts") return compileTexts(work, options);
+  if (work.kind === "check") return checkAnswer(work, options);
+  if (work.kind === "llama") return { kind: "llama", missing: work.schemas.map(missingKeywordsOf) };
   try {
-    // Without the functions, which cannot be sent.
-    const { grammar, unenforced }: Pick<MadeGrammar, "unenforced"> & { readonly grammar: string } =
+    // The functions are left out, as they cannot be sent to another thread.
+    const { grammar, unenforced }: Pick<CompiledText, "unenforced"> & { readonly grammar: string } =
       work.kind === "calls"
         ? compileCalls(work.tools, work.answer, options)
         : compileSchema(work.schema, options);
@@ -125,19 +131,19 @@ function make(work: GrammarWork, options: CompileOptions & { readonly steps: num
   }
 }
 
-function checkOf(
-  { by, text }: Extract<GrammarWork, { kind: "check" }>,
-  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+function checkAnswer(
+  { against: by, text }: Extract<GrammarWork, { kind: "check" }>,
+  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
 ): GrammarResult {
   const budget = new WorkBudget(steps);
   try {
-    if (isOneTry === true && HAS_TEXTS.test(JSON.stringify(by)))
+    if (isOneTry === true && TEXT_KEYWORDS.test(JSON.stringify(by)))
       throw new SchemaTooComplexError("it has patterns or formats");
     const failure =
-      by.kind === "calls" ? checkByCalls(by, text, budget) : checkBySchema(by.schema, text, budget);
+      by.kind === "calls" ? checkAgainstCalls(by, text, budget) : checkAgainstSchema(by.schema, text, budget);
     return { kind: "checked", failure };
   } catch (error) {
-    // References that lead to references by the thousand exhaust the stack.
+    // Chains of thousands of references exhaust the stack.
     const isTooComplex = error instanceof SchemaTooComplexError || error instanceof RangeError;
     if (!isTooComplex) throw error;
     if (isOneTry === true) throw new SchemaTooComplexError("it takes longer");
@@ -145,17 +151,17 @@ function checkOf(
   }
 }
 
-function missingOf(schema: unknown): MissingKeywords {
-  const { dropped, lost } = toLlamaSchema(schema);
-  return { dropped, lost };
+function missingKeywordsOf(schema: unknown): MissingKeywords {
+  const { dropped, ignored: lost } = toLlamaSchema(schema);
+  return { dropped, ignored: lost };
 }
 
-function textsOf(
-  { language, given }: Extract<GrammarWork, { kind: "texts" }>,
-  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+function compileTexts(
+  { language, source }: Extract<GrammarWork, { kind: "texts" }>,
+  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
 ): GrammarResult {
   try {
-    return { kind: "made", grammar: textGrammar(language, given, new WorkBudget(steps)), unenforced: [] };
+    return { kind: "made", grammar: textGrammar(language, source, new WorkBudget(steps)), unenforced: [] };
   } catch (error) {
     if (!(error instanceof TextGrammarError)) throw error;
     if (isOneTry === true && error.cause instanceof SchemaTooComplexError) throw error.cause;
@@ -163,14 +169,14 @@ function textsOf(
   }
 }
 
-function restOf(
+function compileRest(
   { grammar, beginning }: Extract<GrammarWork, { kind: "rest" }>,
-  { steps, isOneTry }: CompileOptions & { readonly steps: number },
+  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
 ): string | undefined {
   try {
     return continueGrammar(grammar, beginning, new WorkBudget(steps));
   } catch (error) {
-    // The engine has the last word on a grammar of the user's.
+    // Errors in a grammar of the client are reported by the engine.
     const isUnknown = error instanceof GrammarSyntaxError || error instanceof SchemaTooComplexError;
     if (isUnknown && isOneTry !== true) return undefined;
     if (error instanceof GrammarSyntaxError) return undefined;

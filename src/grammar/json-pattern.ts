@@ -10,7 +10,7 @@ import {
   WORD,
 } from "./code-point-set.ts";
 
-/** The pattern has something that a grammar cannot express: a lookahead, a backreference, an anchor in the middle. */
+/** Error for a pattern that llama.cpp's grammars cannot express: a lookahead, a backreference, an inner anchor. */
 class NotRegularError extends Error {
   override readonly name = "NotRegularError";
 }
@@ -51,7 +51,7 @@ export function toJsonPattern(pattern: string): string | undefined {
 
 class PatternReader {
   readonly #characters: readonly string[];
-  /** What single characters become: a long pattern has few. */
+  /** Cache of the patterns of single characters. */
   readonly #singles = new Map<string, string>();
   #at = 0;
 
@@ -190,7 +190,7 @@ function single(point: number): { set: readonly CodePoints[]; isComplement: bool
 
 const setPattern = (set: readonly CodePoints[]): string => characterPattern(unescapedIn(set), escapedIn(set));
 
-/** A pattern for one character: one of the ranges as it is, or one of the others by its JSON escape. */
+/** Pattern of one character: one of the ranges unescaped, or one of the others by its JSON escape. */
 function characterPattern(plain: readonly CodePoints[], escaped: readonly number[]): string {
   const ranges = plain.map(([from, to]) =>
     from === to ? classMember(from) : `${classMember(from)}-${classMember(to)}`,
@@ -200,7 +200,7 @@ function characterPattern(plain: readonly CodePoints[], escaped: readonly number
   return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
 }
 
-/** A character in a class: letters, digits and those beyond U+FFFF as they are, others by their code. */
+/** Character in a class: letters, digits and those above U+FFFF unescaped, others by their code. */
 function classMember(point: number): string {
   const text = String.fromCodePoint(point);
   return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;

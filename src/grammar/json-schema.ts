@@ -1,9 +1,9 @@
-/** A schema or a subschema. */
+/** Schema or subschema. */
 export type SchemaNode = JsonSchema | boolean;
 
 type Subschemas = Readonly<Record<string, SchemaNode>>;
 
-/** A normalized JSON Schema that is an object: the keywords of 2020-12 with valid values. */
+/** Normalized JSON Schema object: keywords of draft 2020-12 with valid values. */
 export interface JsonSchema {
   readonly type?: readonly TypeName[];
   readonly enum?: readonly unknown[];
@@ -55,7 +55,7 @@ export interface JsonSchema {
   readonly $dynamicAnchor?: string;
 }
 
-/** What a property needs: other properties, or that the object fits a schema. */
+/** Dependencies of properties: names of other properties, or a schema for the object. */
 export function dependentsOf(
   node: JsonSchema,
 ): (readonly [name: string, needed: SchemaNode | readonly string[]])[] {
@@ -66,20 +66,20 @@ export function dependentsOf(
   ];
 }
 
-/** Whether a dependency is a list of names. */
+/** True if a dependency is a list of names. */
 export function isNames(needed: SchemaNode | readonly string[]): needed is readonly string[] {
   return Array.isArray(needed);
 }
 
-/** Whether a value is an object of JSON. */
+/** True if a value is a JSON object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The types of JSON Schema. */
+/** Types of JSON Schema. */
 export type TypeName = "null" | "boolean" | "integer" | "number" | "string" | "array" | "object";
 
-/** Names of types as agents write them, in lower case. */
+/** Names of types as agents write them, in lower case; undefined means any type. */
 export const TYPE_NAMES: ReadonlyMap<string, TypeName | undefined> = new Map([
   ["null", "null"],
   ["none", "null"],
@@ -102,8 +102,8 @@ export const TYPE_NAMES: ReadonlyMap<string, TypeName | undefined> = new Map([
 ]);
 
 /**
- * The list of types that a `type` keyword means; undefined for any. Accepts names of other languages and of Gemini.
- * @param onUnknown is called for each name that is not known
+ * Normalizes a `type` keyword; undefined means any type. Accepts names of programming languages and of Gemini.
+ * @param onUnknown called for each unknown name
  */
 export function normalizeType(value: unknown, onUnknown: () => void): readonly TypeName[] | undefined {
   const names = Array.isArray(value) ? value : [value];
@@ -112,7 +112,7 @@ export function normalizeType(value: unknown, onUnknown: () => void): readonly T
     const lower = typeof name === "string" ? name.toLowerCase() : undefined;
     if (lower === undefined || !TYPE_NAMES.has(lower)) {
       onUnknown();
-      // A union with a schema in it, as draft 3 has: the schema could allow anything.
+      // Draft 3 allows schemas in a union; such a schema could allow anything.
       if (typeof name === "object" && name !== null) return undefined;
       continue;
     }

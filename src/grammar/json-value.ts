@@ -1,4 +1,7 @@
-/** A text that is equal for equal JSON values: the order of properties, -0 and the form of a number do not matter. */
+/**
+ * Serializes a JSON value canonically: equal values have equal texts, whatever the order of properties or form of
+ * numbers.
+ */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
   if (typeof value === "object" && value !== null) {
@@ -9,7 +12,7 @@ export function canonicalText(value: unknown): string {
   return JSON.stringify(value === 0 ? 0 : value) ?? "null";
 }
 
-/** Whether `value` is a multiple of `divisor`, exactly: both are taken as the decimals that they are written as. */
+/** True if `value` is a multiple of `divisor`, in exact decimal arithmetic. */
 export function isMultipleOf(value: number, divisor: number): boolean {
   const one = decimalOf(value);
   const other = decimalOf(divisor);
@@ -18,7 +21,7 @@ export function isMultipleOf(value: number, divisor: number): boolean {
   return scaled(one) % scaled(other) === 0n;
 }
 
-/** Digits times ten to the power of the exponent. */
+/** Decimal number: digits · 10^exponent. */
 interface Decimal {
   readonly digits: bigint;
   readonly exponent: number;
@@ -30,14 +33,14 @@ function decimalOf(value: number): Decimal {
   return { digits: BigInt(whole + fraction), exponent: Number(power) - fraction.length };
 }
 
-/** Characters as JSON Schema counts them: code points. */
+/** Length as JSON Schema counts it: in code points. */
 export function lengthOf(text: string): number {
   let length = 0;
   for (const _ of text) length += 1;
   return length;
 }
 
-/** The JSON type of a value; numbers are "number" here, also whole ones. */
+/** JSON type of a value; "number" for integers as well. */
 export function typeOf(value: unknown): "null" | "boolean" | "number" | "string" | "array" | "object" {
   if (value === null || value === undefined) return "null";
   if (Array.isArray(value)) return "array";

@@ -1,15 +1,15 @@
-/** How what a keyword says reaches the answer. */
+/** How a keyword is applied to the answer. */
 type Treatment =
-  /** The grammar alone: the model cannot write anything else. */
+  /** Enforced by the grammar. */
   | "grammar"
-  /** The grammar, and a check after the answer where it would become too large. */
+  /** Enforced by the grammar, or checked after the answer if the grammar would become too large. */
   | "grammar or check"
-  /** It says nothing of values. */
+  /** Without effect on values. */
   | "annotation"
-  /** Neither can say it: refused in strict mode, ignored otherwise. */
+  /** Neither enforced nor checked: refused in strict mode, ignored otherwise. */
   | "refused in strict mode";
 
-/** What the value of a keyword is. */
+/** Kind of a keyword's value. */
 type Shape =
   | "schema"
   | "schema list"
@@ -37,9 +37,9 @@ const keyword = (shape: Shape, treatment: Treatment, note: string): Keyword => (
 
 const annotation = (note: string): Keyword => keyword("other", "annotation", note);
 
-const SEEN_IN_TOOLS = "The model sees it in the parameters of tools, not in the format of an answer.";
+const VISIBLE_IN_TOOLS = "The model sees it in the parameters of tools, not in the format of an answer.";
 
-/** Every keyword of JSON Schema from draft 4 to 2020-12; the table in the documentation is made from this one. */
+/** Keywords of JSON Schema from draft 4 to 2020-12; the table in the documentation is generated from these. */
 export const KEYWORDS = {
   type: keyword("types", "grammar", "One type or a list of them; a number without a fraction is an integer."),
   enum: keyword("values", "grammar", "Values that do not fit the other keywords are left out."),
@@ -125,13 +125,13 @@ export const KEYWORDS = {
   $schema: annotation("Both drafts are understood at once."),
   $vocabulary: annotation("For authors of dialects."),
   $comment: annotation("For people."),
-  title: annotation(SEEN_IN_TOOLS),
-  description: annotation(SEEN_IN_TOOLS),
-  default: annotation(SEEN_IN_TOOLS),
-  examples: annotation(SEEN_IN_TOOLS),
-  deprecated: annotation(SEEN_IN_TOOLS),
-  readOnly: annotation(SEEN_IN_TOOLS),
-  writeOnly: annotation(SEEN_IN_TOOLS),
+  title: annotation(VISIBLE_IN_TOOLS),
+  description: annotation(VISIBLE_IN_TOOLS),
+  default: annotation(VISIBLE_IN_TOOLS),
+  examples: annotation(VISIBLE_IN_TOOLS),
+  deprecated: annotation(VISIBLE_IN_TOOLS),
+  readOnly: annotation(VISIBLE_IN_TOOLS),
+  writeOnly: annotation(VISIBLE_IN_TOOLS),
   contentEncoding: annotation("The text is not decoded."),
   contentMediaType: annotation("The text is not decoded."),
   contentSchema: annotation("The text is not decoded."),
@@ -139,7 +139,7 @@ export const KEYWORDS = {
 
 type KeywordName = keyof typeof KEYWORDS;
 
-/** Whether a name is a keyword of JSON Schema. */
+/** True if a name is a keyword of JSON Schema. */
 export function isKeyword(name: string): name is KeywordName {
   return Object.hasOwn(KEYWORDS, name);
 }

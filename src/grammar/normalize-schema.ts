@@ -1,45 +1,46 @@
 import { isObject, type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
 
-/** Something in a schema that cannot be understood, and is left out. */
-export interface SchemaLoss {
-  /** Where the schema has it: "properties.age". */
+/** Keyword with an invalid value, which is ignored. */
+export interface IgnoredKeyword {
+  /** Dotted path in the schema, such as "properties.age". */
   readonly path: string;
   readonly keyword: string;
-  /** Why, in words. */
+  /** Reason in words. */
   readonly reason: string;
 }
 
 interface NormalizedSchema {
   readonly schema: JsonSchema | boolean;
-  readonly losses: readonly SchemaLoss[];
+  readonly ignored: readonly IgnoredKeyword[];
 }
 
-/** What has been normalized, by the original: references point into the original. */
+/** Normalized nodes. */
 export interface NormalizedNodes {
+  /** Normalized nodes by their originals, into which references point. */
   readonly nodes: Map<object, JsonSchema | boolean>;
-  /** The same by what became of them. */
+  /** Originals by their normalized nodes. */
   readonly originals: Map<object, object>;
   /** Dotted paths of the normalized nodes. */
   readonly paths: Map<object, string>;
-  readonly losses: SchemaLoss[];
+  readonly ignored: IgnoredKeyword[];
 }
 
-/** Schemas nested deeper than any JSON that is accepted from outside would only exhaust the stack. */
+/** Deepest nesting of schemas: more than any accepted request body can have. */
 const MAX_DEPTH = 200;
 
 /**
- * Brings a schema as agents send it into one form: every subschema is a boolean or an object with keywords of valid values
- * only, draft 4 and draft 7 are written as 2020-12, and types have their names of JSON Schema. What cannot be understood is
- * left out and reported. Never throws.
+ * Normalizes a schema: every subschema becomes a boolean or an object whose keywords have valid values, drafts 4 and 7
+ * become draft 2020-12, and types get their names in JSON Schema. Keywords with invalid values are ignored and
+ * reported. Never throws.
  */
 export function normalizeSchema(
   schema: unknown,
-  found: NormalizedNodes = { nodes: new Map(), originals: new Map(), paths: new Map(), losses: [] },
+  found: NormalizedNodes = { nodes: new Map(), originals: new Map(), paths: new Map(), ignored: [] },
   path = "",
 ): NormalizedSchema {
   const normalized = new Normalizer(found).normalize(schema, path, 0);
-  return { schema: normalized, losses: found.losses };
+  return { schema: normalized, ignored: found.ignored };
 }
 
 class Normalizer {
@@ -58,7 +59,7 @@ class Normalizer {
       return this.normalize({ type: raw }, path, depth);
     }
     if (!isObject(raw) || depth > MAX_DEPTH) {
-      this.#leaveOut(path, "it is not a schema", raw);
+      this.#ignore(path, "it is not a schema", raw);
       return true;
     }
     const known = this.#found.nodes.get(raw);
@@ -69,17 +70,17 @@ class Normalizer {
     this.#found.paths.set(out, path);
     for (const [name, value] of Object.entries(raw)) {
       if (value === undefined || !isKeyword(name)) continue;
-      const kept = this.#value(name, value, join(path, name), depth);
-      if (kept !== undefined) define(out, name, kept);
+      const normalized = this.#value(name, value, join(path, name), depth);
+      if (normalized !== undefined) define(out, name, normalized);
     }
-    this.#finish(raw, out, path, depth);
+    this.#normalizeCombinations(raw, out, path, depth);
     return out;
   }
 
   #value(name: keyof typeof KEYWORDS, value: unknown, path: string, depth: number): unknown {
     switch (KEYWORDS[name].shape) {
       case "schema":
-        // Draft 7's tuples and draft 4's lists of dependencies are rewritten at the end.
+        // Draft 7's tuples and draft 4's lists of dependencies are converted at the end.
         if (value === null || (name === "items" && Array.isArray(value))) return undefined;
         return this.normalize(value, path, depth + 1);
       case "schema list":
@@ -101,16 +102,16 @@ class Normalizer {
       case "count":
         return this.#count(name, value, path);
       case "text":
-        return typeof value === "string" ? value : this.#leaveOut(path, "it is not a text", value);
+        return typeof value === "string" ? value : this.#ignore(path, "it is not a text", value);
       case "flag":
         if (value === "true" || value === "false") return value === "true";
-        return typeof value === "boolean" ? value : this.#leaveOut(path, "it is not a boolean", value);
+        return typeof value === "boolean" ? value : this.#ignore(path, "it is not a boolean", value);
       case "values":
         return this.#values(value, path);
       case "value":
         return value;
       case "types":
-        return normalizeType(value, () => this.#leaveOut(path, "it is not a type of JSON Schema", value));
+        return normalizeType(value, () => this.#ignore(path, "it is not a type of JSON Schema", value));
       default:
         return undefined;
     }
@@ -121,12 +122,12 @@ class Normalizer {
       return [this.normalize(value, join(path, "0"), depth + 1)];
     }
     if (!Array.isArray(value) || value.length === 0)
-      return this.#leaveOut(path, "it is not a list of schemas", value);
+      return this.#ignore(path, "it is not a list of schemas", value);
     return value.map((each, index) => this.normalize(each, join(path, String(index)), depth + 1));
   }
 
   #map(value: unknown, path: string, each: (value: unknown, path: string) => unknown): object | undefined {
-    if (!isObject(value)) return this.#leaveOut(path, "it is not an object", value);
+    if (!isObject(value)) return this.#ignore(path, "it is not an object", value);
     const out: Record<string, unknown> = {};
     for (const [name, entry] of Object.entries(value)) {
       if (entry !== undefined) define(out, name, each(entry, join(path, name)));
@@ -137,13 +138,13 @@ class Normalizer {
   #names(value: unknown, path: string): readonly string[] | undefined {
     if (typeof value === "string") return [value];
     if (!Array.isArray(value))
-      return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list", value);
+      return typeof value === "boolean" ? undefined : this.#ignore(path, "it is not a list", value);
     return [...new Set(value.filter((name) => typeof name === "string"))];
   }
 
   #values(value: unknown, path: string): readonly unknown[] | undefined {
     if (Array.isArray(value)) return value.length > 0 ? value : undefined;
-    if (isObject(value) || value === null) return this.#leaveOut(path, "it is not a list", value);
+    if (isObject(value) || value === null) return this.#ignore(path, "it is not a list", value);
     return [value];
   }
 
@@ -151,8 +152,8 @@ class Normalizer {
     if (typeof value === "boolean" && name.startsWith("exclusive")) return value;
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
     if (typeof number !== "number" || !Number.isFinite(number))
-      return this.#leaveOut(path, "it is not a number", value);
-    if (name === "multipleOf" && number <= 0) return this.#leaveOut(path, "it is not above zero", value);
+      return this.#ignore(path, "it is not a number", value);
+    if (name === "multipleOf" && number <= 0) return this.#ignore(path, "it is not above zero", value);
     return number;
   }
 
@@ -163,8 +164,8 @@ class Normalizer {
     return whole < 0 && name.startsWith("min") ? undefined : Math.min(whole, Number.MAX_SAFE_INTEGER);
   }
 
-  /** What depends on several keywords. */
-  #finish(
+  /** Normalizes keywords that depend on each other. */
+  #normalizeCombinations(
     raw: Readonly<Record<string, unknown>>,
     out: Record<string, unknown>,
     path: string,
@@ -188,12 +189,12 @@ class Normalizer {
       if (out.additionalItems !== undefined) out.items = out.additionalItems;
     }
     delete out.additionalItems;
-    this.#requireMarked(raw, out);
+    this.#requireMarkedProperties(raw, out);
     if (raw.nullable === true || raw.nullable === "true") this.#allowNull(out, path);
   }
 
-  /** Draft 3 marks the property itself as required. */
-  #requireMarked(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>): void {
+  /** Converts `required: true` within a property, as in draft 3. */
+  #requireMarkedProperties(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>): void {
     if (!isObject(raw.properties)) return;
     const marked = Object.entries(raw.properties)
       .filter(([, value]) => isObject(value) && value.required === true)
@@ -203,7 +204,7 @@ class Normalizer {
     out.required = [...new Set([...required, ...marked])];
   }
 
-  /** OpenAPI's nullable. */
+  /** Converts OpenAPI's nullable. */
   #allowNull(out: Record<string, unknown>, path: string): void {
     if (Array.isArray(out.enum) && !out.enum.includes(null)) out.enum = [...out.enum, null];
     if ("const" in out) {
@@ -221,25 +222,25 @@ class Normalizer {
     this.#found.paths.set(rest, path);
   }
 
-  /** Null and an empty list say nothing, so that nothing is lost with them. */
-  #leaveOut(path: string, reason: string, value: unknown): undefined {
+  /** Reports an ignored keyword, unless it is null or an empty list, which have no meaning. */
+  #ignore(path: string, reason: string, value: unknown): undefined {
     if (value === null || (Array.isArray(value) && value.length === 0)) return;
     const end = path.lastIndexOf(".");
-    this.#found.losses.push({ path: path.slice(0, Math.max(0, end)), keyword: path.slice(end + 1), reason });
+    this.#found.ignored.push({ path: path.slice(0, Math.max(0, end)), keyword: path.slice(end + 1), reason });
   }
 }
 
-/** Also for names such as __proto__. */
+/** Sets a property, even with a name such as __proto__. */
 function define(object: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Longest name in a path, and longest path that grows: each of thousands of subschemas has one, of names that a client chooses. */
+/** Limits on the length of names and paths, because thousands of subschemas have paths made of the client's names. */
 const MAX_NAME = 100;
 const MAX_PATH = 300;
 
 function join(path: string, name: string): string {
-  const shown = name.slice(0, MAX_NAME);
-  if (path.length > MAX_PATH) return `${path.slice(0, MAX_PATH - MAX_NAME)}….${shown}`;
-  return path === "" ? shown : `${path}.${shown}`;
+  const shortened = name.slice(0, MAX_NAME);
+  if (path.length > MAX_PATH) return `${path.slice(0, MAX_PATH - MAX_NAME)}….${shortened}`;
+  return path === "" ? shortened : `${path}.${shortened}`;
 }

@@ -1,40 +1,40 @@
 import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
-import { normalizeSchema, type NormalizedNodes, type SchemaLoss } from "./normalize-schema.ts";
+import { normalizeSchema, type NormalizedNodes, type IgnoredKeyword } from "./normalize-schema.ts";
 
-/** Base of references in a schema without `$id`; it never meets an address that exists. */
-const NO_ADDRESS = "https://schema.invalid/";
+/** Base URI of references in a schema without `$id`; no real URI has this host. */
+const DEFAULT_BASE = "https://schema.invalid/";
 
-/** Where a reference leads. */
+/** Resolved reference. */
 interface Reference {
   readonly keyword: string;
-  /** Undefined if this document cannot tell. */
+  /** Undefined if the document does not contain the target. */
   readonly target: SchemaNode | undefined;
   readonly isDynamic: boolean;
 }
 
-/** A normalized schema whose references can be followed. Nothing is ever fetched. */
+/** Normalized schema that resolves references within itself; nothing is ever fetched. */
 export class SchemaDocument {
   readonly root: SchemaNode;
   readonly #found: NormalizedNodes = {
     nodes: new Map(),
     originals: new Map(),
     paths: new Map(),
-    losses: [],
+    ignored: [],
   };
   readonly #bases = new Map<JsonSchema, string>();
   readonly #resources = new Map<string, JsonSchema>();
   readonly #anchors = new Map<string, JsonSchema>();
-  /** How many subschemas have each dynamic anchor. */
+  /** Number of subschemas with each dynamic anchor. */
   readonly #dynamicAnchors = new Map<string, number>();
   #hasRecursiveAnchor = false;
 
   constructor(schema: unknown) {
-    this.root = this.#normalize(schema, "", NO_ADDRESS);
-    if (typeof this.root === "object") this.#resources.set(NO_ADDRESS, this.root);
+    this.root = this.#normalize(schema, "", DEFAULT_BASE);
+    if (typeof this.root === "object") this.#resources.set(DEFAULT_BASE, this.root);
   }
 
-  get losses(): readonly SchemaLoss[] {
-    return this.#found.losses;
+  get ignored(): readonly IgnoredKeyword[] {
+    return this.#found.ignored;
   }
 
   /** Dotted path of a subschema, "" for the root. */
@@ -42,14 +42,14 @@ export class SchemaDocument {
     return this.#found.paths.get(node) ?? "";
   }
 
-  /** The subschema as it came, with what it says to a reader. */
+  /** Original of a subschema, with its annotations. */
   originalOf(node: JsonSchema): object | undefined {
     return this.#found.originals.get(node);
   }
 
-  /** What a `$ref` in `node` points to; undefined if this document does not have it. */
+  /** Resolves a `$ref` in `node`; undefined if the document does not contain the target. */
   resolve(node: JsonSchema, reference: string): SchemaNode | undefined {
-    const base = this.#bases.get(node) ?? NO_ADDRESS;
+    const base = this.#bases.get(node) ?? DEFAULT_BASE;
     const address = resolveAddress(reference, base);
     if (address === undefined) return undefined;
     const [resource, fragment] = splitOnce(address, "#");
@@ -62,22 +62,22 @@ export class SchemaDocument {
   }
 
   /**
-   * What all references of a node point to: `$ref`, and `$dynamicRef` or `$recursiveRef` where it can only mean one
-   * subschema. Others are returned by name, with whether the way to them would decide.
+   * Resolves all references of a node: `$ref`, and `$dynamicRef` or `$recursiveRef` if there is only one candidate. If
+   * the target depends on the dynamic scope, it is undefined and `isDynamic` is true.
    */
   references(node: JsonSchema): readonly Reference[] {
     const references: Reference[] = [];
     for (const keyword of ["$ref", "$dynamicRef", "$recursiveRef"] as const) {
       const reference = node[keyword];
       if (typeof reference !== "string") continue;
-      const isDynamic = keyword !== "$ref" && this.#dependsOnWay(keyword, reference);
+      const isDynamic = keyword !== "$ref" && this.#isAmbiguous(keyword, reference);
       const target = isDynamic ? undefined : this.resolve(node, reference);
       references.push({ keyword, target, isDynamic });
     }
     return references;
   }
 
-  #dependsOnWay(keyword: "$dynamicRef" | "$recursiveRef", reference: string): boolean {
+  #isAmbiguous(keyword: "$dynamicRef" | "$recursiveRef", reference: string): boolean {
     if (keyword === "$recursiveRef") return this.#hasRecursiveAnchor;
     const name = reference.slice(reference.indexOf("#") + 1);
     return (this.#dynamicAnchors.get(name) ?? 0) > 1;
@@ -129,7 +129,7 @@ export class SchemaDocument {
   }
 }
 
-/** The subschemas directly inside a normalized schema. */
+/** Direct subschemas of a normalized schema. */
 function childrenOf(schema: JsonSchema): SchemaNode[] {
   const { properties, patternProperties, $defs, definitions } = schema;
   const single = [

@@ -1,7 +1,7 @@
-/** A schema, pattern or grammar takes more work or more room than a request may cost. */
+/** Error for a schema, pattern or grammar that takes more time or memory than a request may use. */
 export class SchemaTooComplexError extends Error {
   override readonly name = "SchemaTooComplexError";
-  /** What is too large, as the rest of a sentence: "its grammar would be longer than 262144 characters". */
+  /** Part of a sentence: "its grammar would be longer than 262144 characters". */
   readonly reason: string;
 
   constructor(reason: string) {
@@ -10,10 +10,10 @@ export class SchemaTooComplexError extends Error {
   }
 }
 
-/** A pattern has something that no finite automaton can decide, or is not a pattern. */
+/** Error for a pattern that is invalid or not a regular language. */
 export class NotRegularError extends Error {
   override readonly name = "NotRegularError";
-  /** What it has, as the rest of a sentence: "it has a back-reference". */
+  /** Part of a sentence: "it has a back-reference". */
   readonly reason: string;
 
   constructor(reason: string) {
@@ -22,23 +22,25 @@ export class NotRegularError extends Error {
   }
 }
 
-/** A grammar is not what llama.cpp reads; the message says why, as the rest of a sentence: 'it has no rule named "root"'. */
+/**
+ * Error for a grammar that llama.cpp could not parse; the message is part of a sentence: 'it has no rule named "root"'.
+ */
 export class GrammarSyntaxError extends Error {
   override readonly name = "GrammarSyntaxError";
 }
 
-/** A grammar names tokens, which only the engine knows. */
+/** Error for a grammar that names tokens, which only the engine knows. */
 export class GrammarTokenError extends GrammarSyntaxError {}
 
-/** A schema that cannot be followed: nothing fits it, or it is too large. */
+/** Error for a schema that no value fits, or that is too large. */
 export class SchemaError extends Error {
   override readonly name = "SchemaError";
   /** Dotted path in the schema, "" for its root. */
   readonly path: string;
   readonly keyword: string;
-  /** Why, as one sentence. */
+  /** Reason as one sentence. */
   readonly reason: string;
-  /** The tool whose parameters it is; undefined for the schema of an answer. */
+  /** Tool whose parameters the schema describes; undefined for the schema of an answer. */
   readonly tool: string | undefined;
 
   constructor(reason: string, at: { path: string; keyword: string; tool?: string | undefined }) {
@@ -50,37 +52,37 @@ export class SchemaError extends Error {
   }
 }
 
-/** Something that a schema says and its grammar does not. */
+/** Keyword of a schema that its grammar does not enforce. */
 export interface SchemaGap {
   /** Dotted path in the schema, "" for its root. */
   readonly path: string;
   readonly keyword: string;
-  /** Why, in words. */
+  /** Reason in words. */
   readonly reason: string;
-  /** Whether the answer is checked for it, or nothing is. */
+  /** checked: complete answers are checked for it. ignored: it has no effect. */
   readonly kind: "checked" | "ignored";
 }
 
-/** Steps of about 0.1 µs to 1 µs each: what one request may cost, about 100 ms on a slow machine. */
-export const DEFAULT_WORK = 150_000;
+/** Steps that one request may use, of 0.1 µs to 1 µs each: about 100 ms on a slow machine. */
+export const DEFAULT_STEPS = 150_000;
 
 /**
- * The work that one request may cause. Counting steps instead of time makes the same schema succeed or fail on every
- * machine alike.
+ * Budget of steps for compiling a grammar. Steps are counted instead of time, so that a schema succeeds or fails on all
+ * machines alike.
  */
 export class WorkBudget {
   #left: number;
 
-  constructor(steps: number = DEFAULT_WORK) {
+  constructor(steps: number = DEFAULT_STEPS) {
     this.#left = steps;
   }
 
-  /** Steps that are left. */
+  /** Remaining steps. */
   get left(): number {
     return this.#left;
   }
 
-  /** @throws SchemaTooComplexError when more was spent than the budget has */
+  /** @throws SchemaTooComplexError if the budget is exhausted */
   spend(steps = 1): void {
     this.#left -= steps;
     if (this.#left < 0) throw new SchemaTooComplexError("following it would take too long");

@@ -1,7 +1,7 @@
 import { nextTimeSlice } from "../async/timers.ts";
 import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
 import { leftRecursiveRule, parseGbnfInSteps } from "./gbnf/parse-gbnf.ts";
-import { TooOftenError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
+import { RepetitionLimitError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import {
   GrammarSyntaxError,
@@ -14,47 +14,47 @@ import { MAX_LENGTH } from "./text/parse-pattern.ts";
 import { TextSet } from "./text/text-set.ts";
 import { writeString } from "./text/write-text.ts";
 
-/** What a text must be cannot be said as a grammar of llama.cpp. */
+/** Error for a regular expression or grammar that has no equivalent in GBNF; the message completes "because". */
 export class TextGrammarError extends Error {
   override readonly name = "TextGrammarError";
 }
 
-/** What the texts of a grammar are said in. */
+/** Source language of a grammar. */
 export type TextLanguage = "regex" | "choice" | "lark";
 
 /**
- * The texts of a regular expression, those of a list, or those of a grammar in the language of Lark, as a grammar of llama.cpp.
- * @throws TextGrammarError, whose message says why, after "because"
+ * Compiles a regular expression, a list of texts, or a Lark grammar to GBNF.
+ * @throws TextGrammarError
  */
 export function textGrammar(
   language: TextLanguage,
-  given: string | readonly string[],
+  source: string | readonly string[],
   budget: WorkBudget = new WorkBudget(),
 ): string {
-  return explained(() => {
-    if (typeof given !== "string") return textsGrammar(TextSet.oneOf(given, budget));
-    return language === "lark" ? larkToGbnf(given, budget) : regexGrammar(given, budget);
+  return withExplanation(() => {
+    if (typeof source !== "string") return writeTexts(TextSet.oneOf(source, budget));
+    return language === "lark" ? larkToGbnf(source, budget) : regexGrammar(source, budget);
   });
 }
 
 /**
- * The whole texts that a regular expression of Python, Rust or ECMAScript matches, as a grammar of llama.cpp.
- * @throws TextGrammarError, whose message says why, after "because"
+ * Compiles a regular expression of Python, Rust or ECMAScript, which has to match the complete text.
+ * @throws TextGrammarError
  */
 function regexGrammar(expression: string, budget: WorkBudget): string {
-  // Before it is rewritten, which leaves away the names of groups at most.
+  // The limit is checked again after rewriting, which may drop the names of groups.
   if (expression.length > 2 * MAX_LENGTH)
     throw new TextGrammarError(`it is longer than ${MAX_LENGTH} characters`);
-  return textsGrammar(TextSet.pattern(toPattern(expression), budget));
+  return writeTexts(TextSet.pattern(toPattern(expression), budget));
 }
 
-/** Whether a grammar as vLLM takes it is in GBNF; otherwise it is in the language of Lark. */
+/** True if a grammar as accepted by vLLM is in GBNF; otherwise it is in Lark. */
 export function isGbnf(definition: string): boolean {
   return definition.includes("::=");
 }
 
 /**
- * A grammar in GBNF as vLLM takes it, in which names may have underscores.
+ * Converts a GBNF grammar as accepted by vLLM, in which names may have underscores.
  * @throws TextGrammarError
  */
 export function anyGbnf(definition: string): string {
@@ -62,34 +62,34 @@ export function anyGbnf(definition: string): string {
 }
 
 /**
- * A grammar in GBNF as it is, unless llama.cpp cannot read it, or would take long to begin with it. Of a long one
- * {@link checkLongGbnf} has to say whether it can be read.
+ * Checks that llama.cpp can parse a GBNF grammar and starts it fast; returns it unchanged. A long grammar also has to
+ * be parsed by {@link checkLongGbnf}.
  * @throws TextGrammarError
  */
 export function checkedGbnf(definition: string): string {
   if (definition.length > MAX_GRAMMAR_LENGTH)
     throw new TextGrammarError(`it has more than ${MAX_GRAMMAR_LENGTH} characters`);
   let choices = 0;
-  for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : timesOf(part);
+  for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : maxRepeats(part);
   if (choices > MAX_CHOICES)
     throw new TextGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
-  if (definition.length > LONG_GRAMMAR) return definition;
+  if (definition.length > LONG_GRAMMAR_LENGTH) return definition;
   const steps = checkInSteps(definition);
   while (!steps.next().done);
   return definition;
 }
 
 /**
- * What {@link checkedGbnf} leaves of a long grammar, in time slices, so that no other request waits for it.
+ * Parses a long grammar for {@link checkedGbnf} in time slices, so that it does not block other requests.
  * @throws TextGrammarError
  */
 export async function checkLongGbnf(definition: string): Promise<void> {
-  if (definition.length <= LONG_GRAMMAR) return;
+  if (definition.length <= LONG_GRAMMAR_LENGTH) return;
   const steps = checkInSteps(definition);
   while (!steps.next().done) await nextTimeSlice();
 }
 
-/** Naming tokens ends the check: about those the engine has the last word. */
+/** Checks a grammar; one that names tokens is left to the engine. */
 function* checkInSteps(definition: string): Generator<void, void, void> {
   try {
     const grammar = yield* parseGbnfInSteps(definition);
@@ -104,17 +104,17 @@ function* checkInSteps(definition: string): Generator<void, void, void> {
   }
 }
 
-function timesOf(part: string): number {
+function maxRepeats(part: string): number {
   return part.startsWith("{") ? Math.max(...part.slice(1, -1).split(",").map(Number)) : 0;
 }
 
-/** Both kinds of syntax have what the other one lacks; where they share something, it means the same. */
+/** Accepts the syntax of Python and Rust, or else of ECMAScript; what they share means the same. */
 function toPattern(expression: string): string {
   try {
     return `^(?:${toRegularPattern(expression)})$`;
   } catch (error) {
-    const isOther = error instanceof UnenforceableError && !(error instanceof TooOftenError);
-    if (!isOther || !isEcmaScript(expression)) throw error;
+    const isSyntax = error instanceof UnenforceableError && !(error instanceof RepetitionLimitError);
+    if (!isSyntax || !isEcmaScript(expression)) throw error;
     return `^(?:${expression})$`;
   }
 }
@@ -127,24 +127,24 @@ function isEcmaScript(expression: string): boolean {
   }
 }
 
-function textsGrammar(texts: TextSet): string {
+function writeTexts(texts: TextSet): string {
   if (texts.isEmpty()) throw new UnenforceableError("matches no text");
   const writer = new GrammarWriter();
   return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
 }
 
-/** Longer ones than this, in characters, are read in more than one turn of the event loop; hardly any is. */
-const LONG_GRAMMAR = 8192;
+/** Most characters of a grammar that is parsed at once; longer ones are parsed in time slices. */
+const LONG_GRAMMAR_LENGTH = 8192;
 
-/** Each may be a state to begin with, and llama.cpp compares each of those with all others. */
+/** Most alternatives and repetitions: each may be an initial state, and llama.cpp compares all pairs of those. */
 const MAX_CHOICES = 8_192;
 /**
- * Literals, classes and comments, and what makes choices. A literal or class without an end is matched, too: from each that is
- * not, the rest of the grammar would be looked through.
+ * Matches literals, classes and comments, and operators that make choices. Unterminated literals and classes match as
+ * well; otherwise the rest of the grammar would be searched from each of them.
  */
 const CHOICES = /"(?:\\.|[^"\\\n])*"?|\[(?:\\.|[^\]\\\n])*\]?|#[^\n]*|[|?*+]|\{[\d,\s]*\}/g;
 
-/** Literals, classes and comments, which stay as they are, and names. */
+/** Matches literals, classes and comments, which stay unchanged, and names. */
 const PARTS = /"(?:\\.|[^"\\\n])*"?|\[(?:\\.|[^\]\\\n])*\]?|#[^\n]*|([a-zA-Z][\w-]*)/g;
 
 function withoutUnderscores(definition: string): string {
@@ -161,7 +161,7 @@ function withoutUnderscores(definition: string): string {
   return definition.replaceAll(PARTS, (part, name?: string) => renamed.get(name ?? "") ?? part);
 }
 
-function explained(write: () => string): string {
+function withExplanation(write: () => string): string {
   try {
     return write();
   } catch (error) {

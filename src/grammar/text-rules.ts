@@ -2,30 +2,30 @@ import { NotRegularError, type SchemaGap, SchemaTooComplexError, WorkBudget } fr
 import type { Branch } from "./terms/branch.ts";
 import { TextSet } from "./text/text-set.ts";
 
-/** More states than this make a grammar that is slow to read; the answer is checked instead. */
+/** Most states of an automaton in a grammar; for larger ones the answer is checked instead. */
 const MAX_STATES = 1500;
-/** Longer limits beside a pattern would need a state for each character and state of the pattern. */
+/** Longest limit that is combined with a pattern, as that needs a state for each length and state of the pattern. */
 const MAX_COMBINED_LENGTH = 128;
 
-/** Why a pattern has no set of texts in the grammar. */
-interface NoTextSet {
+/** Reason why a pattern or format is not in the grammar. */
+interface UnusableSet {
   readonly reason: string;
   readonly kind: SchemaGap["kind"];
 }
 
-const TOO_LARGE: NoTextSet = { reason: "its automaton is too large for the grammar", kind: "checked" };
+const TOO_LARGE: UnusableSet = { reason: "its automaton is too large for the grammar", kind: "checked" };
 
-/** The sets of texts that the patterns, formats and names of one schema mean. */
+/** Sets of texts for the patterns, formats and names of one schema. */
 export class TextRules {
   #budget = new WorkBudget();
   #isLeftOut = false;
-  #sets = new Map<string, TextSet | NoTextSet | undefined>();
-  /** What has taken too long in an earlier try. */
+  #sets = new Map<string, TextSet | UnusableSet | undefined>();
+  /** Patterns and formats that took too long in an earlier attempt. */
   readonly #tooLarge = new Set<string>();
   #current: string | undefined;
-  readonly #checked = new Map<string, TextSet | NoTextSet | undefined>();
+  readonly #checked = new Map<string, TextSet | UnusableSet | undefined>();
 
-  /** Begins a try to compile the schema. */
+  /** Begins an attempt to compile the schema. */
   begin(budget: WorkBudget, isLeftOut: boolean): void {
     if (this.#current !== undefined) this.#tooLarge.add(this.#current);
     this.#current = undefined;
@@ -34,17 +34,17 @@ export class TextRules {
     this.#sets = new Map();
   }
 
-  /** The pattern or format that was being worked on when a try ended early. */
+  /** Pattern or format that was being compiled when an attempt failed. */
   get current(): string | undefined {
     return this.#current;
   }
 
-  pattern(source: string): TextSet | NoTextSet {
+  pattern(source: string): TextSet | UnusableSet {
     return this.#set(`pattern ${source}`, () => TextSet.pattern(source, this.#budget)) ?? TOO_LARGE;
   }
 
-  /** Undefined for a format that is only an annotation. */
-  format(name: string): TextSet | NoTextSet | undefined {
+  /** Returns the texts of a format; undefined if the format is only an annotation. */
+  format(name: string): TextSet | UnusableSet | undefined {
     return this.#set(`format ${name}`, () => TextSet.format(name, this.#budget));
   }
 
@@ -69,14 +69,14 @@ export class TextRules {
     return this.listed(texts).not();
   }
 
-  /** Whether lengths of a branch can be combined with its other sets. */
+  /** True if the length limits of a branch can be combined with its patterns. */
   combinesLengths({ minLength, maxLength, texts, otherThan }: Branch): boolean {
     if (texts.length === 0 && otherThan.size === 0) return true;
     const isLong = maxLength > MAX_COMBINED_LENGTH && Number.isFinite(maxLength);
     return minLength <= MAX_COMBINED_LENGTH && !isLong;
   }
 
-  /** The texts of a branch, as far as its lengths can be combined with the rest. */
+  /** Returns the texts of a branch, with its length limits if they can be combined. */
   ofBranch(branch: Branch): TextSet {
     const { minLength, maxLength, texts, otherThan } = branch;
     const sets = texts.map(({ set }) => set);
@@ -96,9 +96,9 @@ export class TextRules {
     return this.#check(text, `format ${name}`, (budget) => TextSet.format(name, budget));
   }
 
-  #set(id: string, make: () => TextSet | undefined): TextSet | NoTextSet | undefined {
+  #set(id: string, make: () => TextSet | undefined): TextSet | UnusableSet | undefined {
     if (this.#sets.has(id)) return this.#sets.get(id);
-    let set: TextSet | NoTextSet | undefined;
+    let set: TextSet | UnusableSet | undefined;
     this.#current = id;
     try {
       set = make();
@@ -113,7 +113,7 @@ export class TextRules {
     return set;
   }
 
-  /** What cannot be decided within a budget fits. */
+  /** Tests a text; true if the budget does not suffice to decide. */
   #check(text: string, id: string, make: (budget: WorkBudget) => TextSet | undefined): boolean {
     for (const isFresh of [false, true]) {
       try {
@@ -125,7 +125,7 @@ export class TextRules {
           this.#checked.set(id, { reason: error.reason, kind: "ignored" });
           return true;
         }
-        // The set's own budget is spent after many answers: it begins anew.
+        // The set's budget is exhausted after many answers, so it is built again.
         if (!(error instanceof SchemaTooComplexError)) throw error;
       }
     }

@@ -2,9 +2,9 @@ import { toJsonPattern } from "./json-pattern.ts";
 import { isObject, type JsonSchema, type SchemaNode, type TypeName } from "./json-schema.ts";
 import { SchemaDocument } from "./schema-document.ts";
 
-/** A keyword that llama.cpp's grammar of a schema does not have. */
+/** Keyword that llama.cpp's grammar of a schema does not enforce. */
 interface DroppedKeyword {
-  /** Where the schema has it: "properties.age". */
+  /** Dotted path in the schema, such as "properties.age". */
   readonly path: string;
   readonly keyword: string;
 }
@@ -12,18 +12,18 @@ interface DroppedKeyword {
 export interface LlamaSchema {
   readonly schema: Record<string, unknown>;
   readonly dropped: readonly DroppedKeyword[];
-  /** What nobody could understand. */
-  readonly lost: readonly DroppedKeyword[];
+  /** Keywords with invalid values. */
+  readonly ignored: readonly DroppedKeyword[];
 }
 
-/** Any value. An empty schema would mean an object to llama.cpp. */
+/** Schema of any value: to llama.cpp, an empty schema means an object. */
 const ANY: LlamaNode = { description: "" };
 
-/** What models read and grammars do not. */
+/** Annotations, which templates show to models. */
 const ANNOTATIONS = ["title", "description", "default", "examples"];
 
-/** Keywords that limit nothing by themselves. */
-const WITHOUT_LIMIT: readonly (keyof JsonSchema)[] = [
+/** Keywords that restrict nothing by themselves. */
+const UNRESTRICTING: readonly (keyof JsonSchema)[] = [
   "type",
   "$id",
   "$anchor",
@@ -33,32 +33,32 @@ const WITHOUT_LIMIT: readonly (keyof JsonSchema)[] = [
 ];
 
 /**
- * A schema from which llama.cpp makes a grammar without fail, for calls that the model may make by its template's own
- * format: there llama.cpp makes the grammar, from the schema that it shows the model. What its converter cannot express,
- * or would read wrongly, is left out, so that the place allows more.
+ * Converts a schema so that llama.cpp's converter accepts it, for calls in the format of the model's template: there
+ * llama.cpp builds the grammar from the schema that the template shows the model. Keywords that its converter cannot
+ * express or would misread are dropped, so that the grammar allows more.
  */
 export function toLlamaSchema(schema: unknown): LlamaSchema {
   try {
     const document = new SchemaDocument(schema);
     const conversion = new Conversion(document);
-    return { schema: conversion.whole(), dropped: conversion.dropped, lost: document.losses };
+    return { schema: conversion.convert(), dropped: conversion.dropped, ignored: document.ignored };
   } catch (error) {
-    // References that lead to references by the thousand exhaust the stack.
+    // Chains of thousands of references exhaust the stack.
     if (!(error instanceof RangeError)) throw error;
-    return { schema: { type: "object" }, dropped: [{ path: "", keyword: "$ref" }], lost: [] };
+    return { schema: { type: "object" }, dropped: [{ path: "", keyword: "$ref" }], ignored: [] };
   }
 }
 
 class Conversion {
   readonly #dropped = new Map<JsonSchema, Set<string>>();
   readonly #document: SchemaDocument;
-  /** The names of referenced schemas, and of those the converted ones. */
+  /** Names of referenced schemas, and their conversions. */
   readonly #names = new Map<object, string>();
   readonly #defined = new Map<string, LlamaNode>();
-  /** Numbers that names have been given behind them, since many schemas may end with the same name. */
+  /** Last suffix of each name, since many references may end with the same one. */
   readonly #lastCounts = new Map<string, number>();
-  /** Schemas of the value that is being converted: a reference to one of them would make a rule begin with itself. */
-  #begun = new Set<object>();
+  /** Schemas of the value in conversion: a reference to one of them would make a left-recursive rule. */
+  #open = new Set<object>();
 
   constructor(document: SchemaDocument) {
     this.#document = document;
@@ -71,17 +71,17 @@ class Conversion {
     });
   }
 
-  whole(): Record<string, unknown> {
+  convert(): Record<string, unknown> {
     const root = this.#convert(this.#document.root);
     return this.#defined.size === 0 ? { ...root } : { ...root, $defs: Object.fromEntries(this.#defined) };
   }
 
   #convert(schema: SchemaNode): LlamaNode {
     if (typeof schema === "boolean") return ANY;
-    const taken = new Set<string>(WITHOUT_LIMIT);
-    this.#begun.add(schema);
+    const taken = new Set<string>(UNRESTRICTING);
+    this.#open.add(schema);
     const limits = this.#limits(schema, (...keywords) => keywords.forEach((keyword) => taken.add(keyword)));
-    this.#begun.delete(schema);
+    this.#open.delete(schema);
     for (const keyword of Object.keys(schema)) {
       if (!taken.has(keyword)) this.#drop(schema, keyword);
     }
@@ -89,73 +89,73 @@ class Conversion {
     return Object.keys(converted).length > 0 ? converted : ANY;
   }
 
-  /** A schema of something inside the value. */
+  /** Converts the schema of a part of the value. */
   #inner(schema: SchemaNode | undefined): LlamaNode {
-    const begun = this.#begun;
-    this.#begun = new Set();
+    const open = this.#open;
+    this.#open = new Set();
     const converted = this.#convert(schema ?? true);
-    this.#begun = begun;
+    this.#open = open;
     return converted;
   }
 
-  #limits(schema: JsonSchema, take: Take): LlamaNode {
+  #limits(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
     if (schema.$ref !== undefined) {
-      take("$ref");
+      markConverted("$ref");
       return this.#reference(schema, schema.$ref);
     }
     if ("const" in schema) {
-      take("const");
+      markConverted("const");
       return oneOfValues([schema.const]);
     }
     const { type: types } = schema;
     if (schema.enum) {
-      take("enum");
+      markConverted("enum");
       return oneOfValues(schema.enum.filter((value) => hasType(value, types)));
     }
-    // With properties beside it, a choice is usually about which of them are required.
+    // Beside properties, a choice usually tells which of them are required.
     const hasProperties =
       schema.properties !== undefined && (types === undefined || types.includes("object"));
     if (!hasProperties) {
       for (const keyword of ["anyOf", "oneOf"] as const) {
         const branches = schema[keyword];
         if (!branches) continue;
-        if (keyword === "anyOf" || branches.length === 1) take(keyword);
-        const others = branches.filter((branch) => !this.#isBegun(branch));
+        if (keyword === "anyOf" || branches.length === 1) markConverted(keyword);
+        const others = branches.filter((branch) => !this.#isOpen(branch));
         return others.length === 0 ? {} : { anyOf: others.map((branch) => this.#convert(branch)) };
       }
       const [only, ...others] = schema.allOf ?? [];
       if (only !== undefined && others.length === 0) {
-        take("allOf");
+        markConverted("allOf");
         return this.#convert(only);
       }
     }
-    const parts = (types ?? impliedTypes(schema)).map((type) => this.#typed(type, schema, take));
+    const parts = (types ?? impliedTypes(schema)).map((type) => this.#typed(type, schema, markConverted));
     const [first] = parts;
     return first === undefined ? {} : parts.length === 1 ? first : { anyOf: parts };
   }
 
-  #typed(type: TypeName, schema: JsonSchema, take: Take): LlamaNode {
+  #typed(type: TypeName, schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
     switch (type) {
       case "object":
-        return this.#object(schema, take);
+        return this.#object(schema, markConverted);
       case "array":
-        return this.#array(schema, take);
+        return this.#array(schema, markConverted);
       case "string":
-        return llamaText(schema, take);
+        return llamaText(schema, markConverted);
       case "integer":
-        return llamaInteger(schema, take);
+        return llamaInteger(schema, markConverted);
       default:
         return { type };
     }
   }
 
-  #object(schema: JsonSchema, take: Take): LlamaNode {
+  #object(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
     const { properties = {}, required = [], additionalProperties: others } = schema;
     const isDeclared = (name: string): boolean => Object.hasOwn(properties, name);
-    // llama.cpp takes a property of this name for a reference.
+    // llama.cpp mistakes a property of this name for a reference.
     if (isDeclared("$ref")) return { type: "object" };
-    take("properties", "additionalProperties");
-    if (required.every(isDeclared)) take("required");
+    markConverted("properties", "additionalProperties");
+    if (required.every(isDeclared)) markConverted("required");
     const entries = Object.entries(properties);
     return {
       type: "object",
@@ -169,16 +169,16 @@ class Conversion {
     };
   }
 
-  #array(schema: JsonSchema, take: Take): LlamaNode {
+  #array(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
     const { prefixItems: tuple = [], minItems = 0, maxItems = Infinity } = schema;
-    take("prefixItems", "items");
+    markConverted("prefixItems", "items");
     if (tuple.length === 0) {
       const items = this.#inner(schema.items);
-      return { type: "array", items, ...llamaCounts(schema, ["minItems", "maxItems"], take) };
+      return { type: "array", items, ...llamaCounts(schema, ["minItems", "maxItems"], markConverted) };
     }
-    // llama.cpp writes all of a tuple and no more.
-    if (minItems <= tuple.length) take("minItems");
-    if (maxItems >= tuple.length) take("maxItems");
+    // llama.cpp requires exactly all items of a tuple.
+    if (minItems <= tuple.length) markConverted("minItems");
+    if (maxItems >= tuple.length) markConverted("maxItems");
     return { type: "array", items: tuple.map((item) => this.#inner(item)) };
   }
 
@@ -189,22 +189,22 @@ class Conversion {
       this.#drop(schema, "$ref");
       return {};
     }
-    if (this.#begun.has(target)) return {};
+    if (this.#open.has(target)) return {};
     let name = this.#names.get(target);
     if (name === undefined) {
       name = this.#nameFor(reference);
       this.#names.set(target, name);
-      this.#defined.set(name, {}); // takes the name
+      this.#defined.set(name, {}); // reserves the name
       this.#defined.set(name, this.#convert(target));
     }
     return { $ref: `#/$defs/${name}` };
   }
 
-  /** True for a reference to a schema that begins with it: it allows nothing that the others do not. */
-  #isBegun(schema: SchemaNode): boolean {
+  /** True for a reference to an enclosing schema of the same value, which allows no further values. */
+  #isOpen(schema: SchemaNode): boolean {
     if (typeof schema === "boolean" || schema.$ref === undefined) return false;
     const target = this.#document.resolve(schema, schema.$ref);
-    return typeof target === "object" && this.#begun.has(target);
+    return typeof target === "object" && this.#open.has(target);
   }
 
   #nameFor(reference: string): string {
@@ -226,7 +226,7 @@ class Conversion {
   }
 }
 
-/** Templates print a list of texts, and fail with other values in it. */
+/** Converts an enum: templates print a list of strings and fail on other values in it. */
 function oneOfValues(values: readonly unknown[]): LlamaNode {
   const texts = values.filter((value) => typeof value === "string");
   const parts = values
@@ -243,7 +243,7 @@ function hasType(value: unknown, types: readonly TypeName[] | undefined): boolea
   return types.some((type) => type === own || (type === "integer" && Number.isInteger(value)));
 }
 
-/** The type whose keywords a schema without a type has, where that is clear. */
+/** Infers the type of a schema from its keywords, if that is unambiguous. */
 function impliedTypes(schema: JsonSchema): readonly TypeName[] {
   if (schema.properties !== undefined || schema.additionalProperties !== undefined) return ["object"];
   if (schema.items !== undefined || schema.prefixItems !== undefined) return ["array"];
@@ -260,59 +260,59 @@ function annotationsOf(original: unknown): LlamaNode {
   );
 }
 
-/** A schema in the terms of llama.cpp's converter. */
+/** Schema for llama.cpp's converter. */
 type LlamaNode = Readonly<Record<string, unknown>>;
 
-/** Is told of each keyword that has found its way into the converted schema. */
-type Take = (...keywords: readonly (keyof JsonSchema)[]) => void;
+/** Called for each keyword that the converted schema has. */
+type MarkConverted = (...keywords: readonly (keyof JsonSchema)[]) => void;
 
-/** Formats of text for which llama.cpp has a rule. */
+/** Formats for which llama.cpp has a rule. */
 const FORMATS = new Set(["date", "time", "date-time", "uuid"]);
 
-/** llama.cpp refuses grammars with more repetitions of something; some of its rules repeat twice. */
+/** Most repetitions of a part: llama.cpp refuses grammars with more, and some of its rules repeat twice. */
 const MAX_REPETITIONS = 1000;
 
-/** A text: llama.cpp keeps its pattern, or else its format, or else its length. */
-function llamaText(schema: JsonSchema, take: Take): LlamaNode {
+/** Converts a string schema: llama.cpp applies its pattern, or else its format, or else its length. */
+function llamaText(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
   const { pattern, format } = schema;
   const converted = pattern === undefined ? undefined : toJsonPattern(pattern);
   if (converted !== undefined) {
-    take("pattern");
+    markConverted("pattern");
     return { type: "string", pattern: converted };
   }
   if (format !== undefined && FORMATS.has(format)) {
-    take("format");
+    markConverted("format");
     return { type: "string", format };
   }
-  return { type: "string", ...llamaCounts(schema, ["minLength", "maxLength"], take) };
+  return { type: "string", ...llamaCounts(schema, ["minLength", "maxLength"], markConverted) };
 }
 
-/** Numbers of characters or items. */
+/** Returns the limits on characters or items that llama.cpp supports. */
 function llamaCounts(
   schema: JsonSchema,
   keywords: readonly ("minLength" | "maxLength" | "minItems" | "maxItems")[],
-  take: Take,
+  markConverted: MarkConverted,
 ): LlamaNode {
-  const kept = keywords.filter((keyword) => (schema[keyword] ?? Infinity) <= MAX_REPETITIONS);
-  take(...kept);
-  return Object.fromEntries(kept.map((keyword) => [keyword, schema[keyword]]));
+  const supported = keywords.filter((keyword) => (schema[keyword] ?? Infinity) <= MAX_REPETITIONS);
+  markConverted(...supported);
+  return Object.fromEntries(supported.map((keyword) => [keyword, schema[keyword]]));
 }
 
-/** An integer: llama.cpp cuts the fraction off a limit, and knows one limit at each end. */
-function llamaInteger(schema: JsonSchema, take: Take): LlamaNode {
-  const least = Math.max(
+/** Converts an integer schema: llama.cpp truncates limits to integers, and applies one at each end. */
+function llamaInteger(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
+  const minimum = Math.max(
     Math.ceil(schema.minimum ?? -Infinity),
     Math.floor(schema.exclusiveMinimum ?? -Infinity) + 1,
   );
-  const most = Math.min(
+  const maximum = Math.min(
     Math.floor(schema.maximum ?? Infinity),
     Math.ceil(schema.exclusiveMaximum ?? Infinity) - 1,
   );
-  if (Number.isSafeInteger(least)) take("minimum", "exclusiveMinimum");
-  if (Number.isSafeInteger(most)) take("maximum", "exclusiveMaximum");
+  if (Number.isSafeInteger(minimum)) markConverted("minimum", "exclusiveMinimum");
+  if (Number.isSafeInteger(maximum)) markConverted("maximum", "exclusiveMaximum");
   return {
     type: "integer",
-    ...(Number.isSafeInteger(least) && { minimum: least }),
-    ...(Number.isSafeInteger(most) && { maximum: most }),
+    ...(Number.isSafeInteger(minimum) && { minimum }),
+    ...(Number.isSafeInteger(maximum) && { maximum }),
   };
 }

@@ -5,17 +5,17 @@ import { WorkBudget } from "./schema-errors.ts";
 import type { TextRules } from "./text-rules.ts";
 
 /**
- * Validates values against a normalized schema: draft 7 and 2020-12, formats included. What it cannot decide (a reference
- * that leads nowhere, a pattern that is not regular) fits.
+ * Validates values against a normalized schema: draft 7 and 2020-12, including formats. Keywords that cannot be decided
+ * (an unresolved reference, a pattern that is not regular) are satisfied.
  *
- * No library does it, because a library runs patterns with backtracking, where a hostile one stops the event loop, or
- * compiles schemas with eval. Here patterns are automata, and no subschema is asked twice about the same value, so the time
- * is bounded by the product of both sizes.
+ * Libraries do not suffice: they run patterns with backtracking, so that a hostile one blocks the event loop, or
+ * compile schemas with eval. Here patterns are automata, and results are cached by subschema and value, so the time is
+ * bounded by the product of both sizes.
  */
 export class Validator {
   readonly #document: SchemaDocument;
   readonly #texts: TextRules;
-  #known = new Map<JsonSchema, Map<unknown, Outcome>>();
+  #outcomes = new Map<JsonSchema, Map<unknown, Outcome>>();
   #budget = new WorkBudget(Infinity);
 
   constructor(document: SchemaDocument, texts: TextRules) {
@@ -24,128 +24,129 @@ export class Validator {
   }
 
   /**
-   * The first misfit of a value that JSON.parse has made.
-   * @throws SchemaTooComplexError when the budget has no step left for each subschema and value of it that meet
+   * Returns the first violation of a value from JSON.parse, or undefined.
+   * @throws SchemaTooComplexError if the budget is exhausted; each pair of a subschema and a value takes a step
    */
-  validate(node: SchemaNode, value: unknown, budget = new WorkBudget(Infinity)): Misfit | undefined {
-    this.#known = new Map();
+  validate(node: SchemaNode, value: unknown, budget = new WorkBudget(Infinity)): Violation | undefined {
+    this.#outcomes = new Map();
     this.#budget = budget;
-    return this.#ask(node, value).misfit;
+    return this.#validate(node, value).violation;
   }
 
-  #ask(node: SchemaNode, value: unknown): Outcome {
+  #validate(node: SchemaNode, value: unknown): Outcome {
     if (typeof node === "boolean") {
-      return node ? FITS : { ...FITS, misfit: { at: [], keyword: "false", node: undefined } };
+      return node ? VALID : { ...VALID, violation: { at: [], keyword: "false", node: undefined } };
     }
-    let answers = this.#known.get(node);
-    if (!answers) this.#known.set(node, (answers = new Map<unknown, Outcome>()));
+    let answers = this.#outcomes.get(node);
+    if (!answers) this.#outcomes.set(node, (answers = new Map<unknown, Outcome>()));
     const known = answers.get(value);
     if (known) return known;
     this.#budget.spend();
-    // A reference that leads back here with the same value adds nothing.
-    answers.set(value, FITS);
-    const outcome = new Question(node, value, {
+    // A reference back to here with the same value adds nothing.
+    answers.set(value, VALID);
+    const outcome = new NodeValidation(node, value, {
       texts: this.#texts,
       document: this.#document,
       budget: this.#budget,
-      ask: (inner, part) => this.#ask(inner, part),
-    }).answer();
+      validate: (inner, part) => this.#validate(inner, part),
+    }).run();
     answers.set(value, outcome);
     return outcome;
   }
 }
 
-/** The first thing of a value that does not fit its schema. */
-interface Misfit {
-  /** Where in the value, from its root. */
+/** First violation of a schema in a value. */
+interface Violation {
+  /** Path in the value, from its root. */
   readonly at: readonly (string | number)[];
-  /** The keyword that it breaks; "false" for the schema false. */
+  /** Violated keyword; "false" for the schema false. */
   readonly keyword: string;
-  /** The subschema that the keyword belongs to. */
+  /** Subschema with the keyword. */
   readonly node: JsonSchema | undefined;
 }
 
-/** What the keywords that fitted have looked at, for unevaluatedProperties and unevaluatedItems. */
-interface Seen {
+/** Parts of a value that satisfied keywords have evaluated, for unevaluatedProperties and unevaluatedItems. */
+interface Evaluated {
   readonly names: Set<string>;
   readonly items: Set<number>;
 }
 
-/** What asking a subschema about a value has given. */
+/** Result of validating a value against a subschema. */
 interface Outcome {
-  readonly misfit?: Misfit;
-  readonly seen: Seen;
+  readonly violation?: Violation;
+  readonly evaluated: Evaluated;
 }
 
-/** It fits, and has looked at nothing. */
-const FITS: Outcome = { seen: { names: new Set(), items: new Set() } };
+/** Valid, without evaluated parts. */
+const VALID: Outcome = { evaluated: { names: new Set(), items: new Set() } };
 
-/** Who answers a question. */
-interface Answering {
+interface ValidationContext {
   readonly texts: TextRules;
   readonly document: SchemaDocument;
   readonly budget: WorkBudget;
-  readonly ask: (node: SchemaNode, value: unknown) => Outcome;
+  readonly validate: (node: SchemaNode, value: unknown) => Outcome;
 }
 
-/** One subschema asked about one value. */
-class Question {
+/** Validation of one value against one subschema. */
+class NodeValidation {
   readonly #node: JsonSchema;
   readonly #value: unknown;
   readonly #texts: TextRules;
   readonly #document: SchemaDocument;
   readonly #budget: WorkBudget;
-  readonly #ask: (node: SchemaNode, value: unknown) => Outcome;
-  readonly #seen: Seen = { names: new Set(), items: new Set() };
-  #misfit: Misfit | undefined;
+  readonly #validate: (node: SchemaNode, value: unknown) => Outcome;
+  readonly #evaluated: Evaluated = { names: new Set(), items: new Set() };
+  #violation: Violation | undefined;
 
-  constructor(node: JsonSchema, value: unknown, { texts, document, budget, ask }: Answering) {
+  constructor(node: JsonSchema, value: unknown, { texts, document, budget, validate }: ValidationContext) {
     this.#node = node;
     this.#value = value;
     this.#texts = texts;
     this.#document = document;
     this.#budget = budget;
-    this.#ask = ask;
+    this.#validate = validate;
   }
 
-  answer(): Outcome {
+  run(): Outcome {
     const value = this.#value;
-    this.#askValue();
-    this.#askApplied();
-    if (typeof value === "string") this.#askText(value);
-    else if (typeof value === "number") this.#askNumber(value);
-    else if (Array.isArray(value)) this.#askItems(value);
-    else if (isObject(value)) this.#askProperties(value);
-    return this.#misfit ? { misfit: this.#misfit, seen: FITS.seen } : { seen: this.#seen };
+    this.#checkValue();
+    this.#checkSubschemas();
+    if (typeof value === "string") this.#checkText(value);
+    else if (typeof value === "number") this.#checkNumber(value);
+    else if (Array.isArray(value)) this.#checkItems(value);
+    else if (isObject(value)) this.#checkProperties(value);
+    return this.#violation
+      ? { violation: this.#violation, evaluated: VALID.evaluated }
+      : { evaluated: this.#evaluated };
   }
 
   #fail(keyword: string, at: readonly (string | number)[] = []): void {
-    this.#misfit ??= { at, keyword, node: this.#node };
+    this.#violation ??= { at, keyword, node: this.#node };
   }
 
-  /** Keeps the misfit of a part of the value. */
-  #part(node: SchemaNode, value: unknown, at: string | number, keyword: string): boolean {
-    const { misfit } = this.#ask(node, value);
+  /** Validates a part of the value, and records its violation. */
+  #checkPart(node: SchemaNode, value: unknown, at: string | number, keyword: string): boolean {
+    const { violation: misfit } = this.#validate(node, value);
     if (misfit?.node === undefined && misfit) this.#fail(keyword, [at]);
-    else if (misfit) this.#misfit ??= { ...misfit, at: [at, ...misfit.at] };
+    else if (misfit) this.#violation ??= { ...misfit, at: [at, ...misfit.at] };
     return misfit === undefined;
   }
 
-  #look(seen: Seen): void {
-    for (const name of seen.names) this.#seen.names.add(name);
-    for (const item of seen.items) this.#seen.items.add(item);
+  #markEvaluated(evaluated: Evaluated): void {
+    for (const name of evaluated.names) this.#evaluated.names.add(name);
+    for (const item of evaluated.items) this.#evaluated.items.add(item);
   }
 
-  /** What cannot be followed may have evaluated everything. */
-  #lookAtAll(): void {
+  /** Marks all parts as evaluated, for a reference that cannot be resolved. */
+  #markAllEvaluated(): void {
     const value = this.#value;
-    if (Array.isArray(value)) for (const index of value.keys()) this.#seen.items.add(index);
+    if (Array.isArray(value)) for (const index of value.keys()) this.#evaluated.items.add(index);
     else if (isObject(value)) {
-      for (const name of Object.keys(value)) this.#seen.names.add(name);
+      for (const name of Object.keys(value)) this.#evaluated.names.add(name);
     }
   }
 
-  #askValue(): void {
+  #checkValue(): void {
     const { type, enum: values } = this.#node;
     const own = typeOf(this.#value);
     if (Array.isArray(type)) {
@@ -161,48 +162,48 @@ class Question {
       this.#fail("const");
   }
 
-  #askApplied(): void {
+  #checkSubschemas(): void {
     const { allOf, anyOf, oneOf, not, if: condition } = this.#node;
     const all = [...(allOf ?? [])];
     for (const { target } of this.#document.references(this.#node)) {
-      if (target === undefined) this.#lookAtAll();
+      if (target === undefined) this.#markAllEvaluated();
       else all.push(target);
     }
-    for (const each of all) this.#keep(this.#ask(each, this.#value), "allOf");
+    for (const each of all) this.#apply(this.#validate(each, this.#value), "allOf");
     if (anyOf !== undefined) {
-      const outcomes = (anyOf ?? []).map((each) => this.#ask(each, this.#value));
-      const fitting = outcomes.filter(({ misfit }) => misfit === undefined);
+      const outcomes = (anyOf ?? []).map((each) => this.#validate(each, this.#value));
+      const fitting = outcomes.filter(({ violation: misfit }) => misfit === undefined);
       if (fitting.length === 0) {
-        if (outcomes.length === 1) this.#keep(outcomes[0]!, "anyOf");
+        if (outcomes.length === 1) this.#apply(outcomes[0]!, "anyOf");
         this.#fail("anyOf");
       }
-      for (const { seen } of fitting) this.#look(seen);
+      for (const { evaluated: seen } of fitting) this.#markEvaluated(seen);
     }
     if (oneOf !== undefined) {
       const fitting = (oneOf ?? [])
-        .map((each) => this.#ask(each, this.#value))
-        .filter(({ misfit }) => misfit === undefined);
+        .map((each) => this.#validate(each, this.#value))
+        .filter(({ violation: misfit }) => misfit === undefined);
       if (fitting.length !== 1) this.#fail("oneOf");
-      else this.#look(fitting[0]!.seen);
+      else this.#markEvaluated(fitting[0]!.evaluated);
     }
-    if (not !== undefined && this.#ask(not, this.#value).misfit === undefined) this.#fail("not");
+    if (not !== undefined && this.#validate(not, this.#value).violation === undefined) this.#fail("not");
     if (condition !== undefined) {
-      const outcome = this.#ask(condition, this.#value);
-      const fits = outcome.misfit === undefined;
-      if (fits) this.#look(outcome.seen);
+      const outcome = this.#validate(condition, this.#value);
+      const fits = outcome.violation === undefined;
+      if (fits) this.#markEvaluated(outcome.evaluated);
       const branch = fits ? this.#node.then : this.#node.else;
-      if (branch !== undefined) this.#keep(this.#ask(branch, this.#value), fits ? "then" : "else");
+      if (branch !== undefined) this.#apply(this.#validate(branch, this.#value), fits ? "then" : "else");
     }
   }
 
-  /** A subschema that has to hold for the same value. */
-  #keep({ misfit, seen }: Outcome, keyword: string): void {
+  /** Applies the outcome of a subschema for the same value. */
+  #apply({ violation: misfit, evaluated: seen }: Outcome, keyword: string): void {
     if (misfit?.node === undefined && misfit) this.#fail(keyword);
-    this.#misfit ??= misfit;
-    this.#look(seen);
+    this.#violation ??= misfit;
+    this.#markEvaluated(seen);
   }
 
-  #askText(value: string): void {
+  #checkText(value: string): void {
     const { minLength, maxLength, pattern, format } = this.#node;
     if (minLength !== undefined || maxLength !== undefined) {
       const length = lengthOf(value);
@@ -213,7 +214,7 @@ class Question {
     if (typeof format === "string" && !this.#texts.fitsFormat(value, format)) this.#fail("format");
   }
 
-  #askNumber(value: number): void {
+  #checkNumber(value: number): void {
     const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = this.#node;
     if (typeof minimum === "number" && value < minimum) this.#fail("minimum");
     if (typeof maximum === "number" && value > maximum) this.#fail("maximum");
@@ -222,41 +223,41 @@ class Question {
     if (typeof multipleOf === "number" && !isMultipleOf(value, multipleOf)) this.#fail("multipleOf");
   }
 
-  #askItems(value: readonly unknown[]): void {
+  #checkItems(value: readonly unknown[]): void {
     const { prefixItems, items, minItems, maxItems, uniqueItems, contains, unevaluatedItems } = this.#node;
     const prefix = prefixItems ?? [];
     for (const [index, item] of value.entries()) {
       const own = index < prefix.length ? prefix[index] : items;
       if (own === undefined) continue;
-      this.#part(own, item, index, index < prefix.length ? "prefixItems" : "items");
-      this.#seen.items.add(index);
+      this.#checkPart(own, item, index, index < prefix.length ? "prefixItems" : "items");
+      this.#evaluated.items.add(index);
     }
     if (typeof minItems === "number" && value.length < minItems) this.#fail("minItems");
     if (typeof maxItems === "number" && value.length > maxItems) this.#fail("maxItems");
     if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length)
       this.#fail("uniqueItems");
-    if (contains !== undefined) this.#askContains(value, contains);
+    if (contains !== undefined) this.#checkContains(value, contains);
     if (unevaluatedItems === undefined) return;
     for (const [index, item] of value.entries()) {
-      if (this.#seen.items.has(index)) continue;
-      this.#part(unevaluatedItems, item, index, "unevaluatedItems");
-      this.#seen.items.add(index);
+      if (this.#evaluated.items.has(index)) continue;
+      this.#checkPart(unevaluatedItems, item, index, "unevaluatedItems");
+      this.#evaluated.items.add(index);
     }
   }
 
-  #askContains(value: readonly unknown[], contains: SchemaNode): void {
+  #checkContains(value: readonly unknown[], contains: SchemaNode): void {
     const { minContains = 1, maxContains } = this.#node;
     let count = 0;
     for (const [index, item] of value.entries()) {
-      if (this.#ask(contains, item).misfit) continue;
+      if (this.#validate(contains, item).violation) continue;
       count += 1;
-      this.#seen.items.add(index);
+      this.#evaluated.items.add(index);
     }
     if (count < minContains) this.#fail(minContains === 1 ? "contains" : "minContains");
     if (typeof maxContains === "number" && count > maxContains) this.#fail("maxContains");
   }
 
-  #askProperties(value: Readonly<Record<string, unknown>>): void {
+  #checkProperties(value: Readonly<Record<string, unknown>>): void {
     const { properties, patternProperties, additionalProperties, propertyNames } = this.#node;
     const { minProperties, maxProperties, unevaluatedProperties } = this.#node;
     const declared = properties ?? {};
@@ -268,19 +269,19 @@ class Question {
       let isKnown = false;
       if (Object.hasOwn(declared, name)) {
         isKnown = true;
-        this.#part(declared[name] ?? true, field, name, "properties");
+        this.#checkPart(declared[name] ?? true, field, name, "properties");
       }
       for (const [pattern, node] of patterns) {
         if (!this.#texts.fitsPattern(name, pattern)) continue;
         isKnown = true;
-        this.#part(node, field, name, "patternProperties");
+        this.#checkPart(node, field, name, "patternProperties");
       }
       if (!isKnown && additionalProperties !== undefined) {
         isKnown = true;
-        this.#part(additionalProperties, field, name, "additionalProperties");
+        this.#checkPart(additionalProperties, field, name, "additionalProperties");
       }
-      if (isKnown) this.#seen.names.add(name);
-      if (propertyNames !== undefined && this.#ask(propertyNames, name).misfit) {
+      if (isKnown) this.#evaluated.names.add(name);
+      if (propertyNames !== undefined && this.#validate(propertyNames, name).violation) {
         this.#fail("propertyNames", [name]);
       }
     }
@@ -289,19 +290,19 @@ class Question {
     }
     if (typeof minProperties === "number" && names.length < minProperties) this.#fail("minProperties");
     if (typeof maxProperties === "number" && names.length > maxProperties) this.#fail("maxProperties");
-    this.#askDependents(value);
+    this.#checkDependents(value);
     if (unevaluatedProperties === undefined) return;
     for (const name of names) {
-      if (this.#seen.names.has(name)) continue;
-      this.#part(unevaluatedProperties, value[name], name, "unevaluatedProperties");
-      this.#seen.names.add(name);
+      if (this.#evaluated.names.has(name)) continue;
+      this.#checkPart(unevaluatedProperties, value[name], name, "unevaluatedProperties");
+      this.#evaluated.names.add(name);
     }
   }
 
-  #askDependents(value: Readonly<Record<string, unknown>>): void {
+  #checkDependents(value: Readonly<Record<string, unknown>>): void {
     for (const [name, needed] of dependentsOf(this.#node)) {
       if (!Object.hasOwn(value, name)) continue;
-      if (!isNames(needed)) this.#keep(this.#ask(needed, value), "dependentSchemas");
+      if (!isNames(needed)) this.#apply(this.#validate(needed, value), "dependentSchemas");
       else if (!needed.every((each) => Object.hasOwn(value, each))) this.#fail("dependentRequired", [name]);
     }
   }
@@ -309,7 +310,7 @@ class Question {
 
 const TEXTS_OF_VALUES = new WeakMap<object, ReadonlySet<string>>();
 
-/** The texts of an enum, which may be long and is asked often. */
+/** Canonical texts of an enum, cached as it may be long and used often. */
 function canonicalTexts(values: readonly unknown[]): ReadonlySet<string> {
   let texts = TEXTS_OF_VALUES.get(values);
   if (!texts) TEXTS_OF_VALUES.set(values, (texts = new Set(values.map(canonicalText))));

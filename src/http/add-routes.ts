@@ -3,18 +3,18 @@ import { TrieRouter } from "hono/router/trie-router";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
-import { assertServing, errorResponse, type Life } from "./errors.ts";
+import { assertServing, errorResponse, type DaemonState } from "./errors.ts";
 import { type Api, isShared, openApiPath, type Route } from "./route.ts";
 
-/** Serves the routes of dialects, behind what the app has been told to use so far, and answers everything else. */
-export function addRoutes(app: Hono<AppEnv>, dialects: readonly Api[], life: Readonly<Life>): void {
-  app.onError((error, context) => errorResponse(context, error, dialects));
-  const routes = dialects.flatMap((dialect) => dialect.routes);
-  for (const offered of inOrder(dialects)) {
-    const { route } = offered;
+/** Adds the routes of all APIs behind the app's middleware, and answers all other requests with an error. */
+export function addRoutes(app: Hono<AppEnv>, apis: readonly Api[], life: Readonly<DaemonState>): void {
+  app.onError((error, context) => errorResponse(context, error, apis));
+  const routes = apis.flatMap((api) => api.routes);
+  for (const served of orderRoutes(apis)) {
+    const { route } = served;
     const pattern = openApiPath(route.path);
     app.on(route.method, route.path, async (context, next) => {
-      if (!offered.isMeant(context.req.raw.headers)) {
+      if (!served.matches(context.req.raw.headers)) {
         await next();
         return context.res;
       }
@@ -23,45 +23,45 @@ export function addRoutes(app: Hono<AppEnv>, dialects: readonly Api[], life: Rea
       try {
         return await route.handle(context);
       } catch (error) {
-        // A request whose client leaves is aborted with a text, which would pass by the error handler and the log.
+        // An aborted request may throw a string, which Hono would pass neither to the error handler nor to the log.
         throw toError(error);
       }
     });
   }
   const methods = methodsByPath(routes);
-  const likely = likelyPaths(routes);
-  app.notFound((context) => errorResponse(context, noSuchRoute(context, methods, likely), dialects));
+  const findSimilar = similarPaths(routes);
+  app.notFound((context) => errorResponse(context, noSuchRoute(context, methods, findSimilar), apis));
 }
 
-interface OfferedRoute {
+interface ServedRoute {
   readonly route: Route;
-  /** Whether this route answers a request at its path, by the headers. */
-  isMeant(headers: Headers): boolean;
+  /** True if this route answers a request at its path with these headers. */
+  matches(headers: Headers): boolean;
 }
 
-/** Routes on shared paths come first: they leave to the others what is not meant for them. */
-function inOrder(dialects: readonly Api[]): readonly OfferedRoute[] {
-  const offered = dialects.flatMap((dialect) =>
-    dialect.routes.map((route) => ({
+/** Puts routes on shared paths first; they pass requests on that do not match. */
+function orderRoutes(apis: readonly Api[]): readonly ServedRoute[] {
+  const served = apis.flatMap((api) =>
+    api.routes.map((route) => ({
       route,
-      shared: isShared(dialect, route.path) ? dialect.shared : undefined,
+      shared: isShared(api, route.path) ? api.shared : undefined,
     })),
   );
   return [
-    ...offered.flatMap(({ route, shared }) =>
-      shared ? [{ route, isMeant: (headers: Headers) => shared.isMeant(headers) }] : [],
+    ...served.flatMap(({ route, shared }) =>
+      shared ? [{ route, matches: (headers: Headers) => shared.matches(headers) }] : [],
     ),
-    ...offered.flatMap(({ route, shared }) => (shared ? [] : [{ route, isMeant: () => true }])),
+    ...served.flatMap(({ route, shared }) => (shared ? [] : [{ route, matches: () => true }])),
   ];
 }
 
-/** Says of a path whether all that is served there has a property, such as needing no API key. */
+/** Returns a function that is true for paths on which all routes have a property. */
 export function pathsWhere(
-  dialects: readonly Api[],
+  apis: readonly Api[],
   property: "keyless" | "takesFile",
 ): (path: string) => boolean {
   const router = new TrieRouter<boolean>();
-  for (const route of dialects.flatMap(({ routes }) => routes))
+  for (const route of apis.flatMap(({ routes }) => routes))
     router.add("ALL", route.path, route[property] ?? false);
   return (path) => {
     const [found] = router.match("ALL", path);
@@ -79,13 +79,13 @@ function methodsByPath(routes: readonly Route[]): TrieRouter<string> {
 function noSuchRoute(
   context: AppContext,
   methods: TrieRouter<string>,
-  likely: ReturnType<typeof likelyPaths>,
+  findSimilar: ReturnType<typeof similarPaths>,
 ): ServiceError {
   const { method, path } = context.req;
   const allowed = new Set(methods.match("ALL", path)[0].map(([allowedMethod]) => allowedMethod));
   if (allowed.size === 0) {
-    const meant = likely(method, path);
-    const hint = meant === undefined ? "" : ` There is ${meant}: check the client's base URL.`;
+    const similar = findSimilar(method, path);
+    const hint = similar === undefined ? "" : ` There is ${similar}: check the client's base URL.`;
     return new ServiceError("route_not_found", `Endpoint not found: ${method} ${path}.${hint}`);
   }
   if (allowed.has("GET")) allowed.add("HEAD");
@@ -94,22 +94,22 @@ function noSuchRoute(
   return new ServiceError("method_not_allowed", `${path} does not serve ${method}, only ${list}.`);
 }
 
-/** No path that is served has as many parts, so longer ones need no help. */
+/** Longer paths than any route's get no suggestion. */
 const MAX_PARTS = 12;
 
 /**
- * Finds, for paths that are not served, those that may be meant: clients are often given a base URL without the "/v1" or the
- * "/ollama" that theirs needs, or with one too many.
+ * Returns a function that suggests a route for an unknown path. Base URLs in clients often lack a "/v1" or "/ollama",
+ * or have one too many.
  */
-function likelyPaths(routes: readonly Route[]): (method: string, path: string) => string | undefined {
+function similarPaths(routes: readonly Route[]): (method: string, path: string) => string | undefined {
   const router = new TrieRouter<string>();
-  // A path that takes in everything below it is not what anybody has missed.
+  // Wildcard routes would match every path.
   const single = routes.filter(({ path }) => !path.includes("*"));
   for (const route of single) router.add(route.method, route.path, openApiPath(route.path));
   const bases = [...new Set(single.map(({ path }) => path.slice(0, path.indexOf("/", 1) + 1)))]
     .filter((base) => base !== "")
     .map((base) => base.slice(0, -1))
-    // What most clients have left out.
+    // The most commonly missing prefix first.
     .toSorted((one, other) => Number(other === "/v1") - Number(one === "/v1"));
   return (method, path) => {
     const parts = path.split("/");

@@ -3,42 +3,42 @@ import type { Context } from "hono";
 import type { Logger } from "pino";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** The Hono context of every handler. */
+/** Types of the Hono context in all handlers. */
 export interface AppEnv {
-  /** Absent if the app is called without a socket, as in unit tests. */
+  /** Node's request and response; absent if the app is called without a socket, as in unit tests. */
   Bindings: Partial<HttpBindings> & {
-    /** The whole body, where it did not come through a socket. */
+    /** Body of a request without a socket. */
     body?: Uint8Array;
     /** True for requests over the IPC socket, which only the daemon's owner can open. */
     ipc?: boolean;
-    /** True for a connection beyond the daemon's limit, which is only answered to say so. */
+    /** True for a connection beyond the daemon's limit, on which requests are answered with 503. */
     surplus?: boolean;
-    /** Set for a line of a batch, which the daemon itself sends: whose batch it is. */
+    /** Owner of the batch, for a request that is a line of a batch. */
     batch?: { readonly owner: string };
   };
   Variables: {
     /** Sent back as x-request-id. */
     requestId: string;
-    /** Pattern of the path of the route that answers, such as "/api/models/{name}". */
+    /** Path pattern of the route, such as "/api/models/{name}". */
     route?: string;
-    /** Code of the error that the request was answered with. */
+    /** Code of the error response. */
     errorCode?: string;
-    /** What the request asked for and did not get, though it was answered. */
+    /** Warnings about parts of the request that were ignored. */
     warnings?: readonly string[];
-    /** Carries the request id in each line. Never log prompts, keys or bodies. */
+    /** Logger with the request id. Never log prompts, keys or bodies. */
     logger: Logger;
-    /** Largest body in bytes; enforced where the body is read. */
+    /** Maximum body in bytes; enforced by the code that reads the body. */
     bodyLimit: number;
-    /** Counts the bytes of all current bodies; code that reads a body adds to it. */
-    heldBodies: BodyMemory;
+    /** Memory of all current bodies; code that reads a body adds to it. */
+    bodyMemory: BodyMemory;
     /**
-     * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For messages after the
-     * request itself, such as those of a WebSocket.
+     * Counts a message of this client after the request, such as one over a WebSocket, against the rate limit.
+     * @throws ServiceError rate_limited
      */
     countMessage: () => void;
-    /** Digest of the API key that the request came with; undefined where none is needed: everything may be seen then. */
+    /** Digest of the request's API key; undefined if no key is needed: such a client may see the data of all. */
     owner: string | undefined;
-    /** True for requests from a web page that is neither the daemon's own nor listed in the configuration. */
+    /** True for requests from a web page that is neither the daemon's own nor listed in http.cors_origins. */
     isForeignPage: boolean;
     /** True for requests from programs on this machine, which may name its folders. */
     isLocalClient: boolean;
@@ -47,56 +47,56 @@ export interface AppEnv {
 
 export type AppContext = Context<AppEnv>;
 
-/** How many of the largest bodies may be in memory at once; parsed, they take up to four times as much. */
+/** Limit of all bodies together, in bodies of the maximum size. Parsed, they take up to four times as much memory. */
 const LARGEST_BODIES = 4;
 
-/** The beginning of each body is not counted, so that normal requests pass when others have used up the limit. */
-const UNCOUNTED = 64 * 1024;
+/** First bytes of each body that do not count, so that small requests pass even at the limit. */
+const UNCOUNTED_BYTES = 64 * 1024;
 
-/** Limits the bytes of the bodies of all current requests together. */
+/** Limits the memory of all current request bodies together. */
 export class BodyMemory {
   readonly #limit: number;
-  #held = 0;
+  #used = 0;
 
-  /** @param bodyLimit largest body in bytes */
+  /** @param bodyLimit maximum body in bytes */
   constructor(bodyLimit: number) {
     this.#limit = LARGEST_BODIES * bodyLimit;
   }
 
-  /** Bytes held now, beyond the beginnings. */
-  get held(): number {
-    return this.#held;
+  /** Counted bytes of all current bodies. */
+  get used(): number {
+    return this.#used;
   }
 
-  begin(): HeldBody {
-    let own = -UNCOUNTED;
-    let isOver = false;
+  begin(): CountedBody {
+    let bytesSoFar = -UNCOUNTED_BYTES;
+    let isReleased = false;
     return {
       add: (bytes) => {
-        const before = Math.max(0, own);
-        own += bytes;
-        const counted = Math.max(0, own) - before;
-        if (isOver || counted === 0) return;
-        this.#held += counted;
-        if (this.#held <= this.#limit) return;
+        const before = Math.max(0, bytesSoFar);
+        bytesSoFar += bytes;
+        const counted = Math.max(0, bytesSoFar) - before;
+        if (isReleased || counted === 0) return;
+        this.#used += counted;
+        if (this.#used <= this.#limit) return;
         throw new ServiceError(
           "overloaded",
           "The bodies of all current requests together are too large; try again in a moment.",
         );
       },
       release: () => {
-        if (isOver) return;
-        isOver = true;
-        this.#held -= Math.max(0, own);
+        if (isReleased) return;
+        isReleased = true;
+        this.#used -= Math.max(0, bytesSoFar);
       },
     };
   }
 }
 
-/** One body, from its first byte to the end of its request. */
-interface HeldBody {
-  /** @throws ServiceError overloaded when all bodies together are too large */
+/** Body of a request, counted until the request ends. */
+interface CountedBody {
+  /** Counts received bytes. @throws ServiceError overloaded if all bodies together are too large */
   add(bytes: number): void;
-  /** Safe to call twice. */
+  /** Subtracts the bytes of this body; safe to call twice. */
   release(): void;
 }

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { AppEnv } from "./app-env.ts";
 import type { Api } from "./route.ts";
-import type { Life } from "./errors.ts";
+import type { DaemonState } from "./errors.ts";
 import { addRoutes, pathsWhere } from "./add-routes.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
@@ -18,13 +18,13 @@ export type App = Hono<AppEnv>;
 interface AppOptions {
   readonly config: Pick<Config, "http" | "api_keys">;
   readonly logger: Logger;
-  readonly life: Readonly<Life>;
-  /** Remembers what requests were; absent: nobody does. */
+  readonly life: Readonly<DaemonState>;
+  /** Observer of requests. */
   readonly activity?: { readonly followRequest: FollowRequest };
 }
 
-/** The whole HTTP side of the daemon, without a socket: `app.request()` drives it in tests. */
-export function createApp({ config, logger, life, activity }: AppOptions, dialects: readonly Api[]): App {
+/** Creates the HTTP app with middleware and routes. It needs no socket: tests call `app.request()`. */
+export function createApp({ config, logger, life, activity }: AppOptions, apis: readonly Api[]): App {
   const { http, api_keys: keys } = config;
   const app = new Hono<AppEnv>();
   app.use(
@@ -37,9 +37,9 @@ export function createApp({ config, logger, life, activity }: AppOptions, dialec
     originCheck(http.cors_origins),
     localClient(),
     rateLimit(http.rate_limit),
-    apiKeys(keys, pathsWhere(dialects, "keyless")),
-    contentLengthLimit(http.body_limit, pathsWhere(dialects, "takesFile")),
+    apiKeys(keys, pathsWhere(apis, "keyless")),
+    contentLengthLimit(http.body_limit, pathsWhere(apis, "takesFile")),
   );
-  addRoutes(app, dialects, life);
+  addRoutes(app, apis, life);
   return app;
 }

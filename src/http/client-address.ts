@@ -6,22 +6,22 @@ import type { AppEnv } from "./app-env.ts";
 /** Groups of an IPv6 address. */
 const IPV6_GROUPS = 8;
 
-/** An IPv4 address mapped to IPv6 as two hexadecimal groups, as URLs and some systems write it. */
+/** IPv4 address mapped to IPv6 as two hexadecimal groups, as URLs and some systems write it. */
 const MAPPED_IN_HEX = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i;
 
 /**
- * Normalizes an address: IPv6 listeners report IPv4 addresses as `::ffff:192.0.2.1`, and link-local addresses with their
- * interface.
+ * Normalizes an address: IPv6 listeners report IPv4 addresses as `::ffff:192.0.2.1`, and link-local addresses with
+ * their interface.
  */
 function plainAddress(address: string): string {
-  const bare = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/^([^:]*:[^%]*)%.*$/, "$1");
-  const [, front, back] = MAPPED_IN_HEX.exec(bare) ?? [];
-  if (front === undefined || back === undefined) return bare;
+  const unmapped = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/^([^:]*:[^%]*)%.*$/, "$1");
+  const [, front, back] = MAPPED_IN_HEX.exec(unmapped) ?? [];
+  if (front === undefined || back === undefined) return unmapped;
   const [high, low] = [Number.parseInt(front, 16), Number.parseInt(back, 16)];
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
-/** Whether only this machine can reach the address, which may be in the brackets of a URL. */
+/** True for a loopback address, which may be in the brackets of a URL. */
 export function isLoopbackAddress(address: string): boolean {
   const plain = plainAddress(address.replace(/^\[|\]$/g, "").toLowerCase());
   if (plain === "localhost" || plain === "::1") return true;
@@ -29,8 +29,8 @@ export function isLoopbackAddress(address: string): boolean {
 }
 
 /**
- * The client of an address, for counting. An IPv6 client has 2^64 addresses, which share their first half. All clients of a
- * Unix socket, which have no address, count as one.
+ * Key of a client for counting, by its address. An IPv6 client has 2^64 addresses, which share their first half. All
+ * clients of a Unix socket, which have no address, count as one.
  */
 export function clientOf(address: string | undefined): string {
   const plain = plainAddress(address ?? "").toLowerCase();
@@ -46,12 +46,12 @@ function networkOf(address: string): string {
   return groups.slice(0, IPV6_GROUPS / 2).join(":");
 }
 
-/** What proxies add: their clients may be anywhere. */
-const FORWARDED = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+/** Headers that proxies add. A proxy's clients may be remote. */
+const PROXY_HEADERS = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
 /**
- * Records whether a request comes from a program on this machine: over IPC or from a loopback address, but neither through a
- * proxy nor from a foreign page.
+ * Records whether a request comes from a program on this machine: over IPC or from a loopback address, but neither
+ * through a proxy nor from a foreign page.
  */
 export function localClient(): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
@@ -60,13 +60,13 @@ export function localClient(): MiddlewareHandler<AppEnv> {
       address !== undefined &&
       isLoopbackAddress(address) &&
       !context.get("isForeignPage") &&
-      FORWARDED.every((name) => context.req.header(name) === undefined);
+      PROXY_HEADERS.every((name) => context.req.header(name) === undefined);
     context.set("isLocalClient", context.env?.ipc === true || isLocal);
     await next();
   };
 }
 
-/** The host of a Host header without port and trailing dot, in lowercase. */
+/** Host of a Host header, without port and trailing dot, in lowercase. */
 function hostName(header: string): string {
   const host = header.trim().toLowerCase();
   const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::\d{1,5})?$/.exec(host);
@@ -74,8 +74,8 @@ function hostName(header: string): string {
 }
 
 /**
- * Refuses foreign Host headers while listening on loopback: a page whose name resolves to 127.0.0.1 (DNS rebinding) would
- * otherwise have the daemon's origin. Pages cannot reach the IPC socket.
+ * Refuses unknown Host headers if the daemon listens on a loopback address. Otherwise a page whose name resolves to
+ * 127.0.0.1 (DNS rebinding) would have the daemon's origin. Pages cannot reach the IPC socket.
  */
 export function hostCheck(boundTo: string, allowedHosts: readonly string[]): MiddlewareHandler<AppEnv> {
   const active = isLoopbackAddress(boundTo);

@@ -7,39 +7,42 @@ import { NDJSON_TYPE, type StreamFormat } from "./streaming/stream-response.ts";
 
 /** Sent with 429 and 503 if the error does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_SECS = 1;
-/** As other servers log a request whose client has left before its answer began; nobody gets it. */
-const CLIENT_LEFT = 499;
-const RETRY_LATER = new Set([429, 503, 529]);
+/** nginx's status for a client that closed the connection before the response; only the log shows it. */
+const CLIENT_CLOSED_REQUEST = 499;
+const RETRYABLE_STATUSES = new Set([429, 503, 529]);
 
-/** The dialect whose error format a request gets: the one with the longest prefix; on a shared path, the one that is meant. */
-function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Api[]): Api {
-  let best: { dialect: Api; length: number } | undefined;
-  for (const dialect of dialects) {
-    const { shared } = dialect;
-    for (const prefix of [...dialect.prefixes, ...(shared?.isMeant(raw.headers) ? shared.prefixes : [])]) {
+/**
+ * API whose error format a request gets: the one with the longest prefix; on a shared path, the one that the headers
+ * select.
+ */
+function apiFor({ path, raw }: AppContext["req"], apis: readonly Api[]): Api {
+  let best: { api: Api; length: number } | undefined;
+  for (const api of apis) {
+    const { shared } = api;
+    for (const prefix of [...api.prefixes, ...(shared?.matches(raw.headers) ? shared.prefixes : [])]) {
       if (covers(prefix, path) && prefix.length > (best?.length ?? -1)) {
-        best = { dialect, length: prefix.length };
+        best = { api, length: prefix.length };
       }
     }
   }
-  if (!best) throw new Error(`no dialect covers ${path}: one of them must have the prefix "/"`);
-  return best.dialect;
+  if (!best) throw new Error(`no API covers ${path}: one of them must have the prefix "/"`);
+  return best.api;
 }
 
 /**
- * The only place where exceptions become responses. Anything but a ServiceError is an internal_error that does not reveal
- * its cause to the client; the log does.
+ * Turns an exception into a response; no other code does. Anything but a ServiceError becomes an internal_error, whose
+ * cause is only in the log.
  */
-export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Api[]): Response {
+export function errorResponse(context: AppContext, thrown: unknown, apis: readonly Api[]): Response {
   if (context.req.raw.signal.aborted && !(thrown instanceof ServiceError))
-    return new Response(null, { status: CLIENT_LEFT });
+    return new Response(null, { status: CLIENT_CLOSED_REQUEST });
   const error = ServiceError.from(thrown);
   context.set("errorCode", error.code);
   logError(context, error);
-  const rendered = dialectOf(context.req, dialects).renderError(error, context.get("requestId"));
+  const rendered = apiFor(context.req, apis).renderError(error, context.get("requestId"));
   const headers = new Headers(rendered.headers);
   headers.set("content-type", "application/json");
-  if (RETRY_LATER.has(rendered.status)) {
+  if (RETRYABLE_STATUSES.has(rendered.status)) {
     headers.set("retry-after", String(Math.ceil(error.retryAfterSecs ?? DEFAULT_RETRY_AFTER_SECS)));
   }
   return new Response(JSON.stringify(rendered.body), { status: rendered.status, headers });
@@ -48,7 +51,7 @@ export function errorResponse(context: AppContext, thrown: unknown, dialects: re
 function logError(context: AppContext, error: ServiceError): void {
   if (error.status < 500 || context.req.raw.signal.aborted) return;
   const logger = context.get("logger");
-  // 503 is a normal way of saying "later" and does not need a stack.
+  // 503 is normal under load and needs no stack.
   if (error.status === 503) logger.warn({ code: error.code }, error.message);
   else logger.error({ err: error }, error.message);
 }
@@ -62,7 +65,7 @@ const ERROR_TYPES = [
   "overloaded",
 ] as const satisfies readonly ErrorType[];
 
-/** The error body of the interface specification, part "Errors". */
+/** Error body of the native API. */
 export const nativeErrorSchema = z
   .object({
     error: z.object({
@@ -81,7 +84,7 @@ export function renderNativeError(error: ServiceError): RenderedError {
   return { status: error.status, body: nativeErrorBody(error) };
 }
 
-/** Newline-delimited JSON with an error object as the last line of a stream that fails. */
+/** Stream of newline-delimited JSON; the last line of a failed one is an error object. */
 export const nativeNdjson: StreamFormat = {
   contentType: NDJSON_TYPE,
   errorFrame: (error) => ndjsonLine(nativeErrorBody(error)),
@@ -91,18 +94,18 @@ export function ndjsonLine(value: object): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-/** The daemon's state, which /health reports. */
-export interface Life {
+/** Shared state of the daemon, which /health reports. */
+export interface DaemonState {
   state: "starting" | "ready" | "draining";
 }
 
-/** A small model loads in about a second, so the daemon is usually ready after this. */
+/** Retry-After while the daemon starts; a small model loads in about a second. */
 const STARTING_RETRY_SECS = 2;
-/** A restart by a supervisor takes a few seconds. */
+/** Retry-After while the daemon drains; a restart takes a few seconds. */
 const DRAINING_RETRY_SECS = 5;
 
-/** Throws the 503 for new requests while the daemon starts or drains. */
-export function assertServing({ life }: { readonly life: Readonly<Life> }): void {
+/** @throws ServiceError with status 503 while the daemon starts or drains */
+export function assertServing({ life }: { readonly life: Readonly<DaemonState> }): void {
   if (life.state === "starting") {
     throw new ServiceError("starting", "The daemon is starting: its models are still being loaded.", {
       retryAfterSecs: STARTING_RETRY_SECS,

@@ -3,10 +3,10 @@ import { type Api, openApiPath, type Route, type RouteAnswer } from "./route.ts"
 
 type Json = Record<string, unknown>;
 
-/** An OpenAPI 3.1 document of all routes, generated from the schemas that they use. */
-export function openApiDocument(version: string, dialects: readonly Api[]): Json {
+/** Generates an OpenAPI 3.1 document of all routes from their schemas. */
+export function openApiDocument(version: string, apis: readonly Api[]): Json {
   const components: Json = {};
-  const described = dialects.flatMap(({ routes, errorSchema }) =>
+  const described = apis.flatMap(({ routes, errorSchema }) =>
     routes.map((route): DescribedRoute => ({ ...route, errorSchema })),
   );
   const paths = Object.fromEntries(
@@ -44,7 +44,7 @@ interface DescribedRoute extends Route {
   readonly errorSchema: z.ZodType;
 }
 
-/** One operation of one route, or of those that share a place: the first one's, with the answers of all. */
+/** Describes the routes with one path and method: the first one, with the responses of all. */
 function operation(routes: readonly DescribedRoute[], components: Json): Json {
   const [route] = routes;
   if (!route) throw new Error("an operation needs a route");
@@ -108,7 +108,7 @@ function queryParameters(schema: z.ZodType | undefined): Json[] {
   }));
 }
 
-/** Merges answers with the same status, which differ in their content type or in the API that they belong to. */
+/** Merges responses with the same status, which differ in content type or API. */
 function responses(answers: readonly RouteAnswer[], components: Json): Record<string, Json> {
   const byStatus = Map.groupBy(answers, ({ status }) => String(status ?? 200));
   return Object.fromEntries(
@@ -131,7 +131,7 @@ function responses(answers: readonly RouteAnswer[], components: Json): Record<st
   );
 }
 
-/** The JSON Schema of a zod schema; schemas that have an id go to the shared components. */
+/** JSON Schema of a zod schema; schemas with an id are added to the components. */
 function jsonSchema(schema: z.ZodType, io: "input" | "output", components: Json): Json {
   const { $schema: _draft, $defs, ...own } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
   Object.assign(components, withSharedReferences({ ...$defs }));

@@ -6,11 +6,11 @@ import { assertPreflighted, readJson } from "./input/read-json.ts";
 
 type Method = "GET" | "POST" | "DELETE";
 
-/** One possible answer of a route, for the documentation. */
+/** Possible response of a route, for the OpenAPI document. */
 export interface RouteAnswer {
-  /** 200 when absent. */
+  /** Default: 200. */
   readonly status?: number;
-  /** application/json when absent. */
+  /** Default: application/json. */
   readonly contentType?: string;
   readonly description: string;
   /** Schema of the body, or of one line or event of a stream. */
@@ -19,7 +19,7 @@ export interface RouteAnswer {
 
 interface RouteDescription {
   readonly method: Method;
-  /** In Hono's syntax: "/api/models/:name{.+}/unload". */
+  /** Path in Hono's syntax: "/api/models/:name{.+}/unload". */
   readonly path: string;
   readonly tag: string;
   /** One line. */
@@ -27,17 +27,17 @@ interface RouteDescription {
   /** Markdown. */
   readonly description?: string;
   readonly answers: readonly RouteAnswer[];
-  /** Also served while the daemon starts or drains, when other routes answer 503. */
+  /** True to serve the route also while the daemon starts or drains, when others answer 503. */
   readonly alwaysOn?: boolean;
-  /** The body is a file that goes to the disk, with a limit of its own. All routes of the path have this. */
+  /** True if the body is a file with a separate size limit. The same for all routes of the path. */
   readonly takesFile?: boolean;
-  /** Served without an API key where keys are configured: for what everybody can have anyway. */
+  /** True to serve the route without an API key, for public data. */
   readonly keyless?: boolean;
-  /** Stands for a JSON body that is empty; absent: an empty body is refused. */
+  /** Value of an empty JSON body; absent: an empty body is refused. */
   readonly bodyWhenEmpty?: unknown;
 }
 
-/** A route, as registered by the app and described in the OpenAPI document. */
+/** Route of the app and of the OpenAPI document. */
 export interface Route extends RouteDescription {
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
@@ -61,7 +61,7 @@ interface RouteDefinition<Body extends z.ZodType, Query extends z.ZodType> exten
 }
 
 /**
- * Creates a route whose handler gets the parsed body and query. Invalid requests never reach the handler: they are answered
+ * Creates a route whose handler gets the parsed body and query. Invalid requests do not reach the handler; they fail
  * with `invalid_json`, `invalid_parameter`, `payload_too_large` or `unsupported_media_type`.
  */
 export function defineRoute<
@@ -84,7 +84,7 @@ export function defineRoute<
   };
 }
 
-/** "/api/models/:name{.+}/unload" → "/api/models/{name}/unload". */
+/** Converts "/api/models/:name{.+}/unload" to "/api/models/{name}/unload". */
 export function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)(?:\{[^/]*?\}(?=\/|$))?/g, "{$1}");
 }
@@ -95,50 +95,50 @@ export interface RenderedError {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Paths that two APIs have in common: the headers tell which of them a client speaks. */
+/** Paths that two APIs share; the headers decide which one a request is for. */
 interface SharedPaths {
-  /** As {@link Api.prefixes}. */
+  /** Prefixes as in {@link Api.prefixes}. */
   readonly prefixes: readonly string[];
-  /** Whether a request there is meant for this dialect; the other one gets all others. */
-  isMeant(headers: Headers): boolean;
+  /** True if a request is for this API; the other API gets the rest. */
+  matches(headers: Headers): boolean;
 }
 
-/** One API of the daemon: its routes and the format of its errors. */
+/** API of the daemon: its routes and the format of its errors. */
 export interface Api {
-  /** Its heading in the documentation. */
+  /** Heading in the documentation. */
   readonly name: string;
   /**
-   * Paths whose errors have this dialect's format, including those of the middleware, 404 and 405. A prefix covers itself
-   * and everything below it; the longest matching prefix wins.
+   * Path prefixes whose errors have this API's format, including those of middleware, 404 and 405. A prefix covers
+   * itself and everything below it; the longest matching prefix wins.
    */
   readonly prefixes: readonly string[];
-  /** Paths of another dialect where this one answers as well. */
+  /** Paths of another API that this one serves as well. */
   readonly shared?: SharedPaths;
   readonly routes: readonly Route[];
-  /** Formats an error. The caller adds Retry-After and x-request-id. */
+  /** Formats an error; the caller adds Retry-After and x-request-id. */
   renderError(error: ServiceError, requestId: string): RenderedError;
-  /** Schema of the body that {@link renderError} makes, for the OpenAPI document. */
+  /** Schema of error bodies, for the OpenAPI document. */
   readonly errorSchema: z.ZodType;
 }
 
-/** Mounts a dialect under the base path of another API whose own server also has it there. */
-export function mountApi(dialect: Api, base: string): Api {
+/** Copies an API below a base path. */
+export function mountApi(api: Api, base: string): Api {
   return {
-    ...dialect,
-    prefixes: dialect.prefixes.map((prefix) => base + prefix),
-    ...(dialect.shared && {
-      shared: { ...dialect.shared, prefixes: dialect.shared.prefixes.map((prefix) => base + prefix) },
+    ...api,
+    prefixes: api.prefixes.map((prefix) => base + prefix),
+    ...(api.shared && {
+      shared: { ...api.shared, prefixes: api.shared.prefixes.map((prefix) => base + prefix) },
     }),
-    routes: dialect.routes.map((route) => ({ ...route, path: base + route.path })),
+    routes: api.routes.map((route) => ({ ...route, path: base + route.path })),
   };
 }
 
-/** Whether a prefix covers a path: itself and everything below it. */
+/** True if a prefix is a path or an ancestor of it. */
 export function covers(prefix: string, path: string): boolean {
   return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** Whether a dialect answers at a path only for requests that are meant for it. */
+/** True if an API shares a path with another one. */
 export function isShared({ shared }: Api, path: string): boolean {
   return shared?.prefixes.some((prefix) => covers(prefix, path)) ?? false;
 }

@@ -1,10 +1,10 @@
 import { ServiceError } from "../errors/service-error.ts";
 
-/** Retry-After before any request has ended: the time of a short answer of a small model on a laptop. */
+/** Retry-After until a first request has ended: time for a short answer of a small model on a laptop. */
 const DEFAULT_HOLD_SECS = 5;
-/** Weight of the newest duration in the running mean of about the last ten requests. */
+/** Weight of the newest duration in the moving average, which covers about ten requests. */
 const MEAN_WEIGHT = 0.2;
-/** A longer estimate would be meaningless, and a client would rather ask elsewhere. */
+/** Longest Retry-After: a longer estimate is unreliable, and the client had better try another server. */
 const MAX_RETRY_AFTER_SECS = 120;
 
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
@@ -13,84 +13,85 @@ export interface Permit extends Disposable {
   /** As in {@link AdmissionRequest}. */
   readonly group: string;
   /** As in {@link AdmissionRequest}. */
-  readonly onYield: (() => void) | undefined;
-  /** Tokens of context that it holds. */
+  readonly onPreempt: (() => void) | undefined;
+  /** Context tokens reserved. */
   readonly tokens: number;
-  /** Asks one more call in the background to end, which may have the slot that this one waits for. */
-  makeWay(): void;
-  /** Resolves when any permit of the queue has been released after this call. */
+  /** Preempts one more low-priority call, because it may occupy the slot that this call waits for. */
+  preemptOne(): void;
+  /** Resolves when any permit of the queue is released after this call. */
   nextRelease(): Promise<void>;
-  /** Corrects the number of tokens once it is known better; others may then be admitted. */
+  /** Corrects the number of reserved tokens; waiting calls may then be admitted. */
   resize(tokens: number): void;
   /**
-   * Takes more tokens from what nobody holds, also while others wait for them: an answer that has begun comes first.
-   * Returns false, and takes none, if there is not that much.
+   * Reserves more of the free tokens, even if other calls wait for them: a running answer comes first. Returns false
+   * and reserves nothing if too few are free.
    */
   grow(tokens: number): boolean;
 }
 
-type Wish = Required<Pick<AdmissionRequest, "tokens" | "group">> & Pick<AdmissionRequest, "onYield" | "slot">;
+type SlotRequest = Required<Pick<AdmissionRequest, "tokens" | "group">> &
+  Pick<AdmissionRequest, "onPreempt" | "slot">;
 
-interface Waiter extends Wish {
+interface Waiter extends SlotRequest {
   grant(): void;
   refuse(error: ServiceError): void;
 }
 
 export interface AdmissionRequest {
-  /** Tokens of context that the call may need, at most all of them. Default: none. */
+  /** Context tokens to reserve; more than the context has counts as all of it. Default: 0. */
   tokens?: number;
-  /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
+  /** True if the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
-  /** False: refuse a call that cannot run at once, or as soon as one in the background has ended for it. Default: true. */
+  /** False: refuse the call unless it can run at once or after a preemption. Default: true. */
   mayWait?: boolean | undefined;
-  /** Only calls of the same group run at once. Default: "". */
+  /** Calls of different groups never run at the same time. Default: "". */
   group?: string;
-  /** Of calls that name the same slot only one runs at once; the others do not hold up those behind them. */
+  /** Slot that the call requires. Calls for the same slot run one by one, without blocking the calls behind them. */
   slot?: number | undefined;
   /**
-   * For a call in the background: it waits behind all others, beyond the limit of the queue, and is told by this to end
-   * when one of those waits. It should then release its permit soon.
+   * Marks a low-priority call: it waits behind all others and is not subject to the queue limit. The function is called
+   * when another call needs the slot; the call should then release its permit soon.
    */
-  onYield?: (() => void) | undefined;
+  onPreempt?: (() => void) | undefined;
 }
 
-/** A permit of a call in the background. */
-interface Yielding extends Pick<AdmissionRequest, "slot"> {
-  readonly onYield: () => void;
-  isAsked: boolean;
+/** Running call that other calls may preempt. */
+interface LowPriorityCall extends Pick<AdmissionRequest, "slot"> {
+  readonly onPreempt: () => void;
+  isPreempted: boolean;
 }
 
 interface AdmissionQueueOptions {
-  /** Calls in flight at once. */
+  /** Most calls in flight. */
   slots: number;
-  /** Tokens of context of all calls together; absent: unlimited. */
+  /** Context tokens shared by all calls; absent: unlimited. */
   contextTokens?: number;
-  /** Maximum number of waiting callers; the next one is refused. */
+  /** Most waiting callers; the next one is refused. */
   maxWaiting: number;
   /** Milliseconds since any origin. */
   now?: () => number;
 }
 
 /**
- * Admits calls to one engine, first come, first served; those in the background after all others. Invariants: at most
- * `slots` permits are held, and the tokens they may need fit into the context together, unless a holder corrects its own upward; all permits are of one group; a caller that could be admitted only waits behind others; each permit is
- * released exactly once.
+ * Admits calls to one engine in order of arrival, low-priority calls last. Invariants: at most `slots` permits are
+ * held; their reserved tokens fit into the context together, unless a holder resizes its own upward; all permits are of
+ * one group; a call that fits waits only if another one is ahead of it; each permit is released exactly once.
  */
 export class AdmissionQueue {
   readonly #slots: number;
   readonly #contextTokens: number;
   readonly #maxWaiting: number;
   readonly #now: () => number;
-  /** A Set keeps the order of arrival and removes in constant time. */
+  /** Set, because it has the order of arrival and removes in constant time. */
   readonly #waiting = new Set<Waiter>();
-  readonly #waitingBehind = new Set<Waiter>();
-  /** Held in the background, the oldest first. */
-  readonly #yielding = new Set<Yielding>();
+  readonly #waitingLowPriority = new Set<Waiter>();
+  /** Running low-priority calls, oldest first. */
+  readonly #lowPriority = new Set<LowPriorityCall>();
   #running = 0;
-  /** Named by those that run. */
-  readonly #namedSlots = new Set<number>();
+  /** Slots required by running calls. */
+  readonly #takenSlots = new Set<number>();
   #nextRelease = Promise.withResolvers<void>();
-  /** Of those that run. */
+  /** Group of the running calls. */
   #group = "";
   #tokens = 0;
   #meanHoldSecs = DEFAULT_HOLD_SECS;
@@ -112,60 +113,68 @@ export class AdmissionQueue {
     return this.#slots;
   }
 
-  /** Permits that are held. */
+  /** Number of permits in use. */
   get running(): number {
     return this.#running;
   }
 
-  /** Of those, the ones in the background, which make room for others. */
-  get yielding(): number {
-    return this.#yielding.size;
+  /** Number of permits in use by low-priority calls. */
+  get lowPriority(): number {
+    return this.#lowPriority.size;
   }
 
-  /** Those in the background are not counted. */
+  /** Number of waiting calls without the low-priority ones. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** The part of the context, from 0 to 1, that permits hold; 0 where the context is unlimited. */
+  /** Reserved part of the context, from 0 to 1; 0 if the context is unlimited. */
   get contextUsage(): number {
     return this.#tokens / this.#contextTokens;
   }
 
-  /** Whether a permit is held by a call that names this slot. */
-  isNamed(slot: number): boolean {
-    return this.#namedSlots.has(slot);
+  /** True if a running call requires this slot. */
+  isSlotTaken(slot: number): boolean {
+    return this.#takenSlots.has(slot);
   }
 
-  /** Estimated seconds until a new caller gets a permit, from the mean time that permits are held. */
+  /** Estimated seconds until a new call is admitted, from the mean time of a call. */
   get retryAfterSecs(): number {
     const estimate = Math.ceil(((this.#waiting.size + 1) * this.#meanHoldSecs) / this.#slots);
     return Math.min(Math.max(estimate, 1), MAX_RETRY_AFTER_SECS);
   }
 
   /**
-   * Resolves with a permit when it is this caller's turn. Rejects with `overloaded` if too many wait, with the signal's
-   * reason if it aborts first, and with the closing error if the engine has ended.
+   * Resolves with a permit once the call is admitted. Rejects with `overloaded` if too many calls wait, with the
+   * signal's reason if it aborts first, and with the closing error if the engine has ended.
    */
   async acquire(
     signal: AbortSignal,
     {
-      tokens: wished = 0,
+      tokens: requestedTokens = 0,
       bypassQueueLimit = false,
       mayWait = true,
       group = "",
       slot,
-      onYield,
+      onPreempt,
     }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
-    const wish: Wish = { tokens: Math.min(wished, this.#contextTokens), group, slot, onYield };
-    const line = onYield ? this.#waitingBehind : this.#waiting;
-    const isNext = [...this.#waiting, ...line].every((waiter) => this.#isForSlot(waiter));
-    if (isNext && !this.#isForSlot(wish) && this.#hasRoom(wish)) return this.#take(wish);
-    const mustWait = this.#waiting.size >= this.#yielding.size;
-    if ((!mayWait && mustWait) || (!bypassQueueLimit && !onYield && this.#waiting.size >= this.#maxWaiting)) {
+    const request: SlotRequest = {
+      tokens: Math.min(requestedTokens, this.#contextTokens),
+      group,
+      slot,
+      onPreempt,
+    };
+    const line = onPreempt ? this.#waitingLowPriority : this.#waiting;
+    const isNext = [...this.#waiting, ...line].every((waiter) => this.#waitsForSlot(waiter));
+    if (isNext && !this.#waitsForSlot(request) && this.#fits(request)) return this.#take(request);
+    const mustWait = this.#waiting.size >= this.#lowPriority.size;
+    if (
+      (!mayWait && mustWait) ||
+      (!bypassQueueLimit && !onPreempt && this.#waiting.size >= this.#maxWaiting)
+    ) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",
@@ -182,14 +191,14 @@ export class AdmissionQueue {
       const onAbort = () => {
         leave();
         reject(signal.reason);
-        // Later callers may fit even if this one did not.
+        // The callers behind this one may fit even if this one did not.
         this.#grant();
       };
       const waiter: Waiter = {
-        ...wish,
+        ...request,
         grant: () => {
           leave();
-          resolve(this.#take(wish));
+          resolve(this.#take(request));
         },
         refuse: (error) => {
           leave();
@@ -198,89 +207,90 @@ export class AdmissionQueue {
       };
       line.add(waiter);
       signal.addEventListener("abort", onAbort, { once: true });
-      this.#makeWay();
+      this.#preempt();
     });
   }
 
-  /** Refuses all waiting and later callers. Held permits are released by their holders. */
+  /** Refuses all waiting and later callers. Permits in use stay valid until their holders release them. */
   close(makeError: () => ServiceError): void {
     this.#closedWith ??= makeError;
-    for (const waiter of [...this.#waiting, ...this.#waitingBehind]) waiter.refuse(this.#closedWith());
+    for (const waiter of [...this.#waiting, ...this.#waitingLowPriority]) waiter.refuse(this.#closedWith());
   }
 
-  /** Whether a call waits for another one that has the slot which it names. */
-  #isForSlot({ slot }: Wish): boolean {
-    return slot !== undefined && this.#namedSlots.has(slot);
+  /** True if the slot that a call requires is taken by another one. */
+  #waitsForSlot({ slot }: SlotRequest): boolean {
+    return slot !== undefined && this.#takenSlots.has(slot);
   }
 
-  #hasRoom({ tokens, group }: Wish): boolean {
+  #fits({ tokens, group }: SlotRequest): boolean {
     if (this.#running > 0 && group !== this.#group) return false;
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
   /**
-   * Admits waiting callers in order. One that does not fit blocks those after it, or it might never get its turn; one whose
-   * slot is taken gets that in its turn all the same.
+   * Admits waiting callers in order. A caller that does not fit blocks the ones behind it, or it might wait forever. A
+   * caller whose slot is taken is skipped, because the slot passes to it in order anyway.
    */
   #grant(): void {
     if (this.#closedWith) return;
-    for (const waiter of [...this.#waiting, ...this.#waitingBehind]) {
-      if (this.#isForSlot(waiter)) continue;
-      if (!this.#hasRoom(waiter)) break;
+    for (const waiter of [...this.#waiting, ...this.#waitingLowPriority]) {
+      if (this.#waitsForSlot(waiter)) continue;
+      if (!this.#fits(waiter)) break;
       waiter.grant();
     }
-    this.#makeWay();
+    this.#preempt();
   }
 
   /**
-   * Asks as many calls in the background to end as others wait: those that have a slot which another one names, and then those
-   * that have begun last, which have done the least.
-   * @param further calls that need more room, or a slot
+   * Preempts as many low-priority calls as there are waiting calls: first the ones whose slot a waiting call requires,
+   * then the newest, which lose the least work.
+   * @param further running calls that also need context or a slot
    */
-  #makeWay(further = 0): void {
-    const held = [...this.#yielding].toReversed();
-    const holderOf = ({ slot }: Wish) => held.find((each) => slot !== undefined && each.slot === slot);
-    const waiting = [...this.#waiting].filter((waiter) => !this.#isForSlot(waiter) || holderOf(waiter));
-    for (const waiter of waiting) ask(holderOf(waiter));
-    let missing = waiting.length + further - held.filter(({ isAsked }) => isAsked).length;
-    for (const each of held) {
+  #preempt(further = 0): void {
+    const running = [...this.#lowPriority].toReversed();
+    const holderOf = ({ slot }: SlotRequest) =>
+      running.find((each) => slot !== undefined && each.slot === slot);
+    const waiting = [...this.#waiting].filter((waiter) => !this.#waitsForSlot(waiter) || holderOf(waiter));
+    for (const waiter of waiting) preempt(holderOf(waiter));
+    let missing = waiting.length + further - running.filter(({ isPreempted }) => isPreempted).length;
+    for (const each of running) {
       if (missing <= 0) return;
-      if (ask(each)) missing -= 1;
+      if (preempt(each)) missing -= 1;
     }
   }
 
-  #take({ tokens: wished, group, slot, onYield }: Wish): Permit {
-    let tokens = wished;
-    const yielding = onYield && { onYield, slot, isAsked: false };
-    if (yielding) this.#yielding.add(yielding);
+  #take({ tokens: requestedTokens, group, slot, onPreempt }: SlotRequest): Permit {
+    let tokens = requestedTokens;
+    const lowPriority = onPreempt && { onPreempt, slot, isPreempted: false };
+    if (lowPriority) this.#lowPriority.add(lowPriority);
     this.#running += 1;
-    if (slot !== undefined) this.#namedSlots.add(slot);
+    if (slot !== undefined) this.#takenSlots.add(slot);
     this.#group = group;
     this.#tokens += tokens;
     const takenAt = this.#now();
-    let free = false;
-    const resize = (better: number): void => {
-      if (free) return;
-      this.#tokens += better - tokens;
-      tokens = better;
+    let isReleased = false;
+    const resize = (corrected: number): void => {
+      if (isReleased) return;
+      this.#tokens += corrected - tokens;
+      tokens = corrected;
       this.#grant();
     };
     return {
       queue: this,
       group,
-      onYield,
+      onPreempt,
       get tokens() {
         return tokens;
       },
-      makeWay: () => {
-        if (!onYield) this.#makeWay(1);
+      preemptOne: () => {
+        if (!onPreempt) this.#preempt(1);
       },
       nextRelease: () => this.#nextRelease.promise,
-      resize: (better) => resize(Math.min(better, this.#contextTokens)),
+      resize: (corrected) => resize(Math.min(corrected, this.#contextTokens)),
       grow: (further) => {
-        if (free) return false;
+        if (isReleased) return false;
         if (this.#tokens + further > this.#contextTokens) {
-          if (!onYield) this.#makeWay(1);
+          if (!onPreempt) this.#preempt(1);
           return false;
         }
         this.#tokens += further;
@@ -288,25 +298,25 @@ export class AdmissionQueue {
         return true;
       },
       [Symbol.dispose]: () => {
-        if (free) return;
+        if (isReleased) return;
         const heldSecs = (this.#now() - takenAt) / 1000;
         this.#meanHoldSecs += MEAN_WEIGHT * (heldSecs - this.#meanHoldSecs);
         this.#running -= 1;
-        if (yielding) this.#yielding.delete(yielding);
-        if (slot !== undefined) this.#namedSlots.delete(slot);
+        if (lowPriority) this.#lowPriority.delete(lowPriority);
+        if (slot !== undefined) this.#takenSlots.delete(slot);
         this.#nextRelease.resolve();
         this.#nextRelease = Promise.withResolvers();
         resize(0);
-        free = true;
+        isReleased = true;
       },
     };
   }
 }
 
-/** Asks a call in the background to end, unless it has been asked. */
-function ask(call: Yielding | undefined): boolean {
-  if (!call || call.isAsked) return false;
-  call.isAsked = true;
-  call.onYield();
+/** Preempts a low-priority call; returns false if there is none or it has been preempted already. */
+function preempt(call: LowPriorityCall | undefined): boolean {
+  if (!call || call.isPreempted) return false;
+  call.isPreempted = true;
+  call.onPreempt();
   return true;
 }

@@ -4,36 +4,36 @@ import type { ModelSettings } from "../models/model.ts";
 import type { TextTags } from "./stream-filters.ts";
 import type { CallFormat } from "./tool-calls/written-call-parser.ts";
 
-/** What is peculiar to the chat templates of a family, beyond what llama.cpp knows of them. */
+/** Peculiarities of a family's chat templates that llama.cpp does not handle. */
 export interface TemplateTraits {
-  /** The template cannot show a message with several calls. */
+  /** True if the template cannot render a message with several calls. */
   readonly oneCallPerMessage?: boolean;
-  /** Stands before the text of an answer; llama.cpp leaves it out where a message goes on. */
+  /** Markup before the text of an answer, which llama.cpp omits when a message is continued. */
   readonly textStart?: string;
-  /** Stand around the text of an answer, where llama.cpp leaves them in it. */
+  /** Tags around the text of an answer, which llama.cpp does not remove. */
   readonly textTags?: TextTags;
-  /** An answer is text only behind markup of the template, which llama.cpp's grammars for a format have. */
+  /** True if the text of an answer follows markup, which only llama.cpp's own grammars of schemas contain. */
   readonly wrapsText?: boolean;
-  /** The token that ends a turn, where llama.cpp shows it as text. */
+  /** End-of-turn token that llama.cpp returns as text. */
   readonly endOfTurn?: string;
-  /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
+  /** End tag of reasoning that the prompt opens, which llama.cpp does not recognize. */
   readonly reasoningEnd?: string;
-  /** What the prompt has begun it with. */
+  /** Start tag of that reasoning. */
   readonly reasoningStart?: string;
-  /** Tags that may end reasoning; llama.cpp shows their beginnings as text, even if the reasoning goes on. */
+  /** Tags that may end reasoning; llama.cpp returns their beginnings as text even if the reasoning continues. */
   readonly echoedTags?: readonly string[];
-  /** How calls are written, where llama.cpp's reader misses them or fails on other text. */
+  /** Format of tool calls that llama.cpp's parser misses or that make it fail on other text. */
   readonly calls?: CallFormat;
 }
 
 interface Family extends TemplateTraits {
-  /** Texts that only the family's templates have, in this order. */
+  /** Strings by which the family's templates are recognized, in this order. */
   readonly template: readonly string[];
 }
 
 const FAMILIES: readonly Family[] = [
   {
-    // Llama 3.1 to 3.3. llama.cpp takes any brace for the beginning of a call, and fails when it is not.
+    // Llama 3.1 to 3.3. llama.cpp takes any brace for the beginning of a call, and fails if it is not.
     template: ["only supports single tool-calls at once"],
     oneCallPerMessage: true,
     calls: {
@@ -47,7 +47,7 @@ const FAMILIES: readonly Family[] = [
     },
   },
   {
-    // Mistral Small 3.2 and others of its time. With llama.cpp's grammar, the ids of their calls spoil what follows.
+    // Mistral Small 3.2 and its contemporaries. With llama.cpp's grammar, call ids corrupt the text after them.
     template: ["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"],
     calls: {
       heads: [
@@ -59,7 +59,7 @@ const FAMILIES: readonly Family[] = [
     },
   },
   {
-    // Granite 3: the template does not show how calls are written; llama.cpp hides their tag and shows the rest as text.
+    // Granite 3. The template has no format of calls; llama.cpp removes their tag and returns the rest as text.
     template: ["<|tool_call|>", "list of tools"],
     textTags: { start: "<response>", end: "</response>" },
     calls: {
@@ -72,18 +72,18 @@ const FAMILIES: readonly Family[] = [
       isTagged: false,
     },
   },
-  // gpt-oss: the template shows only the first call of a message.
+  // gpt-oss. The template renders only the first call of a message.
   { template: ["<|channel|>", "functions."], oneCallPerMessage: true, wrapsText: true },
   // Command R7B
   { template: ["<|START_RESPONSE|>"], textStart: "<|START_RESPONSE|>", wrapsText: true },
   {
-    // DeepSeek V3.1 as published: an answer without reasoning is begun by the end of one.
+    // DeepSeek V3.1 as published. Without reasoning, the prompt ends with the end tag of reasoning.
     template: ["<｜Assistant｜></think>"],
     reasoningStart: "<think>",
     reasoningEnd: "</think>",
     endOfTurn: "<｜end▁of▁sentence｜>",
   },
-  // Kimi K2 Thinking, whose calls may end its reasoning.
+  // Kimi K2 Thinking. A call may end its reasoning.
   {
     template: ["<|tool_calls_section_begin|>"],
     echoedTags: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"],
@@ -91,13 +91,15 @@ const FAMILIES: readonly Family[] = [
   { template: ["<｜end▁of▁sentence｜>"], endOfTurn: "<｜end▁of▁sentence｜>" }, // DeepSeek
 ];
 
-/** The traits of the family that a template belongs to; none for other families. */
+/** Returns the traits of a template's family; empty if the family is unknown. */
 export function traitsOf(template: string | undefined): TemplateTraits {
-  return (template !== undefined && FAMILIES.find((family) => hasAll(template, family.template))) || {};
+  return (
+    (template !== undefined && FAMILIES.find((family) => containsInOrder(template, family.template))) || {}
+  );
 }
 
-/** Whether a text has these, each behind the one before. It is looked through once: a model's file may have any template. */
-function hasAll(text: string, parts: readonly string[]): boolean {
+/** True if a text contains these strings in order. Takes one pass, as a model file may have a template of any size. */
+function containsInOrder(text: string, parts: readonly string[]): boolean {
   let at = 0;
   return parts.every((part) => {
     const found = text.indexOf(part, at);
@@ -106,12 +108,15 @@ function hasAll(text: string, parts: readonly string[]): boolean {
   });
 }
 
-/** A message of text alone; none where there is no text. */
+/** Returns a message with only text, or none if the text is empty. */
 export function textMessage(role: ChatMessage["role"], text: string | undefined): ChatMessage[] {
   return text ? [{ role, content: [{ type: "text", text }] }] : [];
 }
 
-/** A chat with the model's own first messages (MESSAGE) behind its system prompt, which is the model's where it has none. */
+/**
+ * Inserts the model's first messages (MESSAGE of a Modelfile) after the system prompt, the model's if the chat has
+ * none.
+ */
 export function withFirstMessages(
   messages: readonly ChatMessage[],
   { messages: first = [], system }: Pick<ModelSettings, "messages" | "system">,
@@ -127,32 +132,33 @@ export function withFirstMessages(
   ];
 }
 
-/** Messages as the family of a template needs them. */
-export function fittingMessages(
+/** Adapts messages to the limits of a template's family. */
+export function messagesForTemplate(
   messages: readonly ChatMessage[],
   { oneCallPerMessage = false, textStart }: TemplateTraits,
 ): readonly ChatMessage[] {
-  const whole = messages.length > 1 && isEmpty(messages.at(-1)) ? messages.slice(0, -1) : messages;
-  const single = oneCallPerMessage ? withOneCallEach(whole) : whole;
+  const complete = messages.length > 1 && isEmpty(messages.at(-1)) ? messages.slice(0, -1) : messages;
+  const single = oneCallPerMessage ? withOneCallPerMessage(complete) : complete;
   const last = single.at(-1);
   if (textStart === undefined || last?.role !== "assistant") return single;
   const [first, ...rest] = last.content;
-  const begun = first?.type === "text" ? [{ ...first, text: textStart + first.text }, ...rest] : last.content;
-  return [...single.slice(0, -1), { ...last, content: begun }];
+  const continued =
+    first?.type === "text" ? [{ ...first, text: textStart + first.text }, ...rest] : last.content;
+  return [...single.slice(0, -1), { ...last, content: continued }];
 }
 
-/** With nothing to go on with, llama.cpp would leave out that the assistant speaks now. */
+/** True for an assistant message with no content: llama.cpp would omit the generation prompt for it. */
 function isEmpty(message: ChatMessage | undefined): boolean {
   if (message?.role !== "assistant" || message.reasoning || message.toolCalls?.length) return false;
   return message.content.every((part) => part.type === "text" && part.text === "");
 }
 
-/** Several calls in a message become several messages, each followed by its result. */
-function withOneCallEach(messages: readonly ChatMessage[]): ChatMessage[] {
+/** Splits a message with several calls into one message per call, each followed by its result. */
+function withOneCallPerMessage(messages: readonly ChatMessage[]): ChatMessage[] {
   const fitting: ChatMessage[] = [];
   const used = new Set<ChatMessage>();
   for (const [at, message] of messages.entries()) {
-    const { toolCalls = [], ...said } = message;
+    const { toolCalls = [], ...plain } = message;
     if (used.has(message)) continue;
     if (toolCalls.length < 2) {
       fitting.push(message);
@@ -162,7 +168,7 @@ function withOneCallEach(messages: readonly ChatMessage[]): ChatMessage[] {
     const end = behind.findIndex(({ role }) => role !== "tool");
     const answers = end < 0 ? behind : behind.slice(0, end);
     for (const [index, call] of toolCalls.entries()) {
-      const first = index === 0 ? said : { role: message.role, content: [] };
+      const first = index === 0 ? plain : { role: message.role, content: [] };
       fitting.push({ ...first, toolCalls: [call] });
       const result = answers.find(({ toolCallId }) => toolCallId === call.id);
       if (!result || used.has(result)) continue;
@@ -174,16 +180,16 @@ function withOneCallEach(messages: readonly ChatMessage[]): ChatMessage[] {
 }
 
 /**
- * Messages with tool calls that a template can read: their arguments must be JSON. Empty arguments mean a function without
- * parameters; text that is not JSON, such as arguments that were cut off, becomes a JSON string.
+ * Makes the arguments of tool calls valid JSON, which templates require. Empty arguments become `{}`; text that is not
+ * JSON, such as truncated arguments, becomes a JSON string.
  */
-export function withReadableCalls(messages: readonly ChatMessage[]): ChatMessage[] {
+export function withJsonCalls(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) =>
-    message.toolCalls ? { ...message, toolCalls: message.toolCalls.map(readable) } : message,
+    message.toolCalls ? { ...message, toolCalls: message.toolCalls.map(withJsonArguments) } : message,
   );
 }
 
-function readable(call: ToolCall): ToolCall {
+function withJsonArguments(call: ToolCall): ToolCall {
   if (call.arguments.trim() === "") return { ...call, arguments: "{}" };
   const isJson = tryJson(call.arguments) !== undefined;
   return isJson ? call : { ...call, arguments: JSON.stringify(call.arguments) };

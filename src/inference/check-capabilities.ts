@@ -2,7 +2,10 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 import type { InferenceRequest } from "./inference.ts";
 
-/** Refuses a generation that the model does not support; the message says what to do instead. */
+/**
+ * Checks that the model supports a generation.
+ * @throws ServiceError unsupported_feature or invalid_parameter, whose message says what to do instead
+ */
 export function checkGeneration({ input, format, sampling }: InferenceRequest, model: Model): void {
   const { alias, capabilities, settings } = model;
   checkTextModel(model);
@@ -57,21 +60,21 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
   }
 }
 
-/** Refuses what needs the log-probabilities of text for a model that has none. */
+/** Checks that a model generates text. @throws ServiceError unsupported_feature */
 export function checkTextModel({ alias, gguf }: Model): void {
   if (gguf.purpose === "generate") return;
   const kind = gguf.purpose === "embed" ? "an embedding model" : "a reranker model";
   refuse(`"${alias}" is ${kind} and cannot generate text; choose a text-generation model.`, "model");
 }
 
-/** Refuses embeddings for a model that cannot produce them. */
+/** Checks that a model can embed. @throws ServiceError unsupported_feature */
 export function checkEmbedding({ alias, gguf }: Model): void {
   if (gguf.purpose === "rerank") {
     refuse(`"${alias}" is a reranker model and cannot make embeddings; choose an embedding model.`, "model");
   }
 }
 
-/** Refuses reranking with a model that is not a reranker. */
+/** Checks that a model is a reranker. @throws ServiceError unsupported_feature */
 export function checkReranking({ alias, gguf }: Model): void {
   if (gguf.purpose !== "rerank") {
     refuse(

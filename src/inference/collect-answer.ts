@@ -7,32 +7,38 @@ import type {
   Usage,
 } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { AnswerLimit, AnswerMoves, Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
+import type {
+  AnswerLimit,
+  AnswerFailovers,
+  Inference,
+  InferenceEvent,
+  InferenceRequest,
+} from "./inference.ts";
 
-/** A complete answer, folded from a stream of events. */
+/** Complete answer, collected from a stream of events. */
 export interface Answer {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Of the text's tokens; empty if not requested. */
+  /** Log-probabilities of the text's tokens; empty if not requested. */
   readonly logprobs: readonly TokenLogprob[];
   readonly reason: FinishReason;
   readonly stopSequence: string | undefined;
-  /** Which limit cut it off. */
+  /** Limit that truncated the answer. */
   readonly limitedBy?: AnswerLimit | undefined;
-  readonly moved?: AnswerMoves | undefined;
+  readonly moved?: AnswerFailovers | undefined;
   readonly usage: Usage;
   readonly timings: Timings;
   /** Milliseconds from the request's arrival to its end, including queueing. */
   readonly totalMs: number;
   readonly tokensPerSecond: number;
-  /** If they were asked for. */
+  /** Set if the request asked for details. */
   readonly details?: GenerationDetails | undefined;
 }
 
 /**
- * Folds a stream into the complete answer. Throws what the stream throws, and `inference_failed` if it ends without
- * `done`.
+ * Collects a stream into the complete answer.
+ * @throws errors of the stream, and ServiceError inference_failed if it ends without `done`
  */
 export async function collectAnswer(events: AsyncIterable<InferenceEvent>): Promise<Answer> {
   const fold = new AnswerFold();
@@ -40,7 +46,7 @@ export async function collectAnswer(events: AsyncIterable<InferenceEvent>): Prom
   return fold.finish();
 }
 
-/** The fold of {@link collectAnswer}, one event at a time. */
+/** Incremental form of {@link collectAnswer}: takes one event at a time. */
 export class AnswerFold {
   readonly #text: string[] = [];
   readonly #reasoning: string[] = [];
@@ -65,7 +71,7 @@ export class AnswerFold {
         break;
       case "tool-call-delta": {
         const call = this.#toolCalls.get(event.index);
-        if (!call) throw incomplete(`a piece of tool call ${event.index} came before its start`);
+        if (!call) throw incomplete(`a part of tool call ${event.index} came before its start`);
         call.arguments += event.arguments;
         break;
       }
@@ -74,7 +80,7 @@ export class AnswerFold {
     }
   }
 
-  /** @throws ServiceError inference_failed when `done` has not come */
+  /** @throws ServiceError inference_failed if there was no `done` event */
   finish(): Answer {
     const done = this.#done;
     if (!done) throw incomplete("it ended without its last event");
@@ -96,21 +102,21 @@ export class AnswerFold {
   }
 }
 
-function incomplete(what: string): ServiceError {
-  return new ServiceError("inference_failed", `The model's answer is incomplete: ${what}.`);
+function incomplete(problem: string): ServiceError {
+  return new ServiceError("inference_failed", `The model's answer is incomplete: ${problem}.`);
 }
 
-type WholeCallEvent =
+type JoinedCallEvent =
   | Exclude<InferenceEvent, { type: "tool-call-start" | "tool-call-delta" }>
   | { type: "tool-call"; call: ToolCall };
 
 /**
- * Joins the pieces of each tool call into one event, for formats with whole calls. They follow in order just before the end,
- * because any of them may grow until then.
+ * Joins the deltas of each tool call into one event, for APIs that send complete calls. The calls come just before
+ * `done`, because any of them may grow until then.
  */
-export async function* wholeToolCalls(
+export async function* joinToolCalls(
   events: AsyncIterable<InferenceEvent>,
-): AsyncGenerator<WholeCallEvent, void, undefined> {
+): AsyncGenerator<JoinedCallEvent, void, undefined> {
   const calls = new Map<number, ToolCall>();
   for await (const event of events) {
     switch (event.type) {
@@ -133,9 +139,9 @@ export async function* wholeToolCalls(
 }
 
 /**
- * Counts the tokens of a request's prompt, including template, tools and images. The request is started and cancelled at
- * llama.cpp's first progress report, which has the exact number and comes with the prompt's first step, so that a long
- * prompt is not computed. It takes a slot for that time.
+ * Counts the tokens of a request's prompt, including template, tools and images. Starts the request and cancels it at
+ * llama.cpp's first progress report, which has the exact number and comes before most of a long prompt is computed.
+ * Takes a slot for that time.
  */
 export async function countTokens(
   inference: Pick<Inference, "generate">,

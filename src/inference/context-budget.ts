@@ -9,56 +9,56 @@ import {
 import { ServiceError } from "../errors/service-error.ts";
 import type { Permit } from "./admission-queue.ts";
 
-/** Tokens that a chat template may add: its own system prompt, today's date, instructions for tools. */
+/** Tokens that a chat template may add: a system prompt, the date, instructions for tools. */
 const TEMPLATE_TOKENS = 512;
 
-/** Tokens around one message of a chat, in any template. */
+/** Tokens that any template adds around a chat message. */
 const MESSAGE_TOKENS = 32;
 
-/** Least room for an answer that takes more as it grows: most answers are shorter. */
-const LEAST_ANSWER_TOKENS = 1024;
+/** Tokens reserved at first for an answer that reserves more as it grows: most answers are shorter. */
+const MIN_ANSWER_TOKENS = 1024;
 
 const ENCODER = new TextEncoder();
-/** Texts are encoded here only to be measured. */
+/** Buffer for encoding texts to measure them. */
 const SCRATCH = new Uint8Array(16 * 1024);
 
-/** The context of an engine, and among how many slots it is shared. */
+/** Context of an engine and the number of slots that share it. */
 interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens"> {
   readonly slots: number;
 }
 
 /**
- * Tokens of context that a generation is admitted with, before the length of its prompt is known: a text has at most as many
- * tokens as bytes. Only the projector knows how many tokens an image or a recording takes, so that one reserves the whole context until
- * they are counted.
+ * Returns the context tokens to reserve for a generation before its prompt is tokenized. A text has at most as many
+ * tokens as bytes. Only the projector knows how many tokens an image or a recording takes, so a prompt with media
+ * reserves the whole context.
  */
 export function reservedTokens(request: GenerationRequest, context: SlottedContext): number {
   const { contextSize } = context;
   if (hasMedia(request.input)) return contextSize;
-  const promptTokens = assumedTokens(request.input, textBytes(request.input, contextSize));
+  const promptTokens = estimatedTokens(request.input, textBytes(request.input, contextSize));
   return neededTokens(request, promptTokens, context);
 }
 
 /**
- * The same once llama.cpp has reported the length of the prompt. In a shared context, an answer that may fill it begins with
- * a fair share and takes more as it grows.
+ * Returns the context tokens to reserve once the length of the prompt is known. In a shared context, an answer that may
+ * fill it begins with the share of one slot and reserves more as it grows.
  */
 export function neededTokens(
   request: GenerationRequest,
   promptTokens: number,
   context: SlottedContext,
 ): number {
-  const most = mostTokens(request, promptTokens, context);
+  const limit = maxContextTokens(request, promptTokens, context);
   const share = Math.floor(context.contextTokens / context.slots);
   const isShared = share < context.contextSize;
-  if (!isShared || !mayFill(request, promptTokens, context)) return most;
-  // In a small context, half of a share is left for the prompt.
-  const leastAnswer = Math.min(LEAST_ANSWER_TOKENS, Math.floor(share / 2));
-  return Math.min(most, Math.max(share, promptTokens + leastAnswer));
+  if (!isShared || !mayFillContext(request, promptTokens, context)) return limit;
+  // In a small context, half of the share is left for the prompt.
+  const minAnswer = Math.min(MIN_ANSWER_TOKENS, Math.floor(share / 2));
+  return Math.min(limit, Math.max(share, promptTokens + minAnswer));
 }
 
-/** Tokens of context that a generation can use at most. */
-function mostTokens(
+/** Most context tokens that a generation can use. */
+function maxContextTokens(
   { maxTokens }: GenerationRequest,
   promptTokens: number,
   { contextSize }: Pick<SlottedContext, "contextSize">,
@@ -67,10 +67,10 @@ function mostTokens(
 }
 
 /**
- * Whether the limit of an answer is none, or hardly one: clients ask for half of the context or more to be on the safe side,
- * and few answers get there.
+ * True if an answer has no effective limit. Many clients request half of the context or more just to be safe, and few
+ * answers get that long.
  */
-function mayFill(
+function mayFillContext(
   { maxTokens }: GenerationRequest,
   promptTokens: number,
   { contextSize }: SlottedContext,
@@ -79,35 +79,36 @@ function mayFill(
 }
 
 /**
- * Tokens of context that a text to embed or score may need. Embedding models and rerankers need none. A generative model
- * needs a whole context: if it is shared, llama.cpp does not free what the slot of the next text still holds.
+ * Returns the context tokens to reserve for a text to embed or score. Embedding models and rerankers need none. A
+ * generative model needs the whole context: in a shared one, llama.cpp does not free the cells of the slot's last
+ * prompt.
  */
-export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineInfo): number {
+export function embeddingContextTokens({ purpose }: EngineSpec, { contextSize }: EngineInfo): number {
   return purpose === "generate" ? contextSize : 0;
 }
 
-/** Whether only the projector knows the length of the prompt. */
+/** True if the prompt has images or audio, whose tokens only the projector can count. */
 function hasMedia(input: GenerationInput): boolean {
   return (
     input.kind === "chat" && input.messages.some(({ content }) => content.some(({ type }) => type !== "text"))
   );
 }
 
-/** Tokens of a prompt with a text of so many, as far as is known before its template is applied. */
-function assumedTokens(input: GenerationInput, textTokens: number): number {
+/** Estimates the tokens of a prompt from those of its text, before the template is applied. */
+function estimatedTokens(input: GenerationInput, textTokens: number): number {
   if (input.kind === "prompt") return textTokens + MESSAGE_TOKENS;
   return textTokens + input.messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
 }
 
-function textBytes(input: GenerationInput, most: number): number {
-  if (input.kind === "prompt") return utf8Length(input.prompt, most);
+function textBytes(input: GenerationInput, limit: number): number {
+  if (input.kind === "prompt") return utf8Length(input.prompt, limit);
   const { messages, tools, templateVariables } = input;
-  return utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
+  return utf8Length(JSON.stringify([messages, tools, templateVariables]), limit);
 }
 
-/** Bytes of a text in UTF-8, counted only up to `most`. */
-function utf8Length(text: string, most: number): number {
-  if (text.length >= most) return text.length;
+/** Bytes of a text in UTF-8; a text with at least `limit` code units is not counted further. */
+function utf8Length(text: string, limit: number): number {
+  if (text.length >= limit) return text.length;
   let bytes = 0;
   for (let at = 0; at < text.length;) {
     const { read, written } = ENCODER.encodeInto(at === 0 ? text : text.slice(at), SCRATCH);
@@ -117,18 +118,18 @@ function utf8Length(text: string, most: number): number {
   return bytes;
 }
 
-/** Longest text that is counted: all slots wait for that, about a third of a second. A longer one hardly fits beside others. */
+/** Longest text that is tokenized to count it, which stalls all slots for up to a third of a second. */
 const MAX_COUNTED_CHARACTERS = 256 * 1024;
 
-/** How much longer a prompt may become in the words of a template than in JSON. */
+/** Factor by which a rendered template may be longer than the JSON of its messages. */
 const TEMPLATE_GROWTH = 1.25;
 
-/** As much as templates indent the schemas of tools. */
+/** Indentation of tool schemas in templates. */
 const INDENT = 4;
 
 /**
- * Tokens of context that a generation is admitted with. A long prompt has several bytes per token, so that one token per byte
- * would often have it wait for requests that it fits beside; if others run, it is counted before.
+ * Returns the context tokens to reserve for a generation at admission. With one token per byte, a long prompt would
+ * often wait although it fits; so it is tokenized first if other requests run.
  */
 export async function admissionTokens(
   engine: Pick<Engine, "info" | "spec" | "tokenize">,
@@ -141,20 +142,20 @@ export async function admissionTokens(
   const { input } = request;
   const isSmall = reserved <= context.contextTokens / context.slots;
   if (!isBusy || isSmall || hasMedia(input)) return reserved;
-  const text = documentOf(input);
+  const text = serializedInput(input);
   if (text.length > MAX_COUNTED_CHARACTERS) return reserved;
   try {
     const { length } = await engine.tokenize(text, { addSpecial: true, parseSpecial: false }, signal);
-    const promptTokens = assumedTokens(input, Math.ceil(length * TEMPLATE_GROWTH));
+    const promptTokens = estimatedTokens(input, Math.ceil(length * TEMPLATE_GROWTH));
     return Math.min(reserved, neededTokens(request, promptTokens, context));
   } catch (error) {
-    // The stock WASM has no tokenizer, and a text may be refused; what is wrong with it, the engine says better.
+    // The stock WASM has no tokenizer. A text that is refused here gets a better error from the generation.
     if (error instanceof ServiceError) return reserved;
     throw error;
   }
 }
 
-function documentOf(input: GenerationInput): string {
+function serializedInput(input: GenerationInput): string {
   if (input.kind === "prompt") return input.prompt;
   const { messages, tools, templateVariables } = input;
   return JSON.stringify([messages, tools, templateVariables], undefined, INDENT);
@@ -163,17 +164,17 @@ function documentOf(input: GenerationInput): string {
 type AnswerProgress = Extract<GenerationEvent, { type: "answer-progress" }>;
 
 /**
- * An answer ends when so many tokens are left of what it holds: until the next report, and until the engine has confirmed
- * the end, it goes on.
+ * Reserved tokens at which an answer is ended. It continues until the next progress report and until the engine has
+ * confirmed the end.
  */
-const END_TOKENS = 2 * ANSWER_PROGRESS_TOKENS;
+const END_MARGIN_TOKENS = 2 * ANSWER_PROGRESS_TOKENS;
 
-/** It takes more so much earlier, so that the next caller is not admitted to room that it is about to need. */
-const AHEAD_TOKENS = 4 * ANSWER_PROGRESS_TOKENS;
+/** Tokens reserved ahead, so that no other call is admitted to context that a running answer is about to need. */
+const LOOKAHEAD_TOKENS = 4 * ANSWER_PROGRESS_TOKENS;
 
 type GeneratingEngine = Pick<Engine, "generate" | "info" | "spec">;
 
-/** An engine whose answers keep to a permit. */
+/** Wraps an engine so that its answers stay within a permit's context tokens. */
 export function withinContext(engine: GeneratingEngine, permit: Permit): Pick<Engine, "generate"> {
   return {
     generate: (request, onEvent, signal) => generateWithinContext(engine, permit, request, onEvent, signal),
@@ -181,9 +182,9 @@ export function withinContext(engine: GeneratingEngine, permit: Permit): Pick<En
 }
 
 /**
- * Generates an answer within the tokens of context that its permit holds. The permit is corrected when the prompt has been
- * counted, and takes more as the answer grows. When there is no more, because other running answers hold it, the answer
- * ends with the reason "length".
+ * Generates an answer within the context tokens of its permit. The permit is resized when the length of the prompt is
+ * known, and grows with the answer. If no more context is free, because other running answers hold it, the answer ends
+ * with the reason "length".
  */
 export async function generateWithinContext(
   engine: GeneratingEngine,
@@ -198,22 +199,22 @@ export async function generateWithinContext(
   let last: AnswerProgress | undefined;
   let isDone = false;
 
-  const prompted = (total: number): void => {
+  const onPromptLength = (total: number): void => {
     promptTokens = total;
     const needed = neededTokens(request, total, context);
     if (needed <= permit.tokens) return permit.resize(needed);
-    // The prompt is there, whether it fits or not.
+    // The prompt is already in the context, whether it was reserved or not.
     if (total > permit.tokens) permit.resize(total);
     permit.grow(needed - permit.tokens);
   };
   const isFull = (tokens: number): boolean => {
-    const most = mostTokens(request, promptTokens, context);
+    const limit = maxContextTokens(request, promptTokens, context);
     const used = promptTokens + tokens;
-    const wished = Math.min(most, used + AHEAD_TOKENS);
-    if (wished <= permit.tokens || permit.grow(wished - permit.tokens)) return false;
-    return used + END_TOKENS > permit.tokens;
+    const wanted = Math.min(limit, used + LOOKAHEAD_TOKENS);
+    if (wanted <= permit.tokens || permit.grow(wanted - permit.tokens)) return false;
+    return used + END_MARGIN_TOKENS > permit.tokens;
   };
-  const take = (event: GenerationEvent): void => {
+  const forward = (event: GenerationEvent): void => {
     if (last) return;
     if (event.type === "answer-progress") {
       if (!isFull(event.usage.completionTokens)) return;
@@ -221,13 +222,13 @@ export async function generateWithinContext(
       full.abort(new Error("the context is full"));
       return;
     }
-    if (event.type === "prompt-progress") prompted(event.total);
+    if (event.type === "prompt-progress") onPromptLength(event.total);
     isDone = event.type === "done";
     onEvent(event);
   };
 
   try {
-    await engine.generate(request, take, AbortSignal.any([signal, full.signal]));
+    await engine.generate(request, forward, AbortSignal.any([signal, full.signal]));
   } catch (error) {
     if (!last || signal.aborted) throw error;
   }

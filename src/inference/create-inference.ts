@@ -7,7 +7,7 @@ import type { ModelLease, Models } from "../models/models.ts";
 import { admissionTokens, withinContext } from "./context-budget.ts";
 import { deadlineOf } from "./deadline.ts";
 import { TextBatches } from "./embeddings.ts";
-import { EngineQueues, preemptionOf, type ModelLoad, NamedSlot, slotWithin } from "./engine-queues.ts";
+import { EngineQueues, preemptionFor, type ModelLoad, ReservedSlot, wrapSlot } from "./engine-queues.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import {
   answerLimit,
@@ -27,11 +27,11 @@ import {
 import { adapterGroup } from "./lora-adapters.ts";
 import { ModelLeases } from "./model-leases.ts";
 import { stopRepetition } from "./repetition-guard.ts";
-import { type FollowWork, RequestAccounting } from "./request-accounting.ts";
+import { type ObserveWork, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
-import { readyFormat } from "./response-format.ts";
-import { readersOf, runGeneration } from "./run-generation.ts";
-import { grammarMaker, type MakeOffThread } from "./schema-compiler.ts";
+import { prepareFormat } from "./response-format.ts";
+import { filtersFor, runGeneration } from "./run-generation.ts";
+import { grammarCompiler, type CompileOffThread } from "./schema-compiler.ts";
 import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
 
 interface InferenceOptions {
@@ -43,14 +43,14 @@ interface InferenceOptions {
   };
   /** Milliseconds since any origin. */
   now?: () => number;
-  /** Called when an answer of a model was stopped because it ran in circles. */
+  /** Called when an answer of a model was stopped because it repeated itself. */
   onRepetition?: ((model: string) => void) | undefined;
-  /** Whether what is asked for now can wait for everything else; absent: never. */
-  isBackground?: (() => boolean) | undefined;
-  /** Told of all work; absent: only the metrics are. */
-  followWork?: FollowWork | undefined;
-  /** Makes grammars that take long; absent: they are made here, and everything else waits. */
-  makeElsewhere?: MakeOffThread | undefined;
+  /** Returns true if the current request has low priority; absent: never. */
+  isLowPriority?: (() => boolean) | undefined;
+  /** Observes all requests; absent: only the metrics do. */
+  observeWork?: ObserveWork | undefined;
+  /** Compiles slow grammars; absent: they are compiled on this thread, which blocks it. */
+  compileOffThread?: CompileOffThread | undefined;
 }
 
 /** Creates the {@link Inference} of a daemon or a page. */
@@ -64,13 +64,13 @@ class InferenceService implements Inference {
   readonly #guardsRepetition: boolean;
   readonly #onRepetition: (model: string) => void;
   readonly #now: () => number;
-  readonly #isBackground: () => boolean;
+  readonly #isLowPriority: () => boolean;
   readonly #leases: ModelLeases;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
   readonly #uncounted: RequestAccounting;
   readonly #batches: TextBatches;
-  readonly #makeElsewhere: MakeOffThread | undefined;
+  readonly #compileOffThread: CompileOffThread | undefined;
 
   constructor({
     models,
@@ -78,26 +78,26 @@ class InferenceService implements Inference {
     config,
     now = () => performance.now(),
     onRepetition = () => undefined,
-    isBackground = () => false,
-    followWork,
-    makeElsewhere,
+    isLowPriority = () => false,
+    observeWork,
+    compileOffThread,
   }: InferenceOptions) {
-    this.#makeElsewhere = makeElsewhere;
+    this.#compileOffThread = compileOffThread;
     this.#models = models;
     this.#leases = new ModelLeases(models);
     this.#guardsRepetition = config.models.repetition_guard;
     this.#onRepetition = onRepetition;
     this.#now = now;
-    this.#isBackground = isBackground;
+    this.#isLowPriority = isLowPriority;
     this.#requestTimeoutMs = config.engine.request_timeout;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
-    this.#accounting = new RequestAccounting(metrics, now, followWork);
+    this.#accounting = new RequestAccounting(metrics, now, observeWork);
     this.#uncounted = new RequestAccounting(new NoMetrics(), now);
     this.#batches = new TextBatches({
       leases: this.#leases,
       queues: this.#queues,
       accounting: this.#accounting,
-      isBackground,
+      isLowPriority,
       requestTimeoutMs: this.#requestTimeoutMs,
     });
   }
@@ -111,44 +111,44 @@ class InferenceService implements Inference {
   }
 
   async generate(request: InferenceRequest, client: AbortSignal): Promise<InferenceStream> {
-    const { signal, onYield } = preemptionOf(client, this.#isBackground());
+    const { signal, onPreempt } = preemptionFor(client, this.#isLowPriority());
     checkCallDepths(request.input);
     checkSchemas(request);
-    // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
-    const held = new DisposableStack();
-    // What is still in the making when the request is over, at its deadline for instance, is for nobody.
-    const over = held.adopt(new AbortController(), (each) => each.abort());
-    const makeGrammar = grammarMaker(this.#makeElsewhere, AbortSignal.any([signal, over.signal]));
-    const format = await readyFormat(request.format, makeGrammar);
+    // Disposed in reverse order: the permit, then the lease, and last the count of requests.
+    const resources = new DisposableStack();
+    // A grammar that is still being compiled when the request ends, such as at its deadline, is cancelled.
+    const ended = resources.adopt(new AbortController(), (each) => each.abort());
+    const compileGrammar = grammarCompiler(this.#compileOffThread, AbortSignal.any([signal, ended.signal]));
+    const format = await prepareFormat(request.format, compileGrammar);
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
-    const account = held.use(accounting.begin(request.endpoint, request.furtherOf?.follower));
+    const account = resources.use(accounting.begin(request.endpoint, request.choiceOf?.observer));
     let lease: ModelLease | undefined;
     try {
-      lease = await this.#leases.acquire({ ...request, onYield }, signal, held);
+      lease = await this.#leases.acquire({ ...request, onPreempt }, signal, resources);
       const { model, engine } = lease;
-      account.answeredBy(model.alias);
+      account.modelLoaded(model.alias);
       const loadMs = account.elapsedMs;
-      const asked = {
+      const effective = {
         ...withAdapter(request, lease),
         format,
-        slot: slotWithin(request.slot, engine.spec.slots),
+        slot: wrapSlot(request.slot, engine.spec.slots),
       };
-      const resolved = await resolveGeneration(asked, model, engine.info, makeGrammar);
-      const queue = this.#queues.of(engine, model.alias);
-      const wish = {
+      const resolved = await resolveGeneration(effective, model, engine.info, compileGrammar);
+      const queue = this.#queues.queueFor(engine, model.alias);
+      const admission = {
         tokens: await admissionTokens(engine, resolved.request, queue.running > 0, signal),
-        bypassQueueLimit: request.furtherOf !== undefined,
+        bypassQueueLimit: request.choiceOf !== undefined,
         mayWait: request.mayWait,
         group: adapterGroup(resolved.request.adapterScales),
         slot: resolved.request.slot,
-        onYield,
+        onPreempt,
       };
       const slot =
-        wish.slot !== undefined && engine.spec.slots > 1
-          ? held.use(new NamedSlot(engine, wish.slot, queue))
+        admission.slot !== undefined && engine.spec.slots > 1
+          ? resources.use(new ReservedSlot(engine, admission.slot, queue))
           : undefined;
-      const permit = held.use(await account.waitFor(queue.acquire(signal, wish)));
-      const deadline = held.use(deadlineOf(request, signal, this.#requestTimeoutMs));
+      const permit = resources.use(await account.waitFor(queue.acquire(signal, admission)));
+      const deadline = resources.use(deadlineOf(request, signal, this.#requestTimeoutMs));
       if (slot) await account.waitFor(slot.wait(permit, deadline.signal));
       let isRepetition = false;
       const onRepetition = (): void => {
@@ -161,10 +161,10 @@ class InferenceService implements Inference {
           : undefined;
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => runGeneration(withinContext(engine, permit), resolved, onEvent, abort),
-        readers: [...(guard ? [guard] : []), ...readersOf(resolved, request)],
+        filters: [...(guard ? [guard] : []), ...filtersFor(resolved, request)],
         deadline,
-        held,
-        onPrompt: ({ processed, total }) => account.prompted(processed, total),
+        resources,
+        onPrompt: ({ processed, total }) => account.promptComputed(processed, total),
         onToken: () => account.token(),
         finish: (done) => {
           const limitedBy = isRepetition
@@ -174,14 +174,14 @@ class InferenceService implements Inference {
         },
         fail: (error) => account.failed(error, client),
       });
-      const { follower } = account;
-      const { request: answered, warnings } = resolved;
-      return { model: model.alias, loadMs, sampling: answered.sampling, warnings, events, follower };
+      const { observer } = account;
+      const { request: resolvedRequest, warnings } = resolved;
+      return { model: model.alias, loadMs, sampling: resolvedRequest.sampling, warnings, events, observer };
     } catch (error) {
-      held.dispose();
-      // One that may not wait goes elsewhere: it has not failed.
+      resources.dispose();
+      // A request that may not wait is sent to another machine, so it has not failed.
       account.failed(request.mayWait === false ? undefined : error, client);
-      throw explained(error, lease);
+      throw withExcessExplained(error, lease);
     }
   }
 
@@ -222,15 +222,15 @@ class InferenceService implements Inference {
   }
 }
 
-/** A name such as "base:adapter" chooses an adapter, unless the request chooses itself. */
+/** Applies the adapter of a model name such as "base:adapter", unless the request has its own adapters. */
 function withAdapter(request: InferenceRequest, { adapter, model }: ModelLease): InferenceRequest {
   if (adapter === undefined || request.adapters) return request;
   const scale = model.adapters.find(({ name }) => name === adapter)?.scale || 1;
   return { ...request, adapters: [{ name: adapter, scale }] };
 }
 
-/** An error about a prompt that is too long tells what to do about it. */
-function explained(error: unknown, lease: ModelLease | undefined): unknown {
+/** Replaces the message of an error about a prompt that is too long with one that says what to do. */
+function withExcessExplained(error: unknown, lease: ModelLease | undefined): unknown {
   if (!(error instanceof ServiceError) || !error.contextExcess || !lease?.explainExcess) return error;
   const { contextExcess } = error;
   const message = lease.explainExcess(contextExcess);
@@ -238,7 +238,7 @@ function explained(error: unknown, lease: ModelLease | undefined): unknown {
 }
 
 /**
- * Makes requests load the models that they name: a request with a residency, even an empty one, loads its model.
+ * Makes every request load its model: a request with a residency, even an empty one, loads the model that it names.
  */
 export function loadOnDemand(inference: Inference): Inference {
   return {

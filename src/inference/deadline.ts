@@ -3,8 +3,8 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { InferenceRequest } from "./inference.ts";
 
 /**
- * A signal that aborts with its parent, or with `deadline_exceeded` when the time is up. Dispose it when the work is done,
- * to remove its timer and listener.
+ * Signal that aborts with its parent, or with `deadline_exceeded` when the time is up. Disposing it removes its timer
+ * and listener.
  */
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
@@ -12,7 +12,7 @@ export class Deadline implements Disposable {
   readonly #watchdog: Watchdog;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent.reason);
 
-  /** @param limitMs Infinity: only the parent's limit */
+  /** @param limitMs milliseconds; Infinity: aborts only with its parent */
   constructor(parent: AbortSignal, limitMs: number) {
     this.#parent = parent;
     if (parent.aborted) this.#onParentAbort();
@@ -24,7 +24,7 @@ export class Deadline implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Ends the work early; the first reason counts. */
+  /** Aborts early; the first reason counts. */
   abort(reason: unknown): void {
     this.#controller.abort(reason);
   }
@@ -40,7 +40,7 @@ export class Deadline implements Disposable {
   }
 }
 
-/** The deadline of a request; it has none of its own where whoever asks ends it in time. */
+/** Creates the deadline of a request, without a time limit if the caller enforces one itself. */
 export function deadlineOf(
   { isTimed }: Pick<InferenceRequest, "isTimed">,
   signal: AbortSignal,

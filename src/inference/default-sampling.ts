@@ -2,8 +2,8 @@ import type { Sampling } from "../engine/protocol/generation.ts";
 import { SAMPLING_FIELDS } from "../engine/protocol/sampling-fields.ts";
 
 /**
- * Default sampling settings of all dialects, so that a request has the same answer in every API. A model's PARAMETERs take
- * precedence.
+ * Default sampling settings, the same in every API, so that a request gets the same answer in each. A model's
+ * PARAMETERs take precedence.
  */
 export const DEFAULT_SAMPLING = {
   temperature: SAMPLING_FIELDS.temperature.default,
@@ -12,8 +12,7 @@ export const DEFAULT_SAMPLING = {
 } as const satisfies Sampling;
 
 /**
- * The seed of a request in 32 bits, for the engine. -1 becomes the largest value, which means a random seed to the
- * engine.
+ * Converts the seed of a request to 32 bits. -1 becomes the largest value, which means a random seed to the engine.
  */
 export function toSeed(seed: number | null | undefined): number | undefined {
   return seed == null ? undefined : seed >>> 0;

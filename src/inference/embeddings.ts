@@ -4,9 +4,9 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 import type { Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
-import { embeddedTokens } from "./context-budget.ts";
+import { embeddingContextTokens } from "./context-budget.ts";
 import { deadlineOf } from "./deadline.ts";
-import { type EngineQueues, preemptionOf } from "./engine-queues.ts";
+import { type EngineQueues, preemptionFor } from "./engine-queues.ts";
 import type {
   BatchRequest,
   EmbedAnswer,
@@ -25,11 +25,11 @@ interface TextBatchesOptions {
   readonly leases: ModelLeases;
   readonly queues: EngineQueues;
   readonly accounting: RequestAccounting;
-  readonly isBackground: () => boolean;
+  readonly isLowPriority: () => boolean;
   readonly requestTimeoutMs: number;
 }
 
-/** Embeds, reranks and scores the texts of a request, several of them at once. */
+/** Embeds, reranks and scores the texts of a request, several in parallel. */
 export class TextBatches {
   readonly #options: TextBatchesOptions;
 
@@ -81,29 +81,29 @@ export class TextBatches {
     check: (model: Model) => void,
     call: (engine: Engine, item: Item, signal: AbortSignal, model: Model) => Promise<Result>,
   ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
-    const { leases, queues, accounting, isBackground, requestTimeoutMs } = this.#options;
-    using held = new DisposableStack();
-    const { signal, onYield } = preemptionOf(client, isBackground());
-    const account = held.use(accounting.begin("embeddings"));
+    const { leases, queues, accounting, isLowPriority, requestTimeoutMs } = this.#options;
+    using resources = new DisposableStack();
+    const { signal, onPreempt } = preemptionFor(client, isLowPriority());
+    const account = resources.use(accounting.begin("embeddings"));
     try {
-      const { model, engine } = await leases.acquire({ ...request, onYield }, signal, held);
-      account.answeredBy(model.alias);
+      const { model, engine } = await leases.acquire({ ...request, onPreempt }, signal, resources);
+      account.modelLoaded(model.alias);
       const loadMs = account.elapsedMs;
       check(model);
       if (items.length === 0) {
-        account.computed(0);
+        account.textsComputed(0);
         return { model: model.alias, loadMs, results: [], totalTokens: 0 };
       }
-      const tokens = embeddedTokens(engine.spec, engine.info);
+      const tokens = embeddingContextTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const wish = { tokens, group, mayWait: request.mayWait, onYield };
-      const permit = await account.waitFor(queues.of(engine, model.alias).acquire(signal, wish));
-      const deadline = held.use(deadlineOf(request, signal, requestTimeoutMs));
+      const admission = { tokens, group, mayWait: request.mayWait, onPreempt };
+      const permit = await account.waitFor(queues.queueFor(engine, model.alias).acquire(signal, admission));
+      const deadline = resources.use(deadlineOf(request, signal, requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
         call(engine, item, abort, model),
       );
       const totalTokens = results.reduce((sum, each) => sum + each.tokens, 0);
-      account.computed(totalTokens);
+      account.textsComputed(totalTokens);
       return { model: model.alias, loadMs, results, totalTokens };
     } catch (error) {
       account.failed(error, client);
@@ -112,7 +112,7 @@ export class TextBatches {
   }
 }
 
-/** The engine, with these scales of its adapters. */
+/** Wraps an engine so that its generations use these scales of the adapters. */
 function withScales(engine: Engine, scales: readonly number[]): ScoringEngine {
   return {
     info: engine.info,
@@ -123,11 +123,10 @@ function withScales(engine: Engine, scales: readonly number[]): ScoringEngine {
 }
 
 /**
- * Runs one call per item, in parallel up to the engine's slots, and returns the results in order. The caller's first permit
- * admits the whole batch; its other calls wait for their turn among other requests. The first failure ends the batch and
- * aborts its running calls.
- *
- * @param first the permit of the first call, which is released here, and the tokens of context that each call may need
+ * Runs one call per item, in parallel up to the engine's slots, and returns the results in order. The first permit
+ * admits the batch; its other calls queue among other requests. The first failure ends the batch and aborts its running
+ * calls.
+ * @param first permit of the first call, which is released here, and the context tokens to reserve for each call
  */
 async function runBatch<Item, Result>(
   items: readonly Item[],
@@ -136,15 +135,15 @@ async function runBatch<Item, Result>(
   call: (item: Item, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result[]> {
   const { permit: firstPermit, tokens } = first;
-  const { queue, group, onYield } = firstPermit;
+  const { queue, group, onPreempt } = firstPermit;
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const results = Array.from<Result>({ length: items.length });
   let next = 0;
-  const work = async (own?: Permit): Promise<void> => {
-    let permit = own;
+  const work = async (first?: Permit): Promise<void> => {
+    let permit = first;
     for (let index = next++; index < items.length; index = next++) {
-      permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true, group, onYield });
+      permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true, group, onPreempt });
       try {
         results[index] = await call(items[index]!, ended);
       } finally {
@@ -167,24 +166,25 @@ async function runBatch<Item, Result>(
   }
 }
 
-type CuttingEngine = Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">;
+type TruncatingEngine = Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">;
 
-/** Characters per usable token that are certainly enough. */
+/** Characters per token that suffice for any text. */
 const CHARACTERS_PER_TOKEN = 64;
-/** Share of a text to try next, if tokens cannot be counted. */
-const SHORTER = 0.75;
+/** Factor by which a text is shortened until it fits, if tokens cannot be counted. */
+const SHORTEN_FACTOR = 0.75;
 
 /**
- * Embeds a text, or as many of its first tokens as the engine can process at once. A truncated text may have one token more
- * than counted in the whole text; then a little less is tried.
+ * Embeds a text, or as many of its first tokens as fit into a batch. A truncated text may tokenize to one token more
+ * than expected; then a shorter one is tried.
+ * @throws ServiceError context_length_exceeded if no part of it fits
  */
 export async function embedTruncated(
-  engine: CuttingEngine,
+  engine: TruncatingEngine,
   text: string,
   signal: AbortSignal,
 ): Promise<EmbeddingResult> {
-  const whole = await embedIfFits(engine, text, signal);
-  if (whole) return whole;
+  const complete = await embedIfFits(engine, text, signal);
+  if (complete) return complete;
   const cut = await embedFirstTokens(engine, text, signal).catch((error: unknown) => {
     // The stock WASM has no tokenizer to truncate with.
     if (!(error instanceof ServiceError) || error.code !== "unsupported_feature") throw error;
@@ -195,7 +195,7 @@ export async function embedTruncated(
 }
 
 async function embedFirstTokens(
-  engine: CuttingEngine,
+  engine: TruncatingEngine,
   text: string,
   signal: AbortSignal,
 ): Promise<EmbeddingResult | undefined> {
@@ -204,9 +204,9 @@ async function embedFirstTokens(
   const ids = await engine.tokenize(begin, { addSpecial: false, parseSpecial: true }, signal);
   const { bytes, ends } = await engine.pieces(ids.subarray(0, limit), signal);
   const added = await engine.tokenize("", { addSpecial: true, parseSpecial: true }, signal);
-  for (let kept = limit - added.length, less = 1; kept > 0; kept -= less, less *= 2) {
-    // Decoded as a part of a stream, so that half a character at the end is left out.
-    const part = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, ends[kept - 1]), {
+  for (let count = limit - added.length, step = 1; count > 0; count -= step, step *= 2) {
+    // Decoded as part of a stream, so that an incomplete character at the end is left out.
+    const part = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, ends[count - 1]), {
       stream: true,
     });
     const result = await embedIfFits(engine, part, signal);
@@ -216,12 +216,16 @@ async function embedFirstTokens(
 }
 
 async function embedFirstCharacters(
-  engine: CuttingEngine,
+  engine: TruncatingEngine,
   text: string,
   signal: AbortSignal,
 ): Promise<EmbeddingResult | undefined> {
   const longest = Math.min(engine.info.contextSize, engine.spec.batchSize) * CHARACTERS_PER_TOKEN;
-  for (let length = Math.min(text.length, longest); length > 0; length = Math.floor(length * SHORTER)) {
+  for (
+    let length = Math.min(text.length, longest);
+    length > 0;
+    length = Math.floor(length * SHORTEN_FACTOR)
+  ) {
     const result = await embedIfFits(engine, text.slice(0, length).toWellFormed(), signal);
     if (result) return result;
   }
@@ -242,7 +246,7 @@ async function embedIfFits(
 }
 
 /**
- * The first components of an embedding, normalized again; for models that were trained for it.
+ * Truncates an embedding to its first components and normalizes it again, for models that are trained for that.
  * @throws ServiceError invalid_parameter if the model has fewer
  */
 export function shortenVector(vector: readonly number[], dimensions: number): number[] {
@@ -251,7 +255,7 @@ export function shortenVector(vector: readonly number[], dimensions: number): nu
       param: "dimensions",
     });
   }
-  const kept = vector.slice(0, dimensions);
-  const length = Math.hypot(...kept);
-  return length === 0 ? kept : kept.map((component) => component / length);
+  const shortened = vector.slice(0, dimensions);
+  const length = Math.hypot(...shortened);
+  return length === 0 ? shortened : shortened.map((component) => component / length);
 }

@@ -1,26 +1,26 @@
 import { abortable } from "../async/promises.ts";
-import { backgroundTimer } from "../async/timers.ts";
-import { plainEnd } from "../engine/core/failure-text.ts";
+import { unrefTimer } from "../async/timers.ts";
+import { explainExit } from "../engine/core/failure-text.ts";
 import { EngineSlots } from "../engine/engine-slots.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { AdmissionQueue, type AdmissionRequest, type Permit } from "./admission-queue.ts";
 
-/** What the engine of a model has to do. */
+/** Load of a model's engine. */
 export interface ModelLoad {
   readonly model: string;
-  /** Calls that have a slot. */
+  /** Calls in a slot. */
   readonly running: number;
-  /** Of these, the ones in the background: they end when others need their slots. */
-  readonly yielding: number;
-  /** Calls that wait for one. */
+  /** Low-priority calls among the running ones, which end when others need their slots. */
+  readonly lowPriority: number;
+  /** Calls waiting for a slot, without low-priority ones. */
   readonly waiting: number;
-  /** Tokens of the KV cache, and the part of it, from 0 to 1, that running calls hold. */
+  /** Tokens of the KV cache, and the part of it, from 0 to 1, that running calls have reserved. */
   readonly contextTokens: number;
   readonly contextUsage: number;
 }
 
-/** One admission queue per running engine; it ends with its engine. */
+/** Admission queues of the running engines, one each; a queue ends with its engine. */
 export class EngineQueues {
   readonly #queues = new Map<Engine, { readonly alias: string; readonly queue: AdmissionQueue }>();
   readonly #maxWaiting: number;
@@ -31,8 +31,8 @@ export class EngineQueues {
     this.#now = options.now;
   }
 
-  /** @param alias name for the error of callers that wait when the engine ends */
-  of(engine: Engine, alias: string): AdmissionQueue {
+  /** @param alias name of the model, for the error of calls that wait when the engine exits */
+  queueFor(engine: Engine, alias: string): AdmissionQueue {
     const known = this.#queues.get(engine);
     if (known) return known.queue;
     const queue = new AdmissionQueue({
@@ -42,22 +42,22 @@ export class EngineQueues {
       now: this.#now,
     });
     this.#queues.set(engine, { alias, queue });
-    void this.#endWith(engine, queue, alias);
+    void this.#closeAtExit(engine, queue, alias);
     return queue;
   }
 
-  async #endWith(engine: Engine, queue: AdmissionQueue, alias: string): Promise<void> {
+  async #closeAtExit(engine: Engine, queue: AdmissionQueue, alias: string): Promise<void> {
     const { expected, reason } = await engine.exited;
     this.#queues.delete(engine);
     queue.close(() => exitError(alias, expected, reason));
   }
 
-  /** Of the engines that have been called. */
+  /** Loads of all engines that have been used. */
   get loads(): readonly ModelLoad[] {
     return [...this.#queues].map(([{ info }, { alias, queue }]) => ({
       model: alias,
       running: queue.running,
-      yielding: queue.yielding,
+      lowPriority: queue.lowPriority,
       waiting: queue.waiting,
       contextTokens: info.contextTokens,
       contextUsage: queue.contextUsage,
@@ -70,77 +70,82 @@ function exitError(alias: string, expected: boolean, reason: string): ServiceErr
     ? new ServiceError("model_not_loaded", `The model "${alias}" was unloaded while the request waited.`)
     : new ServiceError(
         "engine_crashed",
-        `The engine of "${alias}" ended while the request waited (${plainEnd(reason)}); the next request starts it again.`,
+        `The engine of "${alias}" ended while the request waited (${explainExit(reason)}); the next request starts it again.`,
       );
 }
 
-interface Preemption extends Pick<AdmissionRequest, "onYield"> {
-  /** Aborts with the client, or when the request has to give way. */
+interface Preemption extends Pick<AdmissionRequest, "onPreempt"> {
+  /** Aborts with the client, or when the request is preempted. */
   readonly signal: AbortSignal;
 }
 
-/** Lets a request in the background end when another one needs its slot; its client may send it again. */
-export function preemptionOf(client: AbortSignal, isBackground: boolean): Preemption {
-  if (!isBackground) return { signal: client };
+/** Makes a low-priority request end when another one needs its slot; its client may retry it. */
+export function preemptionFor(client: AbortSignal, isLowPriority: boolean): Preemption {
+  if (!isLowPriority) return { signal: client };
   const yielded = new AbortController();
   return {
     signal: AbortSignal.any([client, yielded.signal]),
-    onYield: () =>
-      yielded.abort(
-        new ServiceError("overloaded", "A request that is not in the background needs the slot."),
-      ),
+    onPreempt: () =>
+      yielded.abort(new ServiceError("overloaded", "A request of higher priority needs the slot.")),
   };
 }
 
-/** Longest wait before an engine is asked again: a call that was cancelled may keep its slot longer than its permit. */
-const ASK_AGAIN_MS = 1000;
+/** Longest wait before a slot is requested again: a cancelled call may occupy its slot longer than its permit. */
+const RETRY_INTERVAL_MS = 1000;
 
 /**
- * The slot that a request names. Once the request has its permit, others do not get the slot. The admission queue lets in one
- * request for each slot; when the next one is let in as this one's permit is released, the slot stays kept for it: a request
- * that takes any slot would otherwise get this one in between. Dispose it after the permit, also where none was got.
+ * Reservation of the slot that a request requires. From the time that the request is admitted, llama.cpp assigns the
+ * slot to no other request. The admission queue admits one request per required slot. If the next one is admitted as
+ * soon as this one's permit is released, the reservation passes to it; a request without a required slot might
+ * otherwise get the slot in between. Dispose it after the permit, even if no permit was acquired.
  */
-export class NamedSlot implements Disposable {
+export class ReservedSlot implements Disposable {
   readonly #slots: EngineSlots;
   readonly #slot: number;
-  readonly #queue: Pick<AdmissionQueue, "isNamed">;
-  #isLetIn = false;
+  readonly #queue: Pick<AdmissionQueue, "isSlotTaken">;
+  #isAdmitted = false;
 
   constructor(
     engine: Pick<Engine, "slots" | "info" | "spec">,
     slot: number,
-    queue: Pick<AdmissionQueue, "isNamed">,
+    queue: Pick<AdmissionQueue, "isSlotTaken">,
   ) {
     this.#slots = new EngineSlots(engine);
     this.#slot = slot;
     this.#queue = queue;
   }
 
-  /** Resolves when no other request has the slot; to be called as soon as there is a permit. */
-  async wait(permit: Pick<Permit, "makeWay" | "nextRelease">, signal: AbortSignal): Promise<void> {
-    this.#isLetIn = true;
+  /** Resolves when no other request occupies the slot. Call it as soon as there is a permit. */
+  async wait(permit: Pick<Permit, "preemptOne" | "nextRelease">, signal: AbortSignal): Promise<void> {
+    this.#isAdmitted = true;
     for (;;) {
       const released = permit.nextRelease();
       if (!(await this.#slots.reserve(this.#slot, signal))) return;
-      permit.makeWay();
-      await abortable(Promise.race([released, pause(ASK_AGAIN_MS)]), signal);
+      permit.preemptOne();
+      await abortable(Promise.race([released, pause(RETRY_INTERVAL_MS)]), signal);
     }
   }
 
-  /** Lets others have the slot, unless the next request that names it has been let in. An engine that has ended has none. */
+  /**
+   * Releases the slot, unless the next request that requires it has been admitted. Fails silently if the engine has
+   * exited.
+   */
   [Symbol.dispose](): void {
-    if (!this.#isLetIn || this.#queue.isNamed(this.#slot)) return;
+    if (!this.#isAdmitted || this.#queue.isSlotTaken(this.#slot)) return;
     this.#slots.release(this.#slot, new AbortController().signal).catch(() => undefined);
   }
 }
 
-/** The slot of a model with so many that a number stands for: editors number their requests without end, as llama.cpp's server has it. */
-export function slotWithin(slot: number | undefined, slots: number): number | undefined {
+/**
+ * Maps any slot number to one of the model's slots, like llama.cpp's server, because editors number slots without
+ * limit.
+ */
+export function wrapSlot(slot: number | undefined, slots: number): number | undefined {
   return slot === undefined ? undefined : slot % slots;
 }
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
-    backgroundTimer(resolve, ms);
+    unrefTimer(resolve, ms);
   });
 }

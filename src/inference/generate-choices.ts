@@ -2,7 +2,7 @@ import type { Sampling } from "../engine/protocol/generation.ts";
 import { AnswerFold, type Answer } from "./collect-answer.ts";
 import type { Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
 
-/** An event of one of several choices; absent: of the only one, or the first. */
+/** Event with the index of its choice; absent: 0. */
 export type ChoiceEvent = InferenceEvent & { readonly choice?: number };
 
 interface ChoicesStream {
@@ -15,10 +15,10 @@ interface ChoicesStream {
 }
 
 /**
- * Runs several requests as one answer with several choices. Resolves when the first is accepted; the others take slots as
- * they become free, so that two such answers never wait for each other. The first failure ends them all, and so does
- * leaving the loop.
- * @param parallel how many may run or wait at once; more than a model's slots would only fill its queue
+ * Runs several requests as the choices of one answer. Resolves when the first is accepted; the others take slots as
+ * they become free, so two such answers cannot deadlock. The first failure ends all choices, and so does leaving the
+ * loop.
+ * @param parallel most choices that run or wait at once; more than the model's slots would only fill its queue
  */
 export async function generateChoices(
   inference: Pick<Inference, "generate">,
@@ -31,24 +31,21 @@ export async function generateChoices(
   if (others.length === 0) return await inference.generate(first, signal);
   const stop = new AbortController();
   const all = AbortSignal.any([signal, stop.signal]);
-  const furtherOf = await inference.generate(first, all);
-  const { model, warnings, sampling, events } = furtherOf;
-  const sources = [
-    events,
-    ...others.map((request) => beginFurther(inference, { ...request, furtherOf }, all)),
-  ];
-  const end = (): void => stop.abort(new Error("the answer is over"));
+  const choiceOf = await inference.generate(first, all);
+  const { model, warnings, sampling, events } = choiceOf;
+  const sources = [events, ...others.map((request) => startChoice(inference, { ...request, choiceOf }, all))];
+  const end = (): void => stop.abort(new Error("the answer has ended"));
   return { model, warnings, sampling, events: mergeChoices(sources, parallel, end) };
 }
 
-/** Folds the choices of an answer, in their order. */
+/** Collects the choices of an answer, in order. */
 export async function collectChoices(events: AsyncIterable<ChoiceEvent>, count: number): Promise<Answer[]> {
   const folds = Array.from({ length: count }, () => new AnswerFold());
   for await (const event of events) folds[event.choice ?? 0]?.add(event);
   return folds.map((fold) => fold.finish());
 }
 
-async function* beginFurther(
+async function* startChoice(
   inference: Pick<Inference, "generate">,
   request: InferenceRequest,
   signal: AbortSignal,
@@ -62,7 +59,7 @@ interface Arrival {
   readonly result: IteratorResult<InferenceEvent, void>;
 }
 
-/** Yields the events of all sources as they come. `stop` is called when the loop ends, for whatever reason. */
+/** Yields the events of all sources as they arrive. `stop` is called when the loop ends for any reason. */
 async function* mergeChoices(
   sources: readonly AsyncIterator<InferenceEvent, void>[],
   parallel: number,
@@ -73,7 +70,7 @@ async function* mergeChoices(
     const source = sources[choice];
     if (!source) return;
     const arrival = source.next().then((result) => ({ choice, result }));
-    // It may fail while the reader is busy with another choice; the race below still throws the error.
+    // A rejection may come while the reader handles another choice; the race below still throws it.
     arrival.catch(() => undefined);
     pending.set(choice, arrival);
   };

@@ -3,10 +3,10 @@ import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts"
 import { isTextDelta, type TextDelta } from "../engine/protocol/piece.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
-import { type EventReader, readAll } from "./stream-filters.ts";
+import { type EventFilter, applyFilters } from "./stream-filters.ts";
 import type { InferenceEvent } from "./inference.ts";
 
-/** Bytes of events that may wait for a slow client: more than a context of 100,000 tokens produces. */
+/** Most bytes of events buffered for a slow client: more than a context of 100,000 tokens produces. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /** Approximate memory of an event, and of each token of its log-probabilities. */
@@ -19,42 +19,41 @@ type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 type PromptProgress = Extract<GenerationEvent, { type: "prompt-progress" }>;
 
 interface GenerationStreamOptions {
-  /** Runs the generation on its engine; settles when the engine has released it. */
+  /** Runs the generation on its engine; settles when the engine is done with it. */
   readonly run: (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
-  /** The readers of the engine's events, in order. */
-  readonly readers: readonly EventReader[];
-  /** Ends the generation when the client disconnects or the time is up; aborted here when the reader leaves. */
+  /** Filters of the engine's events, in order. */
+  readonly filters: readonly EventFilter[];
+  /** Ends the generation when the client disconnects or the time is up; aborted here when the reader stops. */
   readonly deadline: Deadline;
-  /** Everything the request holds; released once, as soon as the engine is done. */
-  readonly held: Disposable;
-  /** Called when the engine reports how much of the prompt it has computed. */
+  /** Resources of the request, disposed once, as soon as the engine is done. */
+  readonly resources: Disposable;
+  /** Called when the engine reports prefill progress. */
   readonly onPrompt: (progress: PromptProgress) => void;
   /** Called for each token that has text. */
   readonly onToken: () => void;
-  /** Completes the last event; called once the generation is over. */
+  /** Completes the last event; called when the generation has ended. */
   readonly finish: (done: DoneEvent) => InferenceEvent;
-  /** Called instead when it ends without one; the error is undefined when the reader has left. */
+  /** Called instead if there is no last event; the error is undefined if the reader has stopped. */
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * One answer, from the engine's first event to the last one read. Everything the request holds is released exactly once, as
- * soon as the engine is done: after the last event, after an error, when the reader leaves (even before its first step),
- * and when the deadline aborts while nobody reads. The stream ends after `done`, or throws a ServiceError or the
- * deadline's reason.
+ * Stream of one answer's events. The request's resources are disposed exactly once, as soon as the engine is done:
+ * after the last event, after an error, when the reader stops (even before its first step), and when the deadline
+ * aborts without a reader. The stream ends after `done`, or throws a ServiceError or the deadline's reason.
  */
 export class GenerationStream implements AsyncIterableIterator<InferenceEvent, undefined> {
   readonly #options: GenerationStreamOptions;
   readonly #events = new EventQueue<InferenceEvent>(MAX_WAITING_BYTES, bytesOf);
-  readonly #over: Promise<void>;
+  readonly #finished: Promise<void>;
   #done: DoneEvent | undefined;
-  /** Of the last piece, if the request asks for them; readers may join and split pieces. */
+  /** Usage and timings up to the last delta, if requested; filters may join and split deltas. */
   #soFar: Figures | undefined;
-  #isLeft = false;
+  #isAbandoned = false;
 
   private constructor(options: GenerationStreamOptions) {
     this.#options = options;
-    this.#over = this.#run();
+    this.#finished = this.#run();
   }
 
   /** Starts the generation. Resolves with its first event, or rejects if it fails before that. */
@@ -68,12 +67,12 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     return this.#events.next();
   }
 
-  /** The reader leaves: resolves when the engine is done. */
+  /** Stops the generation; resolves when the engine is done. */
   async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
     this.#events.clear();
-    this.#isLeft = true;
-    this.#options.deadline.abort(new Error("the reader has left"));
-    await this.#over;
+    this.#isAbandoned = true;
+    this.#options.deadline.abort(new Error("the reader has stopped"));
+    await this.#finished;
     return { done: true, value: undefined };
   }
 
@@ -83,33 +82,33 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
 
   /** Never rejects. */
   async #run(): Promise<void> {
-    const { run, deadline, held, finish, fail } = this.#options;
+    const { run, deadline, resources, finish, fail } = this.#options;
     let failure: unknown;
     try {
-      await run((event) => this.#take(event), deadline.signal);
+      await run((event) => this.#onEngineEvent(event), deadline.signal);
     } catch (error) {
       failure = deadline.signal.aborted ? deadline.signal.reason : error;
     }
-    // The permit is released before the reader sees the end, so that the next request finds it free.
-    held[Symbol.dispose]();
+    // The permit is released before the reader sees the end, so that its next request can have it.
+    resources[Symbol.dispose]();
     if (!this.#done) {
       failure ??= incomplete();
-      fail(this.#isLeft ? undefined : failure);
+      fail(this.#isAbandoned ? undefined : failure);
       this.#events.end(failure);
     } else if (this.#events.push(finish(this.#done))) this.#events.end();
     else this.#events.clear(readTooSlowly());
   }
 
-  /** Reads an event of the engine; an event that cannot be read ends the answer. */
-  #take(event: GenerationEvent): void {
+  /** Filters an event of the engine; an error of a filter ends the answer. */
+  #onEngineEvent(event: GenerationEvent): void {
     try {
       if (event.type === "prompt-progress") this.#options.onPrompt(event);
       else if (isTextDelta(event)) {
         this.#soFar = event.soFar ?? this.#soFar;
         this.#options.onToken();
       }
-      for (const each of readAll([event], this.#options.readers)) this.#pass(each);
-      // A reader may find the end before the engine does.
+      for (const filtered of applyFilters([event], this.#options.filters)) this.#emit(filtered);
+      // A filter may end the answer before the engine does.
       if (this.#done && event.type !== "done")
         this.#options.deadline.abort(new Error("the answer is complete"));
     } catch (error) {
@@ -117,20 +116,20 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     }
   }
 
-  #pass(event: GenerationEvent): void {
+  #emit(event: GenerationEvent): void {
     if (this.#done || event.type === "answer-progress" || event.type === "tokens") return;
     if (event.type === "done") {
       this.#done = event;
-    } else if (!this.#events.push(isTextDelta(event) ? this.#told(event) : event)) {
+    } else if (!this.#events.push(isTextDelta(event) ? this.#withStats(event) : event)) {
       const error = readTooSlowly();
       this.#events.clear(error);
       this.#options.deadline.abort(error);
     }
   }
 
-  #told(piece: TextDelta): TextDelta {
-    // Readers may have changed the text.
-    const joined = piece.ends ? { ...piece, ends: undefined } : piece;
+  #withStats(delta: TextDelta): TextDelta {
+    // Filters may have changed the text.
+    const joined = delta.ends ? { ...delta, ends: undefined } : delta;
     return this.#soFar ? { ...joined, soFar: this.#soFar } : joined;
   }
 }
@@ -142,7 +141,7 @@ function incomplete(): ServiceError {
 function readTooSlowly(): ServiceError {
   return new ServiceError(
     "overloaded",
-    "The answer was read so slowly that too much of it waited to be sent; read it faster, or ask for less of it.",
+    "The client read the answer so slowly that too much of it had to be buffered; read faster, or request less.",
   );
 }
 

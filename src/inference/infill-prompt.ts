@@ -1,13 +1,13 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 
-/** A gap in a text, and what helps to fill it. */
+/** Gap in a text, and the context for filling it. */
 export interface InfillParts {
   readonly prefix: string;
   readonly suffix: string;
-  /** Parts of other files, for the beginning of the prompt. */
+  /** Parts of other files, which come first in the prompt. */
   readonly extra?: readonly InfillFile[] | undefined;
-  /** What the text in the gap begins with. */
+  /** Beginning of the text in the gap. */
   readonly middle?: string | undefined;
 }
 
@@ -16,23 +16,23 @@ export interface InfillFile {
   readonly text: string;
 }
 
-/** What llama.cpp calls a repository and a file whose names nobody has said. */
-const REPOSITORY = "myproject";
-const FILE = "filename";
-/** Between files, for models that have no token for it. */
-const SNIPPET = "\n\n--- snippet ---\n\n";
+/** llama.cpp's names for a repository and a file without one. */
+const DEFAULT_REPOSITORY = "myproject";
+const DEFAULT_FILE = "filename";
+/** Separator between files, for models without a token for it. */
+const SNIPPET_SEPARATOR = "\n\n--- snippet ---\n\n";
 
 /**
- * The prompt for the text between a prefix and a suffix, in the order prefix, suffix, middle, as in llama.cpp and in the
- * models' training; other files come first, by the pattern of repositories where the model has tokens for it.
- * @throws ServiceError unsupported_feature with param suffix when the vocabulary has no tokens for it
+ * Builds the fill-in-the-middle prompt in the order prefix, suffix, middle, like llama.cpp and the training of the
+ * models. Other files come first, in the repository format if the model has tokens for it.
+ * @throws ServiceError unsupported_feature with param suffix if the vocabulary has no fill-in-the-middle tokens
  */
 export function infillPrompt(
   { prefix, suffix, extra, middle = "" }: InfillParts,
   { alias, gguf: { infill } }: Pick<Model, "alias" | "gguf">,
 ): string {
   if (infill) {
-    const files = extra === undefined ? "" : repositoryOf(extra, infill);
+    const files = extra === undefined ? "" : repositoryPrompt(extra, infill);
     return `${files}${infill.prefix}${prefix}${middle}${infill.suffix}${suffix}${infill.middle}`;
   }
   throw new ServiceError(
@@ -43,13 +43,13 @@ export function infillPrompt(
   );
 }
 
-function repositoryOf(
+function repositoryPrompt(
   files: readonly InfillFile[],
   { repository, file }: NonNullable<Model["gguf"]["infill"]>,
 ): string {
-  const begin = repository === undefined ? "" : `${repository}${REPOSITORY}\n`;
+  const begin = repository === undefined ? "" : `${repository}${DEFAULT_REPOSITORY}\n`;
   const parts = files.map(({ filename, text }) =>
-    file === undefined ? SNIPPET + text : `${file}${filename}\n${text}`,
+    file === undefined ? SNIPPET_SEPARATOR + text : `${file}${filename}\n${text}`,
   );
-  return begin + parts.join("") + (file === undefined ? "" : `${file}${FILE}\n`);
+  return begin + parts.join("") + (file === undefined ? "" : `${file}${DEFAULT_FILE}\n`);
 }

@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 
-/** How strongly a request has an adapter work, by its number or its name. */
+/** Scale of a LoRA adapter in a request; the adapter is chosen by index or name. */
 export interface AdapterChoice {
   readonly id?: number | undefined;
   readonly name?: string | undefined;
@@ -9,9 +9,9 @@ export interface AdapterChoice {
 }
 
 /**
- * The scales of a model's adapters, in order: those of a request, in which adapters that it does not name are off, or the
- * model's own. Undefined: it has none.
- * @throws ServiceError invalid_parameter for an adapter that the model does not have, or one named twice
+ * Returns the scales of a model's adapters in order: the request's, with 0 for adapters that it does not name, or the
+ * model's defaults; undefined if the model has no adapters.
+ * @throws ServiceError invalid_parameter for an unknown adapter or one that is named twice
  */
 export function adapterScales(
   { alias, adapters }: Pick<Model, "alias" | "adapters">,
@@ -35,11 +35,11 @@ export function adapterScales(
   return adapters.map((_, at) => scales.get(at) ?? 0);
 }
 
-/** Requests with different scales do not run together: llama.cpp has only slots with the same ones in a step. */
+/** Admission group of a request's scales: llama.cpp batches only slots with equal scales. */
 export function adapterGroup(scales: readonly number[] | undefined): string {
   return scales?.join() ?? "";
 }
 
-function refusal(what: string): ServiceError {
-  return new ServiceError("invalid_parameter", `lora: ${what}`, { param: "lora" });
+function refusal(problem: string): ServiceError {
+  return new ServiceError("invalid_parameter", `lora: ${problem}`, { param: "lora" });
 }

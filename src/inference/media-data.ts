@@ -3,7 +3,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import { InvalidAudio, isAudio, readAudio } from "./audio-file.ts";
 
 /**
- * Decodes an image or a recording, whichever it is, from base64 or a data: URL.
+ * Decodes an image or a recording from base64 or a data: URL.
  * @param param path of the field, for the error
  * @throws ServiceError invalid_parameter
  */
@@ -15,7 +15,7 @@ export function decodeMedia(text: string, param: string): MediaPart {
     : { type: "image", data: checkImage(bytes, param) };
 }
 
-/** First bytes of the image formats that engines read; undefined stands for any byte. */
+/** First bytes of the image formats that engines decode; undefined matches any byte. */
 const SIGNATURES: readonly (readonly (number | undefined)[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
   [0xff, 0xd8, 0xff], // JPEG
@@ -27,8 +27,8 @@ const SIGNATURES: readonly (readonly (number | undefined)[])[] = [
 /**
  * Decodes an image from base64 or a data: URL.
  * @param param path of the field, for the error
- * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), and for what is not base64 or
- * not a PNG, JPEG, GIF, BMP or WebP
+ * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), invalid base64, or another format than
+ *   PNG, JPEG, GIF, BMP or WebP
  */
 export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer> {
   if (/^https?:/i.test(text)) {
@@ -40,7 +40,7 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
 }
 
 /**
- * An image of a format that engines read.
+ * Checks that engines can decode the format of an image.
  * @throws ServiceError invalid_parameter
  */
 function checkImage(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8Array<ArrayBuffer> {
@@ -55,23 +55,23 @@ function bytesOf(text: string): number[] {
   return Array.from(text, (character) => character.charCodeAt(0));
 }
 
-function invalid(param: string, what: string): ServiceError {
-  return new ServiceError("invalid_parameter", `${param}: ${what}.`, { param });
+function invalid(param: string, problem: string): ServiceError {
+  return new ServiceError("invalid_parameter", `${param}: ${problem}.`, { param });
 }
 
 /**
- * Longest recording in one request, in seconds. At 16,000 samples per second it takes 230 MB in an engine while it is
- * decoded; no model here has a context for more.
+ * Longest recording in a request, in seconds. Decoded to 16,000 samples per second it takes 230 MB in an engine; no
+ * supported model has a context for more.
  */
 const MAX_SECONDS = 3600;
-/** llama.cpp ends the engine over a recording of one sample, also where resampling leaves no more; nobody hears less than this. */
-const LEAST_SECONDS = 0.01;
+/** Shortest recording, in seconds: llama.cpp aborts if a recording has only one sample, before or after resampling. */
+const MIN_SECONDS = 0.01;
 
 /**
  * Decodes a recording from base64 or a data: URL.
  * @param param path of the field, for the error
- * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), and for what is not base64 or not a usable
- *   WAV, MP3 or FLAC file
+ * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), invalid base64, or an unusable WAV,
+ *   MP3 or FLAC file
  */
 export function decodeAudio(text: string, param: string): Uint8Array<ArrayBuffer> {
   if (/^https?:/i.test(text))
@@ -82,13 +82,13 @@ export function decodeAudio(text: string, param: string): Uint8Array<ArrayBuffer
 }
 
 /**
- * A recording in a form that every engine can decode.
+ * Checks a recording, and converts it to a form that every engine can decode.
  * @throws ServiceError invalid_parameter
  */
 export function checkAudio(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8Array<ArrayBuffer> {
   try {
     const { data, seconds } = readAudio(bytes, MAX_SECONDS);
-    if (seconds < LEAST_SECONDS) throw new InvalidAudio("it is shorter than 10 milliseconds");
+    if (seconds < MIN_SECONDS) throw new InvalidAudio("it is shorter than 10 milliseconds");
     if (seconds <= MAX_SECONDS) return data;
     throw new InvalidAudio(`it has more than ${MAX_SECONDS / 60} minutes; send it in parts`);
   } catch (error) {
@@ -98,25 +98,25 @@ export function checkAudio(bytes: Uint8Array<ArrayBuffer>, param: string): Uint8
 }
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-/** Longest beginning of a data: URL that is looked at. */
-const URL_HEAD = 200;
-/** Characters sampled before decoding, in steps that are not a multiple of common line lengths. */
+/** Most characters of a data: URL that are searched for the end of its header. */
+const MAX_URL_HEAD = 200;
+/** Characters sampled before decoding, at positions unrelated to common line lengths. */
 const SAMPLES = 256;
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 const SPACE = 0x20;
 
 /** Decodes a file from base64 or a data: URL; undefined if the text is neither. */
 function decodeDataUrl(text: string): Uint8Array<ArrayBuffer> | undefined {
-  const encoded = text.slice(DATA_URL.exec(text.slice(0, URL_HEAD))?.[0].length ?? 0);
+  const encoded = text.slice(DATA_URL.exec(text.slice(0, MAX_URL_HEAD))?.[0].length ?? 0);
   return isMostlyBlank(encoded) ? undefined : decodeBase64(encoded);
 }
 
-/** Whether most of a text is whitespace: decoding would search all of it for a few digits. */
+/** True if most of a text is whitespace, which the decoder would be slow to skip. */
 function isMostlyBlank(encoded: string): boolean {
   let blanks = 0;
   for (let sample = 0; sample < SAMPLES; sample += 1) {
-    const place = Math.floor(((sample * GOLDEN_RATIO) % 1) * encoded.length);
-    if (encoded.charCodeAt(place) <= SPACE) blanks += 1;
+    const position = Math.floor(((sample * GOLDEN_RATIO) % 1) * encoded.length);
+    if (encoded.charCodeAt(position) <= SPACE) blanks += 1;
   }
   return blanks > SAMPLES / 2;
 }
@@ -125,7 +125,7 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const DIGITS = new TextEncoder().encode(ALPHABET);
 const PADDING = "=".charCodeAt(0);
 
-/** Built into browsers and Node 25, but not Node 24. */
+/** Method of browsers and Node 25 that Node 24 does not have. */
 interface BuiltIn {
   readonly BYTES_PER_ELEMENT: number;
   fromBase64?(text: string): Uint8Array<ArrayBuffer>;

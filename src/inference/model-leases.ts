@@ -2,66 +2,68 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ModelLease, Models, Residency } from "../models/models.ts";
 import type { AdmissionRequest } from "./admission-queue.ts";
 
-/** A call ends within a step of its engine, and half a second at most; unloading a model takes as long again. */
-const LONGEST_WAIT_MS = 5000;
-const LOOK_MS = 50;
-/** When requests in the background may come back: the load that they made room for takes seconds. */
+/** Longest wait for memory: a preempted call ends within half a second, and unloading its model takes as long again. */
+const MAX_WAIT_MS = 5000;
+const POLL_INTERVAL_MS = 50;
+/** Retry-After of low-priority requests: loading the model that preempted them takes seconds. */
 const RETRY_AFTER_SECS = 5;
 
-interface LeaseRequest extends Pick<AdmissionRequest, "onYield"> {
+interface LeaseRequest extends Pick<AdmissionRequest, "onPreempt"> {
   readonly model?: string | undefined;
   readonly residency?: Residency | undefined;
 }
 
-/** Leases models for requests; those in the background give way where another one needs the memory of theirs. */
+/**
+ * Leases models for requests, and preempts low-priority requests if another request needs the memory of their models.
+ */
 export class ModelLeases {
   readonly #models: Pick<Models, "acquire">;
-  /** Of all requests in the background. */
-  readonly #yielding = new Set<() => void>();
-  /** Requests that wait for memory. */
-  #wanting = 0;
+  /** Functions that preempt the running low-priority requests. */
+  readonly #preemptable = new Set<() => void>();
+  /** Number of requests that wait for memory. */
+  #waitingForMemory = 0;
 
   constructor(models: Pick<Models, "acquire">) {
     this.#models = models;
   }
 
-  /** The lease is held, and a request in the background asked to end, until `held` is disposed. */
+  /** Leases a model until `resources` is disposed; until then, a low-priority request may be preempted. */
   async acquire(
-    { model, residency, onYield }: LeaseRequest,
+    { model, residency, onPreempt }: LeaseRequest,
     signal: AbortSignal,
-    held: DisposableStack,
+    resources: DisposableStack,
   ): Promise<ModelLease> {
     const lease = async (): Promise<ModelLease> =>
-      held.use(await this.#models.acquire(model || undefined, signal, residency));
-    if (onYield) {
-      if (this.#wanting > 0) throw noMemory();
-      this.#yielding.add(onYield);
-      held.defer(() => this.#yielding.delete(onYield));
+      resources.use(await this.#models.acquire(model || undefined, signal, residency));
+    if (onPreempt) {
+      if (this.#waitingForMemory > 0) throw noMemory();
+      this.#preemptable.add(onPreempt);
+      resources.defer(() => this.#preemptable.delete(onPreempt));
       return await lease();
     }
     try {
       return await lease();
     } catch (error) {
-      if (this.#yielding.size === 0 || !isOverloaded(error)) throw error;
-      return await this.#leaseInstead(lease, signal);
+      if (this.#preemptable.size === 0 || !isOverloaded(error)) throw error;
+      return await this.#leaseByPreempting(lease, signal);
     }
   }
 
-  async #leaseInstead(lease: () => Promise<ModelLease>, signal: AbortSignal): Promise<ModelLease> {
-    this.#wanting += 1;
+  async #leaseByPreempting(lease: () => Promise<ModelLease>, signal: AbortSignal): Promise<ModelLease> {
+    this.#waitingForMemory += 1;
     try {
-      for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
-        for (const giveWay of this.#yielding) giveWay();
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      for (let waitedMs = 0; ; waitedMs += POLL_INTERVAL_MS) {
+        for (const preempt of this.#preemptable) preempt();
+        await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
         signal.throwIfAborted();
         try {
           return await lease();
         } catch (error) {
-          if (waitedMs >= LONGEST_WAIT_MS || !isOverloaded(error)) throw error;
+          if (waitedMs >= MAX_WAIT_MS || !isOverloaded(error)) throw error;
         }
       }
     } finally {
-      this.#wanting -= 1;
+      this.#waitingForMemory -= 1;
     }
   }
 }
@@ -71,7 +73,7 @@ function isOverloaded(error: unknown): boolean {
 }
 
 function noMemory(): ServiceError {
-  return new ServiceError("overloaded", "A request that is not in the background needs the memory.", {
+  return new ServiceError("overloaded", "A request of higher priority needs the memory.", {
     retryAfterSecs: RETRY_AFTER_SECS,
   });
 }

@@ -2,188 +2,188 @@ import type { FinishReason, GenerationEvent } from "../engine/protocol/generatio
 import { ServiceError } from "../errors/service-error.ts";
 import type { Endpoint, Metrics } from "../metrics/metrics.ts";
 
-/** What becomes known of one generation, embedding or ranking. Of one that fails or is cancelled, that may be little. */
-export interface WorkFigures {
+/** Statistics of one generation, embedding or reranking, as far as known: few if it fails or is cancelled early. */
+export interface WorkStats {
   readonly endpoint?: Endpoint;
-  /** The alias that answers. */
+  /** Alias of the model. */
   readonly model?: string;
   readonly promptTokens?: number;
-  /** Prompt tokens that were found in the KV cache. */
+  /** Prompt tokens found in the KV cache. */
   readonly cachedTokens?: number;
   readonly completionTokens?: number;
-  /** Milliseconds from the request's arrival, as those below: its model was there. */
+  /** Milliseconds from the request's arrival until its model was available. */
   readonly loadedMs?: number;
-  /** It had a slot. */
+  /** Milliseconds from the request's arrival until it had a slot. */
   readonly admittedMs?: number;
   readonly firstTokenMs?: number;
   readonly tokensPerSecond?: number;
   readonly finishReason?: FinishReason;
-  /** Code of the error that ended it. */
+  /** Code of the error that ended the request. */
   readonly failure?: string;
-  /** Its client left before it was complete. */
+  /** True if the client disconnected before the end. */
   readonly isAborted?: boolean;
 }
 
-export interface WorkFollower {
-  /** Of the request, as in its line in the log; undefined where nobody follows it. */
+export interface WorkObserver {
+  /** Request id as in the log; undefined without an observer. */
   readonly request?: string | undefined;
-  /** Called a few times for each piece of work, never for each token. */
-  note(figures: WorkFigures): void;
-  /** Nothing more will be known; called once. */
+  /** Reports statistics; called a few times per request, never per token. */
+  report(figures: WorkStats): void;
+  /** Ends the observation; called once. */
   end(): void;
-  /** Begins another piece of work for the same request. */
-  further(): WorkFollower;
+  /** Begins the observation of another choice or answer of the same request. */
+  fork(): WorkObserver;
 }
 
-/** Called when a piece of work begins, within the request that it belongs to. */
-export type FollowWork = () => WorkFollower;
+/** Called when a generation, embedding or reranking begins, in the async context of its HTTP request. */
+export type ObserveWork = () => WorkObserver;
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
-const NOBODY: WorkFollower = { note: () => undefined, end: () => undefined, further: () => NOBODY };
+const NO_OBSERVER: WorkObserver = { report: () => undefined, end: () => undefined, fork: () => NO_OBSERVER };
 
-/** Counts requests from their arrival to their end, however they end. */
+/** Counts requests from their arrival to their end. */
 export class RequestAccounting {
   readonly #metrics: Metrics;
   readonly #now: () => number;
-  readonly #follow: FollowWork;
+  readonly #observe: ObserveWork;
   #active = 0;
 
-  constructor(metrics: Metrics, now: () => number, follow: FollowWork = () => NOBODY) {
+  constructor(metrics: Metrics, now: () => number, follow: ObserveWork = () => NO_OBSERVER) {
     this.#metrics = metrics;
     this.#now = now;
-    this.#follow = follow;
+    this.#observe = follow;
   }
 
-  /** Requests running or waiting. */
+  /** Number of running and waiting requests. */
   get active(): number {
     return this.#active;
   }
 
   /**
-   * Dispose the result when the request has ended.
-   * @param first who follows the request that this is a further choice of
-   * @param startedAt when it arrived
+   * Begins the account of a request. Dispose the result when the request has ended.
+   * @param first observer of the request's first choice, if this is another one
+   * @param startedAt time of arrival, on the clock of `now`
    */
-  begin(endpoint: Endpoint, first?: WorkFollower, startedAt: number = this.#now()): RequestAccount {
+  begin(endpoint: Endpoint, first?: WorkObserver, startedAt: number = this.#now()): RequestAccount {
     this.#active += 1;
     this.#metrics.requestStarted(endpoint);
     const onEnd = (): void => {
       this.#active -= 1;
       this.#metrics.requestFinished(endpoint, (this.#now() - startedAt) / 1000);
     };
-    const follower = first ? first.further() : this.#follow();
-    follower.note({ endpoint });
-    return new RequestAccount(this.#metrics, this.#now, follower, onEnd, startedAt);
+    const observer = first ? first.fork() : this.#observe();
+    observer.report({ endpoint });
+    return new RequestAccount(this.#metrics, this.#now, observer, onEnd, startedAt);
   }
 }
 
-/** The account of one request. Its figures may come after it has been disposed: whatever it holds is free before. */
+/** Account of one request. Statistics may still come after its disposal, because resources are released first. */
 export class RequestAccount implements Disposable {
   readonly #metrics: Metrics;
   readonly #now: () => number;
-  readonly follower: WorkFollower;
+  readonly observer: WorkObserver;
   readonly #onEnd: () => void;
   readonly #startedAt: number;
   #model = "";
-  /** Tokens of the prompt and of the answer that the metrics have been told of. */
+  /** Tokens of the prompt and of the answer that are counted in the metrics. */
   #promptTokens = 0;
   #tokens = 0;
   #isDisposed = false;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(
     metrics: Metrics,
     now: () => number,
-    follower: WorkFollower,
+    observer: WorkObserver,
     onEnd: () => void,
     startedAt: number,
   ) {
     this.#metrics = metrics;
     this.#now = now;
-    this.follower = follower;
+    this.observer = observer;
     this.#onEnd = onEnd;
     this.#startedAt = startedAt;
   }
 
-  /** Milliseconds since its arrival. */
+  /** Milliseconds since the request's arrival. */
   get elapsedMs(): number {
     return this.#now() - this.#startedAt;
   }
 
-  /** It has its model. */
-  answeredBy(alias: string): void {
+  /** Records that the model is available. */
+  modelLoaded(alias: string): void {
     this.#model = alias;
-    this.follower.note({ model: alias, loadedMs: this.elapsedMs });
+    this.observer.report({ model: alias, loadedMs: this.elapsedMs });
   }
 
-  /** Waits for a slot. */
+  /** Counts the request as waiting until it has a permit. */
   async waitFor<Permit>(permit: Promise<Permit>): Promise<Permit> {
     this.#metrics.requestsWaiting(1);
     try {
-      const held = await permit;
-      this.follower.note({ admittedMs: this.elapsedMs });
-      return held;
+      const granted = await permit;
+      this.observer.report({ admittedMs: this.elapsedMs });
+      return granted;
     } finally {
       this.#metrics.requestsWaiting(-1);
     }
   }
 
-  /** So much of its prompt has been computed. */
-  prompted(processed: number, total: number): void {
+  /** Records prefill progress. */
+  promptComputed(processed: number, total: number): void {
     this.#countPrompt(processed);
-    this.follower.note({ promptTokens: total });
+    this.observer.report({ promptTokens: total });
   }
 
-  /** One more token; called for each, so that it must cost next to nothing. */
+  /** Records a generated token; called for every token, so it must be fast. */
   token(): void {
     this.#tokens += 1;
     this.#metrics.tokenGenerated();
     if (this.#tokens > 1) return;
     const firstTokenMs = this.elapsedMs;
     this.#metrics.firstToken(firstTokenMs / 1000);
-    this.follower.note({ firstTokenMs });
+    this.observer.report({ firstTokenMs });
   }
 
   /**
-   * The generation is over; completes its last event.
-   * @param given tokens of the answer that were given, and not generated: its speed is nobody's
+   * Records the end of the generation and completes its last event.
+   * @param prefixTokens tokens that the answer began with and that were not generated, which make its speed meaningless
    */
-  generated(done: DoneEvent, given = 0): DoneEvent & { totalMs: number; tokensPerSecond: number } {
+  generated(done: DoneEvent, prefixTokens = 0): DoneEvent & { totalMs: number; tokensPerSecond: number } {
     const totalMs = this.elapsedMs;
     const { promptTokens, completionTokens, cachedTokens, guesses } = done.usage;
     // The first token comes with the prompt, so the time of a single token is that of the request.
     const seconds = (completionTokens > 1 ? done.timings.completionMs : totalMs) / 1000;
     const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
     this.#countPrompt(promptTokens);
-    // Not each token has a piece of text.
+    // Some tokens have no text of their own.
     const further = Math.max(0, completionTokens - this.#tokens);
-    this.#metrics.tokensGenerated(this.#model, further, given > 0 ? Number.NaN : tokensPerSecond);
+    this.#metrics.tokensGenerated(this.#model, further, prefixTokens > 0 ? Number.NaN : tokensPerSecond);
     this.#metrics.cachedTokens(cachedTokens);
-    if (guesses) this.#metrics.guessedTokens(guesses.tokens, guesses.kept);
+    if (guesses) this.#metrics.draftTokens(guesses.tokens, guesses.kept);
     // The first token comes with the prompt.
-    if (completionTokens > 1 && given === 0)
+    if (completionTokens > 1 && prefixTokens === 0)
       this.#metrics.tokenInterval(done.timings.completionMs / 1000 / (completionTokens - 1));
     const finishReason = done.reason;
-    this.follower.note({ promptTokens, cachedTokens, completionTokens, finishReason });
-    if (given === 0) this.follower.note({ tokensPerSecond });
-    this.#over();
+    this.observer.report({ promptTokens, cachedTokens, completionTokens, finishReason });
+    if (prefixTokens === 0) this.observer.report({ tokensPerSecond });
+    this.#endOnce();
     return { ...done, totalMs, tokensPerSecond };
   }
 
-  /** Its texts have been embedded or ranked. */
-  computed(promptTokens: number): void {
+  /** Records the end of an embedding or reranking. */
+  textsComputed(promptTokens: number): void {
     this.#countPrompt(promptTokens);
-    this.follower.note({ promptTokens });
-    this.#over();
+    this.observer.report({ promptTokens });
+    this.#endOnce();
   }
 
-  /** It failed, or its client has left, or nobody wants more of it (undefined). */
+  /** Records a failure, an abort by the client, or (undefined) that the reader stopped. */
   failed(error: unknown, client: AbortSignal): void {
-    if (this.#isOver) return;
-    if (client.aborted) this.follower.note({ isAborted: true });
-    else if (error !== undefined) this.follower.note({ failure: ServiceError.from(error).code });
-    this.#over();
+    if (this.#hasEnded) return;
+    if (client.aborted) this.observer.report({ isAborted: true });
+    else if (error !== undefined) this.observer.report({ failure: ServiceError.from(error).code });
+    this.#endOnce();
   }
 
   [Symbol.dispose](): void {
@@ -199,9 +199,9 @@ export class RequestAccount implements Disposable {
     this.#metrics.promptTokens(further);
   }
 
-  #over(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.follower.end();
+  #endOnce(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.observer.end();
   }
 }

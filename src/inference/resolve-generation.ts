@@ -15,74 +15,73 @@ import { callChecks, type CallChecks } from "./tool-calls/validate-calls.ts";
 import type { InferenceRequest, TokenLimit } from "./inference.ts";
 import { type LimitedReasoning, type ReasoningTags, tagsOfTemplate } from "./reasoning-parser.ts";
 import { checkGeneration } from "./check-capabilities.ts";
-import type { MakeGrammar, TextCheck } from "./schema-compiler.ts";
+import type { CompileGrammar, TextCheck } from "./schema-compiler.ts";
 import {
-  fittingMessages,
+  messagesForTemplate,
   type TemplateTraits,
   textMessage,
   traitsOf,
   withFirstMessages,
-  withReadableCalls,
+  withJsonCalls,
 } from "./chat-template.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { resolveReasoning, ignoredThinking, requestsThinking } from "./reasoning-effort.ts";
 import { resolveTools, type WrittenCalls } from "./tool-calls/resolve-tools.ts";
 import { withShortCallIds } from "./tool-calls/tool-call-ids.ts";
 
-type AskedThinking = Pick<
+type RequestedThinking = Pick<
   Extract<InferenceRequest["input"], { kind: "instruct" }>,
   "thinking" | "templateVariables"
 >;
 
-/** The request for the engine, and how to read its events. */
+/** Request for the engine, and how to filter its events. */
 export interface ResolvedGeneration {
   readonly request: GenerationRequest;
-  /** Set if reasoning is in the text, between tags. */
+  /** Set if reasoning has to be parsed from the text. */
   readonly reasoningTags: ReasoningTags | undefined;
-  /** Set if the model may think on in its answer, as its reasoning is cut off. */
+  /** Set if reasoning may be cut off and continue in the answer. */
   readonly limitedReasoning: LimitedReasoning | undefined;
   readonly calls: WrittenCalls;
-  /** What is wrong with the whole text of an answer; absent: its grammar says all that it must be. */
+  /** Checks the complete text; absent: the grammar enforces everything. */
   readonly check?: TextCheck;
-  /** The same of the calls that the model chooses to make. */
+  /** Checks of optional tool calls. */
   readonly callChecks: CallChecks;
-  /** Answers that did not fit, before those of this machine. */
+  /** Number of answers from other machines that did not fit the schema. */
   readonly failedTries: number;
-  /** What the request asks for and does not get, in words for the user. */
+  /** Warnings for the user about requested features that are not applied. */
   readonly warnings: readonly string[];
-  /** Most tokens of the answer, and who says so; undefined: until the context is full. */
+  /** Token limit of the answer and its origin; undefined: until the context is full. */
   readonly tokenLimit: TokenLimit | undefined;
-  /** Undefined: as the configuration says. */
+  /** Undefined: as configured. */
   readonly repetitionGuard: boolean | undefined;
-  /** What is peculiar to the answers of the model's family. */
   readonly traits: TemplateTraits;
-  /** The text is passed on as it is. */
+  /** True if the text is not filtered. */
   readonly isRaw: boolean;
 }
 
 /**
- * Completes a request with the model's settings, then with the dialect's defaults, and converts its input for the engine.
- * @throws ServiceError `unsupported_feature` if the model does not support what the request asks for
+ * Completes a request with the model's settings, then with the API's defaults, and converts its input for the engine.
+ * @throws ServiceError `unsupported_feature` if the model does not support a requested feature
  */
 export async function resolveGeneration(
   request: InferenceRequest & { readonly format: OutputFormat },
   model: Model,
   engine: Pick<EngineInfo, "hasChatTemplate">,
-  makeGrammar: MakeGrammar,
+  compileGrammar: CompileGrammar,
 ): Promise<ResolvedGeneration> {
   const { settings } = model;
   checkGeneration(request, model);
   const scales = adapterScales(model, request.adapters);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
-  const maxTokens = tokenLimit?.tokens ?? shiftedLimit(model);
+  const maxTokens = tokenLimit?.tokens ?? contextShiftLimit(model);
   const template = settings.template ?? model.gguf.chatTemplate;
   const traits = traitsOf(template);
   const input = resolveInput(request, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
-  const form = withTools?.form ?? request.format;
-  const { format, check, warnings } = await answerGrammar(form, input, traits, makeGrammar);
-  const chosen = await callChecks(withTools, makeGrammar);
-  const reasoning = resolveReasoning(input, model, { asked: request.reasoningBudget, maxTokens });
+  const answerForm = withTools?.form ?? request.format;
+  const { format, check, warnings } = await answerGrammar(answerForm, input, traits, compileGrammar);
+  const optionalCalls = await callChecks(withTools, compileGrammar);
+  const reasoning = resolveReasoning(input, model, { requestedBudget: request.reasoningBudget, maxTokens });
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
     request: {
@@ -101,25 +100,25 @@ export async function resolveGeneration(
       ...(request.details && { details: true }),
       ...(request.timings && { timings: true }),
       ...(request.given && { given: request.given }),
-      // An answer that is held back until it fits may be generated several times.
-      ...(request.onChosen &&
-        (request.failedTries !== undefined || (!check && chosen.checks.size === 0)) && {
+      // An answer that is checked when it is complete may be generated several times.
+      ...(request.onTokenIds &&
+        (request.failedTries !== undefined || (!check && optionalCalls.checks.size === 0)) && {
           reportsTokens: true,
         }),
     },
-    // A raw prompt is continued unchanged, and its text is not interpreted.
-    reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
+    // The text after a raw prompt is not parsed.
+    reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? openReasoning(input, traits)),
     limitedReasoning:
       format.type === "text" ? limitedReasoning(withTools?.input ?? input, reasoning, template) : undefined,
     calls: withTools?.calls,
     ...(check && { check }),
-    callChecks: chosen.checks,
+    callChecks: optionalCalls.checks,
     failedTries: request.failedTries ?? 0,
     warnings: [
       ...(request.warnings ?? []),
       ...ignoredThinking(request, model),
       ...warnings,
-      ...chosen.warnings,
+      ...optionalCalls.warnings,
     ],
     tokenLimit,
     repetitionGuard: request.repetitionGuard ?? settings.repetitionGuard,
@@ -130,22 +129,24 @@ export async function resolveGeneration(
 
 function resolveLimit(
   { maxTokens, defaults }: InferenceRequest,
-  ofModel: number | undefined,
+  modelLimit: number | undefined,
 ): TokenLimit | undefined {
   if (maxTokens !== undefined) return { tokens: maxTokens, setBy: "max_tokens" };
-  if (ofModel !== undefined) return { tokens: ofModel, setBy: "num_predict" };
+  if (modelLimit !== undefined) return { tokens: modelLimit, setBy: "num_predict" };
   return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
 }
 
-/** A context that shifts is never full, and some models never end an answer. */
+/** Limit of answers with context shift, in contexts: the context is never full, and some models never stop. */
 const MAX_SHIFTED_CONTEXTS = 10;
 
-function shiftedLimit({ loadSettings, contextSize }: Model): number | undefined {
+function contextShiftLimit({ loadSettings, contextSize }: Model): number | undefined {
   return loadSettings.contextShift ? MAX_SHIFTED_CONTEXTS * contextSize : undefined;
 }
 
-/** A message that goes on is past its reasoning. */
-function begunReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
+/**
+ * Tags of reasoning that the prompt opens; undefined if the answer continues a message, which is past its reasoning.
+ */
+function openReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
   if (reasoningEnd === undefined || input.kind !== "chat" || input.thinking !== true) return undefined;
   return continuesLast(input) ? undefined : { start: "", end: reasoningEnd };
 }
@@ -175,14 +176,14 @@ function resolveInput(
     return {
       ...input,
       messages: resolveMessages(input.messages, model),
-      ...thinkingOf(input, budget, model),
+      ...resolveThinking(input, budget, model),
     };
   }
   const system = input.system ?? model.settings.system;
   if (!hasChatTemplate && input.images.length === 0) {
     return { kind: "prompt", prompt: system ? `${system}\n\n${input.prompt}` : input.prompt };
   }
-  // The text comes last: llama.cpp aborts if an image is at the very end of the prompt.
+  // The text comes last, because llama.cpp aborts if the prompt ends with an image.
   const content: ContentPart[] = input.images.map((data) => ({ type: "image", data }));
   content.push({ type: "text", text: input.prompt });
   const prompted: ChatMessage[] = [...textMessage("system", system), { role: "user", content }];
@@ -193,18 +194,18 @@ function resolveInput(
     toolChoice: "none",
     parallelToolCalls: false,
     ...(input.templateVariables && { templateVariables: input.templateVariables }),
-    ...thinkingOf(input, budget, model),
+    ...resolveThinking(input, budget, model),
   };
 }
 
 function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: Model): ChatMessage[] {
   const template = settings.template ?? gguf.chatTemplate;
-  const begun = withFirstMessages(messages, settings);
-  const fitting = fittingMessages(withSystem(begun, settings.system), traitsOf(template));
-  return withReadableCalls(withShortCallIds(fitting, template));
+  const complete = withFirstMessages(messages, settings);
+  const adapted = messagesForTemplate(withSystem(complete, settings.system), traitsOf(template));
+  return withJsonCalls(withShortCallIds(adapted, template));
 }
 
-/** Many templates only support one system message, so several at the beginning are joined. */
+/** Adds the default system prompt, and joins leading system messages, as many templates support only one. */
 function withSystem(messages: readonly ChatMessage[], fallback: string | undefined): ChatMessage[] {
   if (!messages.some(({ role }) => role === "system"))
     return [...textMessage("system", fallback), ...messages];
@@ -216,15 +217,15 @@ function withSystem(messages: readonly ChatMessage[], fallback: string | undefin
 }
 
 /**
- * Decided by the request, then by its effort or budget, then by THINKING of the Modelfile. By default a model does not think: on a
- * CPU that would take most of the time of an answer, and few clients show it.
+ * Resolves thinking: the request's setting, then its effort or budget, then THINKING of the Modelfile. Default: off,
+ * because it would take most of an answer's time on a CPU, and few clients display it.
  */
-function thinkingOf(
-  { thinking: asked, templateVariables: variables }: AskedThinking,
+function resolveThinking(
+  { thinking, templateVariables: variables }: RequestedThinking,
   budget: number | undefined,
   model: Model,
 ): { thinking?: boolean } {
-  if (asked !== undefined) return { thinking: asked };
+  if (thinking !== undefined) return { thinking };
   if (!model.capabilities.thinking) return {};
   return { thinking: requestsThinking(variables, budget) || (model.settings.thinking?.enabled ?? false) };
 }
@@ -233,7 +234,7 @@ function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>):
   return bias.length === 0 ? sampling : { ...sampling, logitBias: [...(sampling.logitBias ?? []), ...bias] };
 }
 
-/** Later settings take precedence; undefined ones do not count. */
+/** Merges settings; later layers take precedence, undefined values are skipped. */
 function mergeSampling(...layers: readonly Sampling[]): Sampling {
   const entries = layers.flatMap((layer) => Object.entries(layer)).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Sampling;

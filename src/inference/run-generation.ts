@@ -14,18 +14,18 @@ import {
   dropEmptyTokens,
   dropReasoningEcho,
   dropTextTags,
-  dropUnseenLogprobs,
-  type EventReader,
+  dropNonTextLogprobs,
+  type EventFilter,
   firstCallOnly,
-  readAll,
-  tidyAnswer,
+  applyFilters,
+  trimTemplateText,
 } from "./stream-filters.ts";
 import { readForcedCall, readOfferedCall } from "./tool-calls/forced-calls.ts";
 import { splitToolCalls } from "./tool-calls/tagged-call-parser.ts";
 import { checkCalls } from "./tool-calls/validate-calls.ts";
 import { readWrittenCalls } from "./tool-calls/written-call-parser.ts";
 
-/** Generates an answer; one of which its grammar does not say all is held back until it fits. */
+/** Generates an answer. If its grammar does not enforce everything, the answer is buffered, checked, and retried. */
 export function runGeneration(
   engine: Pick<Engine, "generate">,
   resolved: ResolvedGeneration,
@@ -36,7 +36,7 @@ export function runGeneration(
   if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
   const failureOf = async (events: readonly GenerationEvent[]): Promise<string | undefined> =>
     (await check?.(textOf(events))) ??
-    (await checkCalls(readAll(events, readersOf(resolved, {})), callChecks));
+    (await checkCalls(applyFilters(events, filtersFor(resolved, {})), callChecks));
   return generateFitting(engine, request, failureOf, onEvent, signal, failedTries);
 }
 
@@ -44,30 +44,34 @@ function textOf(events: readonly GenerationEvent[]): string {
   return events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
 }
 
-/** The readers of the engine's events according to the model's settings, in order. */
-export function readersOf(
+/** Returns the filters of the engine's events for a request, in order. */
+export function filtersFor(
   { request, reasoningTags, limitedReasoning, calls, traits, isRaw }: ResolvedGeneration,
-  { onTokens, onChosen, emptyTokens }: Pick<InferenceRequest, "onTokens" | "onChosen" | "emptyTokens">,
-): EventReader[] {
-  const readers: EventReader[] = [];
-  if (onChosen) {
+  {
+    onLogprobs,
+    onTokenIds,
+    emptyTokens,
+  }: Pick<InferenceRequest, "onLogprobs" | "onTokenIds" | "emptyTokens">,
+): EventFilter[] {
+  const readers: EventFilter[] = [];
+  if (onTokenIds) {
     readers.push((event) => {
       if (event.type !== "tokens") return [event];
       const { ids, replaced, failedTries } = event;
-      onChosen({ ids, replaced, failedTries });
+      onTokenIds({ ids, replaced, failedTries });
       return [];
     });
   }
   if (!isRaw && traits.echoedTags) readers.push(dropReasoningEcho(traits.echoedTags));
   if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
-  if (onTokens) {
+  if (onLogprobs) {
     readers.push((event) => {
-      if (event.type === "text-delta" && event.logprobs) onTokens(event.logprobs);
+      if (event.type === "text-delta" && event.logprobs) onLogprobs(event.logprobs);
       return [event];
     });
   }
-  if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
-  if (!isRaw) readers.push(tidyAnswer(traits.endOfTurn, goesOn(request.input)));
+  if (request.logprobs !== undefined) readers.push(dropNonTextLogprobs());
+  if (!isRaw) readers.push(trimTemplateText(traits.endOfTurn, continuesMessage(request.input)));
   if (!isRaw && traits.textTags) readers.push(dropTextTags(traits.textTags));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (limitedReasoning) readers.push(dropLateEnd(limitedReasoning));
@@ -79,23 +83,24 @@ export function readersOf(
   return readers;
 }
 
-function goesOn(input: GenerationInput): boolean {
+function continuesMessage(input: GenerationInput): boolean {
   return input.kind === "chat" && continuesLast(input);
 }
 
-/** A further try is as expensive as the first; where three fail, the next would hardly succeed. */
+/** Limit on tries: each costs as much as the first, and after three failures another hardly succeeds. */
 const MAX_TRIES = 3;
 
-/** Another try of an answer without chance would be the same answer. */
-const LEAST_TEMPERATURE = 0.7;
+/** Minimum temperature of a retry: with greedy sampling it would yield the same answer. */
+const MIN_RETRY_TEMPERATURE = 0.7;
 
 /**
- * Generates an answer of which a grammar cannot say all that it must be. It is held back until it is complete and fits; one
- * that does not is generated again with another seed. What was cut off, or ended by a stop sequence, is passed on. The tokens of
- * each try are told at once.
- * @param check says what is wrong with the events of a complete answer
- * @param failedTries before this call; what the request gives the answer to begin with belongs to the next one
- * @throws ServiceError inference_failed when no try fits
+ * Generates an answer that a grammar alone cannot enforce. The answer is buffered until it is complete, and generated
+ * again with another seed if it fails the check. Answers that were truncated, or ended by a stop sequence, are not
+ * checked. Token ids of each try are reported at once.
+ * @param check returns the problem with the events of a complete answer, or undefined
+ * @param failedTries number of earlier tries on other machines; prefix tokens of the request belong to the next try
+ *   only
+ * @throws ServiceError inference_failed if no try passes
  */
 export async function generateFitting(
   engine: Pick<Engine, "generate">,
@@ -108,18 +113,18 @@ export async function generateFitting(
   const first = Math.min(failedTries, MAX_TRIES - 1);
   let failure: string | undefined;
   for (let tries = first; tries < MAX_TRIES; tries += 1) {
-    const held: GenerationEvent[] = [];
-    const take = (event: GenerationEvent): void => {
+    const buffered: GenerationEvent[] = [];
+    const collect = (event: GenerationEvent): void => {
       const isProgress = event.type === "start" || event.type === "prompt-progress";
       if (event.type === "tokens") onEvent({ ...event, failedTries: tries });
-      else if (!isProgress) held.push(event);
+      else if (!isProgress) buffered.push(event);
       else if (tries === first) onEvent(event);
     };
     const { given: _given, ...fresh } = request;
-    await engine.generate(again(tries === first ? request : fresh, tries), take, signal);
-    failure = isWhole(held.at(-1)) ? await abortable(check(held), signal) : undefined;
+    await engine.generate(retryOf(tries === first ? request : fresh, tries), collect, signal);
+    failure = isComplete(buffered.at(-1)) ? await abortable(check(buffered), signal) : undefined;
     if (failure === undefined) {
-      held.forEach(onEvent);
+      buffered.forEach(onEvent);
       return;
     }
   }
@@ -129,19 +134,19 @@ export async function generateFitting(
   );
 }
 
-function again(request: GenerationRequest, tries: number): GenerationRequest {
+function retryOf(request: GenerationRequest, tries: number): GenerationRequest {
   if (tries === 0) return request;
   const { temperature = 0, seed } = request.sampling;
   return {
     ...request,
     sampling: {
       ...request.sampling,
-      temperature: Math.max(temperature, LEAST_TEMPERATURE),
+      temperature: Math.max(temperature, MIN_RETRY_TEMPERATURE),
       ...(seed !== undefined && { seed: (seed + tries) >>> 0 }),
     },
   };
 }
 
-function isWhole(last: GenerationEvent | undefined): boolean {
+function isComplete(last: GenerationEvent | undefined): boolean {
   return last?.type === "done" && last.reason !== "length" && last.stopSequence === undefined;
 }

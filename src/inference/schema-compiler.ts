@@ -3,9 +3,9 @@ import type { CheckFailure } from "../grammar/compile-grammar.ts";
 import {
   type GrammarResult,
   type GrammarWork,
-  made,
-  makeGrammar as grammarWorkMakeGrammar,
-  makeQuickly,
+  compiledGrammar,
+  compileGrammar as compileHere,
+  compileIfQuick,
   type MissingKeywords,
   type SchemaWork,
 } from "../grammar/grammar-work.ts";
@@ -13,104 +13,107 @@ import { SchemaError, type SchemaGap } from "../grammar/schema-errors.ts";
 import { NO_ARGUMENTS } from "./tool-calls/forced-calls.ts";
 import type { AnswerForm } from "./tool-calls/resolve-tools.ts";
 
-/** Makes grammars for one request. */
-export type MakeGrammar = (work: GrammarWork) => Promise<GrammarResult>;
+/** Compiles grammars for one request. */
+export type CompileGrammar = (work: GrammarWork) => Promise<GrammarResult>;
 
-/** Makes grammars where nobody else waits for them; rejects with the signal's reason once it aborts. */
-export type MakeOffThread = (work: GrammarWork, signal: AbortSignal) => Promise<GrammarResult>;
+/** Compiles grammars on another thread; rejects with the signal's reason once it aborts. */
+export type CompileOffThread = (work: GrammarWork, signal: AbortSignal) => Promise<GrammarResult>;
 
-/** What takes little time is done at once: most schemas need less than a message to another thread does. */
-export function grammarMaker(elsewhere: MakeOffThread | undefined, signal: AbortSignal): MakeGrammar {
+/** Compiles on this thread if that is quick: most schemas take less time than a message to another thread. */
+export function grammarCompiler(
+  compileOffThread: CompileOffThread | undefined,
+  signal: AbortSignal,
+): CompileGrammar {
   return async (work) =>
-    makeQuickly(work) ?? (elsewhere ? await elsewhere(work, signal) : grammarWorkMakeGrammar(work));
+    compileIfQuick(work) ?? (compileOffThread ? await compileOffThread(work, signal) : compileHere(work));
 }
 
-/** The results that were used last, by their keys: agents send the same schemas with every step. */
+/** LRU cache: agents send the same schemas with every step. */
 class RecentResults<Result> {
-  readonly #most: number;
-  /** The one used last comes last. */
+  readonly #limit: number;
+  /** Entries, least recently used first. */
   readonly #results = new Map<string, Result>();
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
-  /** The known result, or the one that is made now. */
-  async of(key: string, make: () => Promise<Result>): Promise<Result> {
+  /** Returns the cached result, or makes one. */
+  async get(key: string, make: () => Promise<Result>): Promise<Result> {
     const result = this.#results.get(key) ?? (await make());
     this.#results.delete(key);
     this.#results.set(key, result);
     for (const oldest of this.#results.keys()) {
-      if (this.#results.size <= this.#most) break;
+      if (this.#results.size <= this.#limit) break;
       this.#results.delete(oldest);
     }
     return result;
   }
 }
 
-/** Each key has up to 256 Ki characters. */
-const recent = new RecentResults<readonly MissingKeywords[]>(16);
+/** Cache of {@link missingKeywords}; keys have up to 256 Ki characters. */
+const recentMissingKeywords = new RecentResults<readonly MissingKeywords[]>(16);
 
-/** Of each schema, what llama.cpp's grammar of it does not have, and what nobody understands. */
+/** Returns for each schema the keywords that llama.cpp's grammar does not enforce, and the unknown ones. */
 export async function missingKeywords(
   schemas: readonly unknown[],
-  makeGrammar: MakeGrammar,
+  compileGrammar: CompileGrammar,
 ): Promise<readonly MissingKeywords[]> {
   if (schemas.length === 0) return [];
-  return await recent.of(JSON.stringify(schemas), async () => {
-    const result = await makeGrammar({ kind: "llama", schemas });
+  return await recentMissingKeywords.get(JSON.stringify(schemas), async () => {
+    const result = await compileGrammar({ kind: "llama", schemas });
     return result.kind === "llama" ? result.missing : [];
   });
 }
 
-/** A form that is JSON by a schema. */
+/** Form of an answer that is defined by a JSON schema. */
 export type SchemaForm = Exclude<AnswerForm, { type: "text" | "grammar" }>;
 
-/** The schema of any JSON object. */
+/** Schema of any JSON object. */
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: "object" };
 
-/** What is wrong with the text of an answer, in words. */
+/** Checks the text of an answer; resolves with the problem in words, or undefined. */
 export type TextCheck = (text: string) => Promise<string | undefined>;
 
-/** A form as a grammar, with what is left to check. */
+/** Grammar of a form, and the keywords that it does not enforce. */
 interface CompiledForm {
-  /** In GBNF. */
+  /** Grammar in GBNF. */
   readonly grammar: string;
-  /** What a schema says and the grammar does not. */
+  /** Keywords that the grammar does not enforce. */
   readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
 }
 
-/** Each has a grammar of up to 256 KiB. */
-const compileFormRecent = new RecentResults<CompiledForm>(32);
+/** Cache of compiled forms, whose grammars have up to 256 KiB each. */
+const recentForms = new RecentResults<CompiledForm>(32);
 
 /**
- * The grammar of a form.
+ * Compiles a form to a grammar.
  * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
  */
-export async function compileForm(form: SchemaForm, makeGrammar: MakeGrammar): Promise<CompiledForm> {
-  const work = workOf(form);
+export async function compileForm(form: SchemaForm, compileGrammar: CompileGrammar): Promise<CompiledForm> {
+  const work = workFor(form);
   try {
-    return await compileFormRecent.of(JSON.stringify(work), async () => await compileAnew(work, makeGrammar));
+    return await recentForms.get(JSON.stringify(work), async () => await compileWork(work, compileGrammar));
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
     throw invalidSchema(form, error, error.reason, error);
   }
 }
 
-async function compileAnew(work: SchemaWork, makeGrammar: MakeGrammar): Promise<CompiledForm> {
-  const { grammar = "", unenforced } = made(await makeGrammar(work));
+async function compileWork(work: SchemaWork, compileGrammar: CompileGrammar): Promise<CompiledForm> {
+  const { grammar = "", unenforced } = compiledGrammar(await compileGrammar(work));
   return { grammar, unenforced };
 }
 
 /**
- * The check of whole answers to a form, for what its grammar does not say.
- * @throws ServiceError inference_failed (the check) when it would take too long
+ * Creates a check of complete answers, for keywords that the grammar does not enforce. The check rejects with
+ * ServiceError inference_failed if it would take too long.
  */
-export function checkOfForm(form: SchemaForm, makeGrammar: MakeGrammar): TextCheck {
-  const by = workOf(form);
+export function answerCheck(form: SchemaForm, compileGrammar: CompileGrammar): TextCheck {
+  const by = workFor(form);
   return async (text) => {
-    const result = await makeGrammar({ kind: "check", by, text });
-    if (result.kind === "checked") return inWords(result.failure);
+    const result = await compileGrammar({ kind: "check", against: by, text });
+    if (result.kind === "checked") return describeFailure(result.failure);
     throw new ServiceError(
       "inference_failed",
       "The model's answer could not be checked against the schema, which would take too long; simplify the schema, or limit the answer's length.",
@@ -118,7 +121,7 @@ export function checkOfForm(form: SchemaForm, makeGrammar: MakeGrammar): TextChe
   };
 }
 
-function workOf(form: SchemaForm): SchemaWork {
+function workFor(form: SchemaForm): SchemaWork {
   if (form.type !== "calls")
     return { kind: "schema", schema: form.type === "json" ? ANY_OBJECT : form.schema };
   const tools = form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS }));
@@ -126,41 +129,41 @@ function workOf(form: SchemaForm): SchemaWork {
 }
 
 /**
- * Refuses a form of which something would not be kept.
+ * Refuses a form with keywords that are neither enforced nor checked.
  * @throws ServiceError invalid_parameter
  */
-export function refuseGap(form: SchemaForm, { unenforced }: CompiledForm): void {
+export function refuseUnenforced(form: SchemaForm, { unenforced }: CompiledForm): void {
   const gap = unenforced.find(({ kind }) => kind === "ignored");
   if (!gap) return;
-  const what = `${place(gap)} is not enforced: ${gap.reason}. Leave it out, or do not ask for strictness.`;
-  throw invalidSchema(form, gap, what);
+  const problem = `${location(gap)} is not enforced: ${gap.reason}. Leave it out, or do not ask for strictness.`;
+  throw invalidSchema(form, gap, problem);
 }
 
-/** As OpenAI has it: the error's field is the request's, and the place within the schema is in the message. */
+/** Creates an error like OpenAI's: `param` is the request's field, and the path within the schema is in the message. */
 function invalidSchema(
   form: SchemaForm,
   { tool }: { readonly tool?: string | undefined },
-  what: string,
+  problem: string,
   cause?: unknown,
 ): ServiceError {
-  const ofTool = form.type === "calls" ? form.tools.find(({ name }) => name === tool)?.param : undefined;
-  const ofAnswer = form.type === "json" ? undefined : form.param;
-  const param = ofTool ?? ofAnswer ?? (form.type === "calls" ? "tools" : "format");
-  const whose = tool === undefined ? param : `function '${tool}'`;
-  return new ServiceError("invalid_parameter", `Invalid schema for ${whose}: ${what}`, { param, cause });
+  const toolParam = form.type === "calls" ? form.tools.find(({ name }) => name === tool)?.param : undefined;
+  const answerParam = form.type === "json" ? undefined : form.param;
+  const param = toolParam ?? answerParam ?? (form.type === "calls" ? "tools" : "format");
+  const owner = tool === undefined ? param : `function '${tool}'`;
+  return new ServiceError("invalid_parameter", `Invalid schema for ${owner}: ${problem}`, { param, cause });
 }
 
-/** What is not kept, and why. */
-export function sentence(gap: CompiledForm["unenforced"][number]): string {
-  const whose = gap.tool === undefined ? "" : ` of the tool "${gap.tool}"`;
-  return `${place(gap)}${whose} is not enforced: ${gap.reason}`;
+/** Describes a keyword that is not enforced, and the reason. */
+export function describeUnenforced(gap: CompiledForm["unenforced"][number]): string {
+  const owner = gap.tool === undefined ? "" : ` of the tool "${gap.tool}"`;
+  return `${location(gap)}${owner} is not enforced: ${gap.reason}`;
 }
 
-function place({ path, keyword }: { readonly path: string; readonly keyword: string }): string {
+function location({ path, keyword }: { readonly path: string; readonly keyword: string }): string {
   return [path, keyword].filter((part) => part !== "").join(".") || "schema";
 }
 
-function inWords(failure: CheckFailure | undefined): string | undefined {
+function describeFailure(failure: CheckFailure | undefined): string | undefined {
   return (
     failure && `${failure.path === "" ? "" : `at ${failure.path}, `}${failure.message.replace(/\.$/, "")}`
   );

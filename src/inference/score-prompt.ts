@@ -4,32 +4,32 @@ import type { GenerationRequest, TokenLogprob } from "../engine/protocol/generat
 import { ServiceError } from "../errors/service-error.ts";
 import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
 
-/** Each takes a step, and the grammar that forces them grows by about ten characters. */
+/** Limit on tokens per prompt: each takes a decode step and about ten characters of the grammar that forces them. */
 const MAX_SCORED_TOKENS = 16_384;
 
-/** A first character may be spread over several tokens, which no text gives one by one. */
+/** Most tokens that one character may be split into. */
 const MAX_TOKENS_OF_A_CHARACTER = 8;
 
-/** The greatest bias that a request may have: no model is so sure of anything else. */
-const CERTAIN = 100;
+/** Largest bias of a request, which outweighs all other logits. */
+const MAX_BIAS = 100;
 
 export type ScoringEngine = Pick<Engine, "generate" | "tokenize" | "pieces" | "info">;
 
-/** A token of a prompt. */
+/** Token of a prompt. */
 export interface PromptToken extends TokenText {
-  /** Undefined for the first, and where llama.cpp reports none: within a character that is spread over several tokens. */
+  /** Undefined for the first token, and for all but the last token of a character of several tokens. */
   readonly score: TokenLogprob | undefined;
 }
 
 /**
- * Finds the log-probability of each token of a prompt after those before it. llama.cpp's server only reports those of tokens
- * that it generates, so it has to generate exactly these: a grammar allows nothing else, and the reported log-probabilities
- * are those before the grammar. It takes one step per token. A special token is not possible within a grammar: a bias makes
- * it certain, and a new grammar begins after it.
- * @param prompt a text, or tokens as the client has made them
- * @param alternatives how many to report for each token; absent: nothing is scored
- * @returns the prompt's tokens, without the one that the vocabulary puts before every text, unless the client sent it
- * @throws ServiceError context_length_exceeded, or invalid_parameter for tokens that no text gives
+ * Computes the log-probability of each token of a prompt given the ones before it. llama.cpp's server only reports
+ * log-probabilities of generated tokens, so a grammar forces it to generate exactly this prompt; the reported values
+ * are those before the grammar is applied. Takes one decode step per token. A grammar cannot contain special tokens: a
+ * bias forces each of them, and a new grammar begins after it.
+ * @param prompt text, or token ids from the client
+ * @param alternatives number to report for each token; absent: nothing is scored
+ * @returns the prompt's tokens, without the BOS token unless the client sent it
+ * @throws ServiceError context_length_exceeded, or invalid_parameter for tokens that no text is tokenized to
  */
 export async function scorePrompt(
   engine: ScoringEngine,
@@ -104,7 +104,7 @@ class Scoring {
     return this.#scores;
   }
 
-  /** The shortest prompt that the tokens begin with. */
+  /** Returns the shortest prefix of the tokens that is the tokenization of a text. */
   async #beginning(): Promise<{ prompt: string; length: number }> {
     for (let length = 1; ; length += 1) {
       try {
@@ -120,32 +120,32 @@ class Scoring {
     return promptFromTokens(this.#engine, this.#tokens.subarray(0, length), "prompt", this.#signal);
   }
 
-  /** @returns how many tokens are behind it: up to the first special one, or all */
+  /** @returns number of tokens scored so far: up to the first special one, or all */
   async #scoreUnits(prompt: string, from: number): Promise<number> {
     const units = scoredUnits(this.#pieces.slice(from));
-    const waiting = units.values();
+    const remaining = units.values();
     let reached = from;
-    let next: ScoredUnit | undefined = waiting.next().value;
+    let next: ScoredUnit | undefined = remaining.next().value;
     if (!next) return this.#pieces.length;
-    const take = (score: TokenLogprob): void => {
+    const collect = (score: TokenLogprob): void => {
       if (!next || score.id !== next.tokens.at(-1)) return;
       reached += next.tokens.length;
       this.#scores[reached - 1] = score;
-      next = waiting.next().value;
+      next = remaining.next().value;
     };
     const maxTokens = units.reduce((sum, { tokens }) => sum + tokens.length, 0);
     const bias = units.filter(({ tokens }) => tokens.length > 1).flatMap(({ tokens }) => tokens);
     try {
-      await this.#generate(prompt, take, {
+      await this.#generate(prompt, collect, {
         maxTokens,
         format: { type: "grammar", grammar: grammarOf(units) },
-        sampling: { temperature: 0, logitBias: [...new Set(bias)].map(certain) },
+        sampling: { temperature: 0, logitBias: [...new Set(bias)].map(certainBias) },
       });
     } catch (error) {
-      // A token that is not possible in a grammar ends the generation with this.
+      // A special token, which a grammar cannot contain, ends the generation with this error.
       if (!(error instanceof ServiceError) || error.code !== "inference_failed" || !next) throw error;
     }
-    // What is left is part of a character, at the end.
+    // Only an incomplete character at the end is left.
     return next ? reached : this.#pieces.length;
   }
 
@@ -157,7 +157,7 @@ class Scoring {
     await this.#generate(prompt, take, {
       maxTokens: 1,
       format: { type: "text" },
-      sampling: { temperature: 0, logitBias: [certain(id)] },
+      sampling: { temperature: 0, logitBias: [certainBias(id)] },
     });
   }
 
@@ -183,17 +183,17 @@ class Scoring {
   }
 }
 
-function certain(token: number): { token: number; bias: number } {
-  return { token, bias: CERTAIN };
+function certainBias(token: number): { token: number; bias: number } {
+  return { token, bias: MAX_BIAS };
 }
 
-/** Tokens that are whole characters together: almost always one. */
+/** Shortest run of tokens that is valid UTF-8: almost always one token. */
 interface ScoredUnit {
   readonly tokens: readonly number[];
   readonly text: string;
 }
 
-/** The units of tokens in their order; those of a character that is cut off at the end are left out. */
+/** Groups tokens into units; the tokens of an incomplete character at the end are left out. */
 function scoredUnits(pieces: readonly TokenText[]): ScoredUnit[] {
   const units: ScoredUnit[] = [];
   let open: TokenText[] = [];
@@ -207,7 +207,7 @@ function scoredUnits(pieces: readonly TokenText[]): ScoredUnit[] {
   return units;
 }
 
-/** Undefined while part of a character is missing. */
+/** Decodes tokens; undefined while part of a character is missing. */
 function wholeText(pieces: readonly TokenText[]): string | undefined {
   try {
     const bytes = pieces.flatMap((piece) => [...piece.bytes]);
@@ -218,8 +218,8 @@ function wholeText(pieces: readonly TokenText[]): string | undefined {
 }
 
 /**
- * A grammar in llama.cpp's GBNF that allows exactly these tokens. A character of several tokens is spelled out, because
- * such tokens do not match one by one.
+ * Writes a GBNF grammar that allows exactly these tokens. A character of several tokens is written as text, because
+ * GBNF cannot match such tokens one by one.
  */
 function grammarOf(units: readonly ScoredUnit[]): string {
   const parts = units.map(({ tokens, text }) =>

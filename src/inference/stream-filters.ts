@@ -1,22 +1,21 @@
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
 
 /**
- * Translates the events of one answer in order, each into none, itself or several. It may hold back what depends on the next
- * event, until `done` at the latest.
+ * Maps each event of one answer to any number of events. A filter may buffer events until `done` at the latest.
  */
-export type EventReader = (event: GenerationEvent) => Iterable<GenerationEvent>;
+export type EventFilter = (event: GenerationEvent) => Iterable<GenerationEvent>;
 
-/** Passes events through readers, in order. */
-export function readAll(
+/** Passes events through filters, in order. */
+export function applyFilters(
   events: readonly GenerationEvent[],
-  readers: readonly EventReader[],
+  readers: readonly EventFilter[],
 ): readonly GenerationEvent[] {
   return readers.reduce((read, reader) => read.flatMap((event) => [...reader(event)]), events);
 }
 
 /**
- * Length of the longest end of `text` that is an incomplete beginning of `tag`, which must be held back because the rest of
- * the tag may follow.
+ * Length of the longest end of `text` that is an incomplete beginning of `tag`, which must be buffered because the rest
+ * of the tag may follow.
  */
 export function partialTagLength(text: string, tag: string): number {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
@@ -25,8 +24,8 @@ export function partialTagLength(text: string, tag: string): number {
   return 0;
 }
 
-/** Drops the log-probabilities of tokens without text, such as the one that ends the generation: clients want those of text. */
-export function dropEmptyTokens(): EventReader {
+/** Creates a filter that drops the log-probabilities of tokens without text, such as the end-of-turn token. */
+export function dropEmptyTokens(): EventFilter {
   return (event) => {
     if (event.type !== "text-delta" || !event.logprobs?.some(({ token }) => token === "")) return [event];
     const logprobs = event.logprobs.filter(({ token }) => token !== "");
@@ -35,10 +34,10 @@ export function dropEmptyTokens(): EventReader {
 }
 
 /**
- * Drops the log-probabilities of reasoning and tool calls, which the engine reports in empty text events after their pieces;
- * clients want those of the text.
+ * Creates a filter that drops the log-probabilities of reasoning and tool calls, which the engine reports in empty text
+ * events after their deltas; clients expect those of the text.
  */
-export function dropUnseenLogprobs(): EventReader {
+export function dropNonTextLogprobs(): EventFilter {
   let isUnseen = false;
   return (event) => {
     if (event.type === "text-delta") {
@@ -51,29 +50,29 @@ export function dropUnseenLogprobs(): EventReader {
   };
 }
 
-const NOTHING = {
+const NO_STATS = {
   usage: { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
   timings: { promptMs: 0, completionMs: 0 },
 };
 
 /**
- * Ends a turn where its second tool call begins, so that the rest is not generated: some models write several calls even if
- * told not to, and not every template has a grammar that prevents it. The beginning of the second call carries the usage
- * of the answer up to there.
+ * Creates a filter that ends an answer where its second tool call begins, so that the rest is not generated: some
+ * models write several calls against their instructions, and not every template has a grammar that prevents it. The
+ * first event of the second call has the usage so far.
  */
-export function firstCallOnly(): EventReader {
+export function firstCallOnly(): EventFilter {
   return (event) =>
     event.type === "tool-call-start" && event.index > 0
-      ? [{ type: "done", reason: "tool_calls", ...(event.soFar ?? NOTHING) }]
+      ? [{ type: "done", reason: "tool_calls", ...(event.soFar ?? NO_STATS) }]
       : [event];
 }
 
 /**
- * Drops what a template puts around the parts of an answer: blanks around reasoning, and the token that ends a turn.
- * @param endOfTurn that token; absent: the engine does not show it
- * @param goesOn the answer goes on with a message, whose reasoning may have begun: its first blanks count
+ * Creates a filter that drops markup of a template: whitespace around reasoning, and the end-of-turn token.
+ * @param endOfTurn that token as text; absent: the engine does not return it
+ * @param continuesReasoning true if the answer continues a message, so that leading whitespace is part of its reasoning
  */
-export function tidyAnswer(endOfTurn: string | undefined, goesOn: boolean): EventReader {
+export function trimTemplateText(endOfTurn: string | undefined, continuesReasoning: boolean): EventFilter {
   let blanks = "";
   let state: "before" | "reasoning" | "after" | "text" = "before";
   let last: Extract<GenerationEvent, { type: "text-delta" }> | undefined;
@@ -85,22 +84,22 @@ export function tidyAnswer(endOfTurn: string | undefined, goesOn: boolean): Even
     }
     if (event.type === "reasoning-delta") {
       const text = blanks + event.text;
-      const isBegun = goesOn || state === "reasoning";
-      const shown = isBegun ? text.trimEnd() : text.trim();
-      // Until there is more than blanks, those at the beginning are dropped.
-      blanks = shown === "" && !isBegun ? "" : text.slice(text.trimEnd().length);
-      if (shown === "") return;
+      const isBegun = continuesReasoning || state === "reasoning";
+      const trimmed = isBegun ? text.trimEnd() : text.trim();
+      // Leading whitespace is dropped.
+      blanks = trimmed === "" && !isBegun ? "" : text.slice(text.trimEnd().length);
+      if (trimmed === "") return;
       state = "reasoning";
-      yield { ...event, text: shown };
+      yield { ...event, text: trimmed };
     } else if (event.type === "text-delta") {
       if (state === "reasoning") state = "after";
       const text = state === "after" ? event.text.trimStart() : event.text;
       if (text !== "") state = "text";
       blanks = "";
-      const shown = { ...event, text };
+      const trimmed = { ...event, text };
       if (text === "" && event.text !== "" && !event.logprobs) return;
-      if (endOfTurn !== undefined && text.endsWith(endOfTurn)) last = shown;
-      else yield shown;
+      if (endOfTurn !== undefined && text.endsWith(endOfTurn)) last = trimmed;
+      else yield trimmed;
     } else yield event;
   };
 }
@@ -108,71 +107,72 @@ export function tidyAnswer(endOfTurn: string | undefined, goesOn: boolean): Even
 type TextDelta = Extract<GenerationEvent, { type: "text-delta" }>;
 
 /**
- * Drops text that llama.cpp repeats as reasoning: within reasoning, it shows the beginning of a tag that may end it as text
- * at first. Text behind reasoning is held back as long as it may be one; if the reasoning goes on, it was.
- * @param tags that may end the reasoning
+ * Creates a filter that drops text which llama.cpp returns again as reasoning: within reasoning, it first returns the
+ * beginning of a possible end tag as text. Text after reasoning is buffered while it may be one, and dropped if the
+ * reasoning continues.
+ * @param tags possible end tags
  */
-export function dropReasoningEcho(tags: readonly string[]): EventReader {
-  let isBehindReasoning = false;
-  let held: TextDelta[] = [];
+export function dropReasoningEcho(tags: readonly string[]): EventFilter {
+  let isAfterReasoning = false;
+  let buffered: TextDelta[] = [];
   return function* (event) {
     if (event.type === "prompt-progress") yield event;
     else if (event.type === "reasoning-delta") {
-      isBehindReasoning = true;
-      held = [];
+      isAfterReasoning = true;
+      buffered = [];
       yield event;
-    } else if (event.type === "text-delta" && isBehindReasoning) {
-      held.push(event);
-      const text = held.map((each) => each.text).join("");
+    } else if (event.type === "text-delta" && isAfterReasoning) {
+      buffered.push(event);
+      const text = buffered.map((each) => each.text).join("");
       if (tags.some((tag) => tag.startsWith(text))) return;
-      isBehindReasoning = false;
-      yield* held;
-      held = [];
+      isAfterReasoning = false;
+      yield* buffered;
+      buffered = [];
     } else {
-      yield* held;
-      held = [];
+      yield* buffered;
+      buffered = [];
       yield event;
     }
   };
 }
 
-/** The tags between which a model writes the text of an answer. */
+/** Tags around the text of an answer. */
 export interface TextTags {
   readonly start: string;
   readonly end: string;
 }
 
-/** Drops the tags around the whole text of an answer, however they are split. Tags elsewhere are text. */
-export function dropTextTags({ start, end }: TextTags): EventReader {
+/** Creates a filter that drops the tags around the text of an answer, however they are split. Other tags are text. */
+export function dropTextTags({ start, end }: TextTags): EventFilter {
   let state: "before" | "inside" | "text" = "before";
-  let held = "";
+  let buffered = "";
   const release = function* (ready: number): Generator<GenerationEvent> {
-    if (ready > 0) yield { type: "text-delta", text: held.slice(0, ready) };
-    held = held.slice(ready);
+    if (ready > 0) yield { type: "text-delta", text: buffered.slice(0, ready) };
+    buffered = buffered.slice(ready);
   };
   return function* (event) {
     if (event.type !== "text-delta") {
       const isOver = event.type === "done" || event.type === "tool-call-start";
-      if (isOver && state === "inside" && held.trimEnd() === end) held = "";
-      if (isOver) yield* release(held.length);
+      if (isOver && state === "inside" && buffered.trimEnd() === end) buffered = "";
+      if (isOver) yield* release(buffered.length);
       yield event;
       return;
     }
     if (event.logprobs) yield { ...event, text: "" };
-    held += event.text;
+    buffered += event.text;
     if (state === "before") {
-      const begun = held.trimStart();
-      if (begun.startsWith(start)) {
-        held = begun.slice(start.length);
+      const text = buffered.trimStart();
+      if (text.startsWith(start)) {
+        buffered = text.slice(start.length);
         state = "inside";
-      } else if (!start.startsWith(begun)) state = "text";
+      } else if (!start.startsWith(text)) state = "text";
     }
-    if (state === "text") yield* release(held.length);
-    // The end tag is only one if nothing but blanks follows it.
+    if (state === "text") yield* release(buffered.length);
+    // An end tag counts only if nothing but whitespace follows.
     if (state === "inside") {
-      const at = held.lastIndexOf(end);
-      const isEnd = at >= 0 && held.slice(at + end.length).trim() === "";
-      yield* release(isEnd ? at : held.length - partialTagLength(held, end));
+      const at = buffered.lastIndexOf(end);
+      const isEnd = at >= 0 && buffered.slice(at + end.length).trim() === "";
+      yield* release(isEnd ? at : buffered.length - partialTagLength(buffered, end));
     }
   };
 }

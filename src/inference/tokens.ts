@@ -3,24 +3,27 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/calls.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** This many take some milliseconds. */
-const PIECES_IN_A_TURN = 4096;
+/** Tokens processed before the event loop runs; they take some milliseconds. */
+const TOKENS_PER_TIME_SLICE = 4096;
 
-/** A token and its text, or its bytes if they are only part of a character. */
+/** Token id and the UTF-8 bytes of its text, which may be part of a character. */
 export interface TokenText {
   readonly id: number;
   readonly bytes: Uint8Array;
 }
 
-/** Splits bytes into those of each token, over several turns of the event loop, as there may be a million. */
+/** Splits bytes into those of each token, in several slices of time, as there may be a million tokens. */
 export async function splitTokenTexts(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<TokenText[]> {
-  return await mapInTimeSlices([...ids], PIECES_IN_A_TURN, (id, at) => ({
+  return await mapInTimeSlices([...ids], TOKENS_PER_TIME_SLICE, (id, at) => ({
     id,
     bytes: bytes.subarray(ends[at - 1] ?? 0, ends[at]),
   }));
 }
 
-/** Ids for the engine, which refuses those that are not in its vocabulary. */
+/**
+ * Converts ids for the engine, which refuses those outside its vocabulary.
+ * @throws ServiceError invalid_parameter with this param for a number that is not an int32
+ */
 export function toTokenIds(ids: readonly number[] | TokenIds, param: string): TokenIds {
   if (ids instanceof Int32Array) return ids;
   const tokens = Int32Array.from(ids);
@@ -30,11 +33,10 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
 }
 
 /**
- * Finds a text that llama.cpp tokenizes to exactly these tokens. The tokenizer adds the tokens or the space that the
- * vocabulary requires, so the text without those is tried as well; each is tokenized and compared. Tokens that no text
- * produces are refused.
- * @param param the request's field that holds the tokens
- * @throws ServiceError invalid_parameter with this param
+ * Finds a text that llama.cpp tokenizes to exactly these tokens. The tokenizer may add special tokens or a leading
+ * space, so the text without them is tried as well; each candidate is tokenized and compared.
+ * @param param request field with the tokens
+ * @throws ServiceError invalid_parameter with this param if there is no such text
  */
 export async function promptFromTokens(
   engine: Pick<Engine, "tokenize" | "pieces">,
@@ -46,12 +48,12 @@ export async function promptFromTokens(
   const tokenize = (text: string): Promise<TokenIds> =>
     engine.tokenize(text, { addSpecial: true, parseSpecial: true }, signal);
   const added = await tokenize("");
-  const bare = withoutAdded(tokens, added);
-  const { bytes } = await engine.pieces(bare, signal).catch(blame(param));
+  const plain = withoutAdded(tokens, added);
+  const { bytes } = await engine.pieces(plain, signal).catch(withParam(param));
   const text = decode(bytes);
   const candidates = text === undefined ? [] : text.startsWith(" ") ? [text, text.slice(1)] : [text];
   for (const prompt of candidates) {
-    if (isEqual(withoutAdded(await tokenize(prompt), added), bare)) return prompt;
+    if (isEqual(withoutAdded(await tokenize(prompt), added), plain)) return prompt;
   }
   throw new ServiceError(
     "invalid_parameter",
@@ -61,7 +63,7 @@ export async function promptFromTokens(
   );
 }
 
-/** Tokens without those that the vocabulary adds to every text: one in front, or one on each side. */
+/** Removes the special tokens that the vocabulary adds to every text: one in front, or one on each side. */
 function withoutAdded(tokens: TokenIds, added: TokenIds): TokenIds {
   const [first, last] = added;
   const begin = first !== undefined && tokens[0] === first ? 1 : 0;
@@ -69,8 +71,8 @@ function withoutAdded(tokens: TokenIds, added: TokenIds): TokenIds {
   return tokens.subarray(begin, end);
 }
 
-/** To the engine they are tokens, to the client its prompt or input. */
-function blame(param: string): (error: unknown) => never {
+/** Rethrows an error of the engine with the client's name of the field. */
+function withParam(param: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof ServiceError) || error.param === undefined) throw error;
     throw new ServiceError(error.code, error.message, { param, cause: error });
@@ -81,10 +83,10 @@ function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return undefined; // there is part of a character at one of the ends
+    return undefined; // an incomplete character at one of the ends
   }
 }
 
-function isEqual(some: Int32Array, others: Int32Array): boolean {
-  return some.length === others.length && some.every((token, at) => token === others[at]);
+function isEqual(left: Int32Array, right: Int32Array): boolean {
+  return left.length === right.length && left.every((token, at) => token === right[at]);
 }

@@ -15,11 +15,11 @@ export interface JsonBounds {
 }
 
 /**
- * Checks a JSON text before it is parsed, which costs time and memory for each value. Invalid JSON passes; parsing detects
- * it.
- * @returns which limit is exceeded, or undefined
+ * Checks the structure of a JSON text before it is parsed, because parsing costs time and memory for each value. Invalid
+ * JSON passes; parsing detects it.
+ * @returns the exceeded limit, or undefined
  */
-export function beyondBounds(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   let depth = 0;
   let values = 1;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { beyondBounds, endOfString } from "./json-bounds.ts";
+import { exceededBound, endOfString } from "./json-bounds.ts";
 
 /** Maximum numbers in a body: as many token ids as can be converted to text at once. A number takes eight bytes. */
 export const MAX_JSON_NUMBERS = 1024 * 1024 + 1024;
@@ -13,11 +13,11 @@ export const MAX_JSON_ITEMS = 128 * 1024;
 /** Longest number; more digits would not be significant. */
 const MAX_NUMBER_LENGTH = 1024;
 /** Longer than any escape. */
-const LONGEST_ESCAPE = 6;
+const MAX_ESCAPE_LENGTH = 6;
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const MORE_OF_A_NUMBER = /[-+.\deE]*/y;
-const WORDS: ReadonlyMap<string, { readonly text: string; readonly value: boolean | null }> = new Map([
+const NUMBER_CHARACTERS = /[-+.\deE]*/y;
+const LITERALS: ReadonlyMap<string, { readonly text: string; readonly value: boolean | null }> = new Map([
   ["t", { text: "true", value: true }],
   ["f", { text: "false", value: false }],
   ["n", { text: "null", value: null }],
@@ -25,20 +25,20 @@ const WORDS: ReadonlyMap<string, { readonly text: string; readonly value: boolea
 
 type Container = { readonly list: unknown[] } | { readonly object: Record<string, unknown>; name: string };
 
-/** What may follow. */
+/** Token that may follow. */
 type Expected = "value" | "value-or-end" | "name" | "name-or-end" | "colon" | "comma-or-end" | "nothing";
 
 /**
- * Parses a JSON text that arrives in pieces, with the same result as JSON.parse. It never holds the whole text, and refuses
- * it at the first character that exceeds the depth or the number of values.
+ * Parses a JSON text that arrives in chunks, with the same result as JSON.parse. Never has the complete text in memory,
+ * and rejects it at the first character that exceeds the depth or the number of values.
  */
 export class JsonReader {
   readonly #what: string;
   readonly #open: Container[] = [];
   #expected: Expected = "value";
-  /** An incomplete number, word or escape at the end of the last piece. */
-  #rest = "";
-  /** The pieces of an incomplete string. */
+  /** Incomplete number, literal or escape at the end of the last chunk. */
+  #pending = "";
+  /** Parts of an incomplete string. */
   #string: string[] | undefined;
   #value: unknown;
   #numbers = 0;
@@ -50,26 +50,26 @@ export class JsonReader {
   }
 
   /**
-   * Reads a piece. Time and memory depend on its length, so split long ones.
+   * Reads a chunk. Time and memory depend on its length, so split long ones.
    * @throws SyntaxError for invalid JSON, ServiceError invalid_json beyond the limits
    */
-  write(piece: string): void {
-    this.#read(this.#rest + piece, false);
+  write(chunk: string): void {
+    this.#read(this.#pending + chunk, false);
   }
 
   /**
-   * The value, after the last piece.
+   * Returns the value, after the last chunk.
    * @throws SyntaxError if the text is incomplete
    */
   end(): unknown {
-    this.#read(this.#rest, true);
+    this.#read(this.#pending, true);
     if (this.#expected !== "nothing" || this.#string) throw new SyntaxError("unexpected end");
     return this.#value;
   }
 
   #read(text: string, isLast: boolean): void {
-    this.#rest = "";
-    let at = this.#string ? this.#goOnWithString(text, 0) : 0;
+    this.#pending = "";
+    let at = this.#string ? this.#continueString(text, 0) : 0;
     while (at < text.length) {
       const code = text.charCodeAt(at);
       if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) at += 1;
@@ -77,14 +77,14 @@ export class JsonReader {
     }
   }
 
-  /** Returns where the token ends, which may be the end of the text if the rest has not arrived yet. */
+  /** Returns the index after the token, or the end of the text if the token is incomplete. */
   #readToken(text: string, at: number, character: string, isLast: boolean): number {
     switch (character) {
       case '"':
         if (this.#expected === "name" || this.#expected === "name-or-end") this.#count();
         else this.#beginValue();
         this.#string = [];
-        return this.#goOnWithString(text, at + 1);
+        return this.#continueString(text, at + 1);
       case "[":
         this.#beginValue();
         this.#push({ list: [] }, "value-or-end");
@@ -106,31 +106,31 @@ export class JsonReader {
         this.#expected = "value";
         return at + 1;
       default:
-        return WORDS.has(character)
-          ? this.#readWord(text, at, character)
+        return LITERALS.has(character)
+          ? this.#readLiteral(text, at, character)
           : this.#readNumber(text, at, isLast);
     }
   }
 
-  #readWord(text: string, at: number, character: string): number {
-    const word = WORDS.get(character)!;
+  #readLiteral(text: string, at: number, character: string): number {
+    const word = LITERALS.get(character)!;
     const written = text.slice(at, at + word.text.length);
     if (!word.text.startsWith(written)) throw new SyntaxError("no such word");
-    if (written.length < word.text.length) return this.#keep(text, at);
+    if (written.length < word.text.length) return this.#keepPending(text, at);
     this.#beginValue();
     this.#add(word.value);
     return at + written.length;
   }
 
   #readNumber(text: string, at: number, isLast: boolean): number {
-    MORE_OF_A_NUMBER.lastIndex = at;
-    const [written = ""] = MORE_OF_A_NUMBER.exec(text) ?? [];
+    NUMBER_CHARACTERS.lastIndex = at;
+    const [written = ""] = NUMBER_CHARACTERS.exec(text) ?? [];
     const end = at + written.length;
     if (written === "" || written.length > MAX_NUMBER_LENGTH) throw new SyntaxError("no value");
-    if (end === text.length && !isLast) return this.#keep(text, at);
+    if (end === text.length && !isLast) return this.#keepPending(text, at);
     NUMBER.lastIndex = at;
     if (!NUMBER.test(text) || NUMBER.lastIndex !== end) throw new SyntaxError("no number");
-    this.#mayBegin();
+    this.#checkValueExpected();
     this.#numbers += 1;
     if (this.#numbers > MAX_JSON_NUMBERS) throw this.#tooMany(`${MAX_JSON_NUMBERS} numbers`);
     this.#add(Number(written));
@@ -138,44 +138,44 @@ export class JsonReader {
   }
 
   /** Continues a string, past its closing quote if that has arrived. */
-  #goOnWithString(text: string, begin: number): number {
+  #continueString(text: string, begin: number): number {
     const quote = endOfString(text, begin);
-    const end = quote < 0 ? this.#endOfWholeEscapes(text, begin) : quote;
-    // Our own parser of escapes would be slower, and the copy does not keep the piece in memory.
+    const end = quote < 0 ? this.#endOfCompleteEscapes(text, begin) : quote;
+    // A parser of escapes in JavaScript would be slower; the copy also lets the chunk be freed.
     const part: string = JSON.parse(`"${text.slice(begin, end)}"`);
     this.#string!.push(part);
-    if (quote < 0) return this.#keep(text, end);
-    const whole = this.#string!.length === 1 ? part : this.#string!.join("");
+    if (quote < 0) return this.#keepPending(text, end);
+    const complete = this.#string!.length === 1 ? part : this.#string!.join("");
     this.#string = undefined;
     if (this.#expected === "name" || this.#expected === "name-or-end") {
       const container = this.#open.at(-1)!;
-      if ("object" in container) container.name = whole;
+      if ("object" in container) container.name = complete;
       this.#expected = "colon";
-    } else this.#add(whole);
+    } else this.#add(complete);
     return quote + 1;
   }
 
-  /** Where to split an incomplete string: before an incomplete escape. */
-  #endOfWholeEscapes(text: string, begin: number): number {
+  /** Index at which to split an incomplete string: before an incomplete escape. */
+  #endOfCompleteEscapes(text: string, begin: number): number {
     const last = text.lastIndexOf("\\");
-    if (last < begin || text.length - last >= LONGEST_ESCAPE) return text.length;
+    if (last < begin || text.length - last >= MAX_ESCAPE_LENGTH) return text.length;
     let first = last;
     while (first > begin && text[first - 1] === "\\") first -= 1;
     if ((last - first) % 2 === 1) return text.length;
     return last === text.length - 1 || text[last + 1] === "u" ? last : text.length;
   }
 
-  #keep(text: string, from: number): number {
-    this.#rest = text.slice(from);
+  #keepPending(text: string, from: number): number {
+    this.#pending = text.slice(from);
     return text.length;
   }
 
   #beginValue(): void {
-    this.#mayBegin();
+    this.#checkValueExpected();
     this.#count();
   }
 
-  #mayBegin(): void {
+  #checkValueExpected(): void {
     if (this.#expected !== "value" && this.#expected !== "value-or-end")
       throw new SyntaxError("no value here");
   }
@@ -218,15 +218,14 @@ export class JsonReader {
   }
 }
 
-/** As in JSON.parse, `__proto__` is a normal field, not the prototype. */
+/** Sets `__proto__` as a normal field, as JSON.parse does, not as the prototype. */
 function setPrototypeField(object: object, value: unknown): void {
   Object.defineProperty(object, "__proto__", { value, configurable: true, enumerable: true, writable: true });
 }
 
 /**
  * Maximum nesting of any JSON from clients or for engines: bodies, frames, schemas, tool-call arguments, template variables.
- * Code that walks such values may be recursive, in llama.cpp too, and llama.cpp's time to build a grammar is quadratic in
- * the depth.
+ * Code that walks such values may be recursive, also in llama.cpp, whose time to build a grammar is quadratic in the depth.
  */
 export const MAX_JSON_DEPTH = 100;
 
@@ -237,7 +236,7 @@ export const MAX_JSON_DEPTH = 100;
  */
 export function checkTextDepth(text: string, what: string, param?: string): void {
   const bounds = { depth: MAX_JSON_DEPTH, values: Number.POSITIVE_INFINITY };
-  if (beyondBounds(text, bounds)) throw tooDeep(what, param);
+  if (exceededBound(text, bounds)) throw tooDeep(what, param);
 }
 
 function tooDeep(what: string, param?: string): ServiceError {

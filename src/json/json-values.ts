@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined for any other text. */
+/** Parses a JSON text; undefined for invalid JSON. */
 export function tryJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -8,10 +8,10 @@ export function tryJson(text: string): unknown {
 }
 
 /**
- * Approximate length of a value as JSON, without writing it: counts names, texts and numbers, at least one per value. Not
- * recursive, because the value may be nested to any depth.
+ * Approximates the length of a value as JSON without writing it: counts names and texts, and one per value. Not recursive,
+ * because the value may be nested to any depth.
  */
-export function sizeOf(document: unknown): number {
+export function approximateJsonLength(document: unknown): number {
   const open = [document];
   let size = 0;
   while (open.length > 0) {
@@ -28,7 +28,7 @@ export function sizeOf(document: unknown): number {
   return size;
 }
 
-/** An object without the fields that are undefined. */
+/** Copy of an object without its undefined fields. */
 export function withoutUndefined<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {

@@ -2,12 +2,12 @@ import { nextTimeSlice } from "../async/timers.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth, JsonReader } from "./json-reader.ts";
 
-/** Up to this length, in bytes or characters, a text is parsed immediately, in a millisecond at most. */
-export const PARSED_AT_ONCE = 16 * 1024;
-/** Up to this length it is parsed whole, in a separate turn of some milliseconds. It cannot contain too many values. */
-const PARSED_WHOLE = 256 * 1024;
-/** Characters of a longer text that are read per turn. */
-const STEP = 64 * 1024;
+/** Maximum length, in bytes or characters, of a text that is parsed immediately, in a millisecond at most. */
+export const MAX_IMMEDIATE_LENGTH = 16 * 1024;
+/** Maximum length of a text that is parsed at once, in a separate tick of some milliseconds; it cannot have too many values. */
+const MAX_UNSPLIT_LENGTH = 256 * 1024;
+/** Characters of a longer text that are read per tick. */
+const STEP_LENGTH = 64 * 1024;
 
 /**
  * Parses a text of any length without blocking the event loop.
@@ -15,52 +15,54 @@ const STEP = 64 * 1024;
  * @throws ServiceError invalid_json
  */
 export async function parseJsonText(text: string, what: string): Promise<unknown> {
-  if (text.length > PARSED_AT_ONCE) await nextTimeSlice();
-  if (text.length <= PARSED_WHOLE) return parseWhole(text, what);
-  return await blamed(what, async () => {
+  if (text.length > MAX_IMMEDIATE_LENGTH) await nextTimeSlice();
+  if (text.length <= MAX_UNSPLIT_LENGTH) return parseUnsplit(text, what);
+  return await withJsonErrors(what, async () => {
     const reader = new JsonReader(what);
-    for (let at = 0; at < text.length; at += STEP) {
-      reader.write(text.slice(at, at + STEP));
+    for (let at = 0; at < text.length; at += STEP_LENGTH) {
+      reader.write(text.slice(at, at + STEP_LENGTH));
       await nextTimeSlice();
     }
     return reader.end();
   });
 }
 
-/** Parses a text of at most {@link PARSED_AT_ONCE} immediately. */
+/** Parses a text of at most {@link MAX_IMMEDIATE_LENGTH} immediately. */
 export function parseShortJson(text: string, what: string): unknown {
-  return parseWhole(text, what);
+  return parseUnsplit(text, what);
 }
 
 /**
- * Parses UTF-8 text of any length as it arrives, without blocking the event loop: a short text when it is complete, a longer
- * one piece by piece.
- * @param whenEmpty stands for no text at all; undefined: that is an error
- * @throws ServiceError invalid_json, and what the pieces throw
+ * Parses UTF-8 text of any length as it arrives, without blocking the event loop: a short text when it is complete, a
+ * longer one chunk by chunk.
+ * @param whenEmpty result for an empty text; undefined: an empty text is an error
+ * @throws ServiceError invalid_json, and errors of the chunks
  */
 export async function parseJsonBytes(
   pieces: AsyncIterable<Uint8Array>,
   what: string,
   whenEmpty?: unknown,
 ): Promise<unknown> {
-  let begun: Uint8Array[] = [];
+  let buffered: Uint8Array[] = [];
   let size = 0;
-  let long: LongText | undefined;
+  let longText: LongText | undefined;
   for await (const piece of pieces) {
     size += piece.byteLength;
-    if (long) await long.write(piece);
-    else begun.push(piece);
-    if (long || size <= PARSED_WHOLE) continue;
-    long = new LongText(what);
-    for (const earlier of begun) await long.write(earlier);
-    begun = [];
+    if (longText) await longText.write(piece);
+    else buffered.push(piece);
+    if (longText || size <= MAX_UNSPLIT_LENGTH) continue;
+    longText = new LongText(what);
+    for (const earlier of buffered) await longText.write(earlier);
+    buffered = [];
   }
-  if (long) return await long.end();
+  if (longText) return await longText.end();
   if (size === 0 && whenEmpty !== undefined) return whenEmpty;
   if (size === 0) throw new ServiceError("invalid_json", `${what} is empty.`);
-  if (size > PARSED_AT_ONCE) await nextTimeSlice();
-  const bytes = begun.length === 1 ? begun[0]! : joined(begun, size);
-  return await blamed(what, () => parseWhole(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what));
+  if (size > MAX_IMMEDIATE_LENGTH) await nextTimeSlice();
+  const bytes = buffered.length === 1 ? buffered[0]! : joined(buffered, size);
+  return await withJsonErrors(what, () =>
+    parseUnsplit(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what),
+  );
 }
 
 function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
@@ -84,40 +86,42 @@ class LongText {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.byteLength; at += STEP) {
+    for (let at = 0; at < bytes.byteLength; at += STEP_LENGTH) {
       await nextTimeSlice();
-      const step = bytes.subarray(at, at + STEP);
-      await blamed(this.#what, () => this.#reader.write(this.#decoder.decode(step, { stream: true })));
+      const step = bytes.subarray(at, at + STEP_LENGTH);
+      await withJsonErrors(this.#what, () =>
+        this.#reader.write(this.#decoder.decode(step, { stream: true })),
+      );
     }
   }
 
   async end(): Promise<unknown> {
     await nextTimeSlice();
-    return await blamed(this.#what, () => {
+    return await withJsonErrors(this.#what, () => {
       this.#reader.write(this.#decoder.decode());
       return this.#reader.end();
     });
   }
 }
 
-function parseWhole(text: string, what: string): unknown {
+function parseUnsplit(text: string, what: string): unknown {
   checkTextDepth(text, what);
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw notJson(what, cause);
+    throw invalidJson(what, cause);
   }
 }
 
-async function blamed<Result>(what: string, work: () => Result | Promise<Result>): Promise<Result> {
+async function withJsonErrors<Result>(what: string, work: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (cause) {
-    throw cause instanceof ServiceError ? cause : notJson(what, cause);
+    throw cause instanceof ServiceError ? cause : invalidJson(what, cause);
   }
 }
 
-/** JSON.parse's own message quotes the text, which may contain a prompt. */
-function notJson(what: string, cause: unknown): ServiceError {
+/** Error without JSON.parse's own message, which quotes the text and so perhaps a prompt. */
+function invalidJson(what: string, cause: unknown): ServiceError {
   return new ServiceError("invalid_json", `${what} is not valid JSON in UTF-8.`, { cause });
 }

@@ -1,60 +1,60 @@
 // @ts-check
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { compiledCodeFolder } from "./keep-compiled-code.mjs";
+import { compileCacheFolder } from "./keep-compiled-code.mjs";
 import { findModule } from "./find-module.mjs";
 import { WASM_IS_OFF, wasmProblem } from "./machine-problem.mjs";
-import { findRuntime, includedRuntime, runtimeSuits } from "./runtime.mjs";
-import { keepTrial, wasTried } from "./trial-record.mjs";
+import { findRuntime, bundledRuntime, isSuitableRuntime } from "./runtime.mjs";
+import { recordSuccess, hasSucceeded } from "./trial-record.mjs";
 
-/** File in the folder of compiled code that names the last Node which could start engines. */
+/** File in the folder of the compile cache that records the last Node which could start engines. */
 const ENGINES_START = "engines-start";
 
 /**
  * The Node to run under.
  * @typedef {object} Choice
  * @property {string} [binary] another Node than this one; absent: this one
- * @property {string} [note] a line for the user: why not this one, which would be new enough
+ * @property {string} [note] a line for the user: why this one is not used although it is new enough
  * @property {string} [problem] why there is none, and what to do
  */
 
 /**
  * @typedef {object} RuntimeChoice
- * @property {import("./runtime.mjs").Versions} versions of what runs now
- * @property {string} execPath of what runs now
- * @property {() => string | undefined} lacks why its WebAssembly cannot run models
- * @property {(binary: string) => Promise<string | undefined>} enginesFail why no engine starts under it
- * @property {() => string | undefined} included the Node that comes with Daybreak
+ * @property {import("./runtime.mjs").Versions} versions of the running Node
+ * @property {string} execPath of the running Node
+ * @property {() => string | undefined} findWasmProblem explains why its WebAssembly cannot run models
+ * @property {(binary: string) => Promise<string | undefined>} findEngineProblem explains why no engine starts under it
+ * @property {() => string | undefined} findBundled finds the Node that comes with Daybreak
  * @property {() => ReturnType<typeof findRuntime>} find the same, checked
  */
 
 /**
- * Chooses the Node that runs Daybreak: the one that runs now if it is new enough and engines start under it, else the
- * one that comes with Daybreak.
+ * Chooses the Node that runs Daybreak: the running one if it is new enough and engines start under it, or else the one
+ * that comes with Daybreak.
  * @param {Partial<RuntimeChoice>} [overrides]
  * @returns {Promise<Choice>}
  */
 export async function chooseRuntime(overrides = {}) {
   /** @type {RuntimeChoice} */
-  const { versions, execPath, lacks, enginesFail, included, find } = {
+  const { versions, execPath, findWasmProblem, findEngineProblem, findBundled, find } = {
     versions: process.versions,
     execPath: process.execPath,
-    lacks: wasmProblem,
-    enginesFail: engineProblem,
-    included: includedRuntime,
+    findWasmProblem: wasmProblem,
+    findEngineProblem: engineProblem,
+    findBundled: bundledRuntime,
     find: findRuntime,
     ...overrides,
   };
-  if (!runtimeSuits(versions)) {
+  if (!isSuitableRuntime(versions)) {
     const found = find();
     return "problem" in found ? found : { binary: found.binary };
   }
-  const lacking = lacks();
-  // The one that comes along has been tried by us, and has none to be passed over for.
-  const isIncluded = isSameFile(execPath, included());
-  // Flags that switch WebAssembly off go along to any other Node.
+  const lacking = findWasmProblem();
+  // The bundled Node was tested before the release, and there is no other to replace it.
+  const isIncluded = isSameFile(execPath, findBundled());
+  // Another Node would get the same flags that turn WebAssembly off.
   if (isIncluded || lacking === WASM_IS_OFF) return lacking === undefined ? {} : { problem: lacking };
-  const reason = lacking ?? (await enginesFail(execPath));
+  const reason = lacking ?? (await findEngineProblem(execPath));
   if (reason === undefined) return {};
   const found = find();
   if (!("problem" in found)) {
@@ -64,7 +64,7 @@ export async function chooseRuntime(overrides = {}) {
     };
   }
   if (lacking !== undefined) return { problem: lacking };
-  // Commands that only talk to a daemon work all the same.
+  // Commands that only call a daemon still work.
   return { note: `No engine starts under Node ${versions.node}, so no model can be loaded: ${reason}` };
 }
 
@@ -77,14 +77,14 @@ export async function chooseRuntime(overrides = {}) {
 async function engineProblem(binary) {
   const trial = findModule("../engine/sandbox/try-engine-start", import.meta.url);
   if (trial === undefined) return undefined; // the entry point is missing as well, which is reported
-  const record = { folder: compiledCodeFolder(process.argv.slice(2), process.env), name: ENGINES_START };
+  const record = { folder: compileCacheFolder(process.argv.slice(2), process.env), name: ENGINES_START };
   const files = [binary, fileURLToPath(trial)];
-  if (wasTried(record, files)) return undefined;
+  if (hasSucceeded(record, files)) return undefined;
   const { tryEngineStart } = await import(trial.href);
   try {
     /** @type {string | undefined} */
     const problem = await tryEngineStart({ runtime: binary });
-    if (problem === undefined) keepTrial(record, files);
+    if (problem === undefined) recordSuccess(record, files);
     return problem;
   } catch {
     return undefined; // the system has no process left for the trial, which says nothing about this Node

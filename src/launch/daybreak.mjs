@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 // @ts-check
-// This file and what it imports is plain JavaScript that any Node since 18 can run. It finds the Node that runs the rest.
+// Finds the Node that runs the rest. This file and its imports are plain JavaScript that any Node since 18 can run.
 import { fileURLToPath } from "node:url";
 import { chooseRuntime } from "./choose-runtime.mjs";
 import { findModule } from "./find-module.mjs";
 import { handOver } from "./hand-over.mjs";
 import { ignoreDebuggerSignal } from "./ignore-debugger-signal.mjs";
-import { keepCompiledCode } from "./keep-compiled-code.mjs";
+import { enableCompileCache } from "./keep-compiled-code.mjs";
 import { machineProblem } from "./machine-problem.mjs";
 import { isNode } from "./runtime.mjs";
-import { skipLanguages } from "./skip-languages.mjs";
+import { skipZodLocales } from "./skip-languages.mjs";
 
 const PLUG_N_PLAY =
   "Daybreak cannot run from the archives of Yarn's Plug'n'Play, which its engines may not read: write 'nodeLinker: node-modules' into .yarnrc.yml and run yarn install.";
@@ -23,7 +23,7 @@ async function run() {
   if (choice.problem !== undefined) return fail(choice.problem);
   if (choice.note !== undefined) process.stderr.write(`daybreak: ${choice.note}\n`);
   if (choice.binary === undefined) return await runHere();
-  // The flags of another runtime are not Node's.
+  // Flags of another runtime are not valid for Node.
   const flags = isNode(process.versions) ? process.execArgv : [];
   await handOver(choice.binary, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
 }
@@ -34,8 +34,8 @@ async function runHere() {
     return fail("The program's files are missing: there should be a folder cli beside that of this file.");
   }
   ignoreDebuggerSignal();
-  keepCompiledCode();
-  skipLanguages();
+  enableCompileCache();
+  skipZodLocales();
   const { main } = await import(entryPoint.href);
   process.exitCode = await main(process.argv.slice(2));
 }

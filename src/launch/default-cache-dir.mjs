@@ -2,10 +2,10 @@
 import os from "node:os";
 import path from "node:path";
 import { homeFolder } from "./home-folder.mjs";
-import { canHaveFolder, ownTemporaryFolder } from "./own-folder.mjs";
+import { canUseFolder, privateTemporaryFolder } from "./own-folder.mjs";
 
 /**
- * The cache folder if none is configured. It is created only if it is not the usual one.
+ * Returns the cache folder if none is configured. Creates it only if it is not the usual one.
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {string}
  */
@@ -14,17 +14,17 @@ export function defaultCacheDir(env = process.env) {
 }
 
 /**
- * The cache folder if none is configured: where the platform keeps caches, otherwise a private folder in the temporary
- * directory.
+ * Returns the cache folder if none is configured: in the platform's folder for caches, or else a private folder in the
+ * temporary directory.
  * @param {NodeJS.ProcessEnv} [env]
  * @param {(env: NodeJS.ProcessEnv) => string | undefined} [findUsual]
- * @param {readonly string[]} [parents] where everybody may write
+ * @param {readonly string[]} [parents] folders in which all users may write
  * @returns {{ folder: string, problem?: string }} with a sentence, for the log, when it is not the usual one
  */
 export function findCacheDir(env = process.env, findUsual = usualCacheDir, parents) {
   const usual = findUsual(env);
-  if (usual !== undefined && (process.platform === "win32" || canHaveFolder(usual))) return { folder: usual };
-  const own = ownTemporaryFolder(parents);
+  if (usual !== undefined && (process.platform === "win32" || canUseFolder(usual))) return { folder: usual };
+  const own = privateTemporaryFolder(parents);
   if (own === undefined) return { folder: usual ?? path.join(os.tmpdir(), "daybreak") };
   const reason = usual === undefined ? "this account has no home folder" : `${usual} cannot be used`;
   return {
@@ -34,7 +34,7 @@ export function findCacheDir(env = process.env, findUsual = usualCacheDir, paren
 }
 
 /**
- * Where the platform keeps a user's caches; undefined for an account without a home.
+ * Returns the platform's folder for a user's caches; undefined for an account without a home.
  * @param {NodeJS.ProcessEnv} env
  * @param {string} [platform] as in process.platform
  * @param {string} [home]

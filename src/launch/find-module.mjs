@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 
 /**
- * A module of the program: TypeScript in the repository, JavaScript in the published package, where Node refuses to
+ * Finds a module of the program: TypeScript in the repository, JavaScript in the published package, where Node does not
  * strip types.
  * @param {string} name path without its ending, such as "../cli/main"
- * @param {string | URL} launcher the file from which to look
+ * @param {string | URL} launcher file to which the path is relative
  * @param {(file: URL) => boolean} [exists]
  * @returns {URL | undefined}
  */

@@ -5,13 +5,13 @@ import { closeSync, existsSync, openSync, readSync } from "node:fs";
 /** Signals with which a supervisor, a shell or (SIGBREAK) a Windows console ends a process. */
 const FORWARDED_SIGNALS = /** @type {const} */ (["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGBREAK"]);
 
-/** A terminal sends these to the whole process group, so a forwarded one would arrive twice. */
+/** Signals that a terminal sends to the process group, so that a forwarded one would arrive twice. */
 const TERMINAL_SIGNALS = new Set(["SIGINT", "SIGHUP", "SIGQUIT"]);
 
 /** Exit code with which shells report a command that cannot be executed. */
 const EXIT_CANNOT_EXECUTE = 126;
 
-/** Why a program cannot be started, by the system's error code. @type {Readonly<Record<string, string>>} */
+/** Reasons why a program cannot be started, by the system's error code. @type {Readonly<Record<string, string>>} */
 const REASONS = {
   ENOENT: "it does not exist",
   ENOTDIR: "it does not exist",
@@ -21,7 +21,7 @@ const REASONS = {
   ETXTBSY: "it is being written",
 };
 
-/** Enough of a script to read its interpreter's name; Linux reads as much. */
+/** Bytes of a script in which to find its interpreter's name; Linux reads the same number. */
 const HEAD_BYTES = 256;
 
 /**
@@ -31,8 +31,8 @@ const HEAD_BYTES = 256;
  */
 
 /**
- * Continues under another Node in place of this one: the same process where Node can replace it (process.execve, Node
- * 22.15 and later, not on Windows), else a child that also ends when this process is gone.
+ * Continues under another Node: in the same process if Node can replace it (process.execve, Node 22.15 and later, not on
+ * Windows), or else in a child that also ends when this process ends.
  *
  * @param {string} binary a Node that is known to start, because Node aborts where execve fails
  * @param {readonly string[]} args
@@ -43,13 +43,13 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
   if (typeof self.execve === "function" && self.platform !== "win32") {
     self.execve(binary, [binary, ...args], self.env);
   }
-  // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
+  // The channel carries no messages. When it closes, the child knows that this process has ended, even if it was killed.
   await runChild(binary, args, { spawn, self, stdio: ["inherit", "inherit", "inherit", "ipc"] });
 }
 
 /**
- * Runs any program as a child that has this process's standard streams, gets its signals and gives it its exit code.
- * What cannot be started is reported, and the exit code is then 126.
+ * Runs a program as a child with this process's standard streams, forwards signals to it and takes over its exit code.
+ * Reports a program that cannot be started; the exit code is then 126.
  *
  * @param {string} program
  * @param {readonly string[]} args
@@ -59,18 +59,18 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
 export async function runChild(program, args, { spawn = nodeSpawn, self = process, stdio = "inherit" } = {}) {
   /** @type {import("node:child_process").ChildProcess | undefined} */
   let child;
-  // Before the child begins, which may be far before this process goes on.
+  // Before the child starts, because it may run long before spawn() returns.
   const stopForwarding = forwardSignals((signal) => child?.kill(signal), self);
   try {
     child = spawn(program, args, { stdio });
     const { code, signal } = await ended(child);
     stopForwarding();
-    // A shell or supervisor sees what happened if this process ends by the same signal.
+    // Ends by the same signal, so that a shell or supervisor sees it.
     if (signal) self.kill(self.pid, signal);
     else self.exitCode = code ?? 1;
   } catch (error) {
     stopForwarding();
-    self.stderr.write(`daybreak: cannot start ${program}: ${whyNot(program, error)}.\n`);
+    self.stderr.write(`daybreak: cannot start ${program}: ${spawnFailureReason(program, error)}.\n`);
     self.exitCode = EXIT_CANNOT_EXECUTE;
   }
 }
@@ -79,11 +79,11 @@ export async function runChild(program, args, { spawn = nodeSpawn, self = proces
  * @param {string} program
  * @param {unknown} error
  */
-function whyNot(program, error) {
+function spawnFailureReason(program, error) {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (code === "ENOENT" && existsSync(program)) {
     const interpreter = interpreterOf(program);
-    // In quotes, a carriage return of Windows can be seen.
+    // Quotes make a carriage return of Windows visible.
     const what =
       interpreter === undefined ? "a part of it" : `its interpreter ${JSON.stringify(interpreter)}`;
     return `${what} does not exist on this system. Install it again`;
@@ -92,7 +92,7 @@ function whyNot(program, error) {
 }
 
 /**
- * The program that a script's first line names.
+ * Reads the program that a script's first line names.
  * @param {string} script
  * @returns {string | undefined} undefined for other files
  */
@@ -121,7 +121,7 @@ function ended(child) {
 /**
  * @param {(signal: NodeJS.Signals) => void} forward
  * @param {NodeJS.Process} self
- * @returns {() => void} gives the signals their usual effect again
+ * @returns {() => void} function that restores the default effect of the signals
  */
 function forwardSignals(forward, self) {
   const terminal = hasTerminal(self.platform);
@@ -129,7 +129,7 @@ function forwardSignals(forward, self) {
   const handlers = FORWARDED_SIGNALS.map((signal) => [
     signal,
     () => {
-      // A handler is needed even if it forwards nothing, because this process has to outlive the child.
+      // A handler is needed even if it forwards nothing, because this process must outlive the child.
       if (!(terminal && TERMINAL_SIGNALS.has(signal))) forward(signal);
     },
   ]);
@@ -140,7 +140,7 @@ function forwardSignals(forward, self) {
 }
 
 /**
- * True when a terminal controls this process, whatever its standard streams are connected to.
+ * True when a terminal controls this process, even if its standard streams are redirected.
  * @param {string} platform
  */
 function hasTerminal(platform) {

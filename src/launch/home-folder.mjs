@@ -3,8 +3,8 @@ import os from "node:os";
 import path from "node:path";
 
 /**
- * The user's home folder. Undefined for an account without one: the system does not know the account, as in a container
- * with an arbitrary user ID, and HOME is not set.
+ * Returns the user's home folder. Undefined for an account without one: HOME is not set and the system does not know the
+ * account, as in a container with an arbitrary user ID.
  * @returns {string | undefined}
  */
 export function homeFolder() {

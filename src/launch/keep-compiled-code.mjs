@@ -7,22 +7,22 @@ import { resolvePath } from "./resolve-path.mjs";
 const FLAG = "--cache-dir";
 
 /**
- * Turns on Node's compile cache in the user's own cache folder (Node's default folder is writable by all users): every
- * start but the first takes half the time. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE work as usual. If the folder is
- * not writable, nothing is cached.
+ * Turns on Node's compile cache in the user's cache folder (Node's default folder is writable by all users): every start
+ * but the first takes half the time. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE work as usual. If the folder is not
+ * writable, nothing is cached.
  */
-export function keepCompiledCode() {
-  module.enableCompileCache?.(compiledCodeFolder(process.argv.slice(2), process.env));
+export function enableCompileCache() {
+  module.enableCompileCache?.(compileCacheFolder(process.argv.slice(2), process.env));
 }
 
 /**
- * The folder is needed before the code that reads the configuration file is loaded, so a `cache_dir` in that file is
- * ignored.
+ * Returns the folder of the compile cache. It is needed before the configuration file can be read, so a `cache_dir` in
+ * that file is ignored.
  * @param {readonly string[]} args of the command line
  * @param {NodeJS.ProcessEnv} env
  * @returns {string}
  */
-export function compiledCodeFolder(args, env) {
+export function compileCacheFolder(args, env) {
   const named = cacheDirFlag(args) || env["SERVICE_CACHE_DIR"];
   const folder = named ? resolvePath(named, process.cwd()) : undefined;
   return path.join(folder ?? defaultCacheDir(env), "code");

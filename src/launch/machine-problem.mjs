@@ -1,10 +1,10 @@
 // @ts-check
 import os from "node:os";
 
-/** As in process.arch. A model may need more memory than 32 bits can address. */
+/** 32-bit architectures, as in process.arch. A model may need more memory than 32 bits can address. */
 const ARCHS_OF_32_BITS = new Set(["arm", "ia32", "mips", "mipsel", "ppc", "s390"]);
 
-/** The problem of a Node whose flags switch WebAssembly off. */
+/** Problem of a Node whose flags turn WebAssembly off. */
 export const WASM_IS_OFF =
   "Models run in WebAssembly, which this Node has switched off: start Daybreak without --jitless (NODE_OPTIONS), or with another Node.";
 
@@ -12,7 +12,7 @@ export const WASM_IS_OFF =
 const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
 
 /**
- * Why no version of Node, or not this build of it, can run Daybreak here, as a sentence; undefined if one can.
+ * Explains why Daybreak cannot run on this machine, or not with this build of Node; undefined if it can.
  * @param {object} [machine]
  * @param {string} [machine.arch] as in process.arch
  * @param {string} [machine.endianness] as in os.endianness()
@@ -30,7 +30,7 @@ export function machineProblem({ arch = process.arch, endianness = os.endianness
 }
 
 /**
- * Why a Node that is new enough still cannot run models, as a sentence; undefined if it can.
+ * Explains why a Node that is new enough cannot run models; undefined if it can.
  * @param {Pick<typeof WebAssembly, "validate">} [wasm]
  * @returns {string | undefined}
  */

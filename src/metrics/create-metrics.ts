@@ -1,4 +1,4 @@
-// Not the whole package, whose unused process metrics would load 80 more modules at each start.
+// Parts of the package, because its unused process metrics would load 80 more modules at each start.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
@@ -8,7 +8,7 @@ import { createScrapedGauges, type ScrapedGauges } from "./scraped-gauges.ts";
 
 /** Upper bounds in seconds; the client library adds +Inf. */
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
-/** Up to the minutes that a long prompt takes on a slow processor; close enough to tell a median. */
+/** Up to the minutes that a long prompt takes on a slow processor; dense enough for a median. */
 const FIRST_TOKEN_BUCKETS = [
   0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300,
 ];
@@ -26,30 +26,30 @@ function withDecimals(text: string): string {
 export interface MetricsOptions {
   readonly version: string;
   readonly uptimeSecs: () => number;
-  readonly scrape: () => Promise<ScrapedGauges>;
-  /** Whether the daemon is in a fleet, and tells of it. */
+  readonly readGauges: () => Promise<ScrapedGauges>;
+  /** True if the daemon is in a fleet, so that it has the fleet's metrics. */
   readonly isInFleet?: boolean;
 }
 
-/** What became of a line of a batch that was run. */
+/** Outcomes of a line of a batch. */
 const LINE_OUTCOMES = ["succeeded", "errored"] as const;
 type BatchLineOutcome = (typeof LINE_OUTCOMES)[number];
 
-/** Metrics of the daemon other than those of requests. */
-interface LifeMetrics {
+/** Counters of the daemon that are not of requests. */
+interface DaemonMetrics {
   engineRestarted(): void;
-  /** An answer was stopped because it ran in circles. */
+  /** Counts an answer that was stopped because it repeated itself. */
   repetitionStopped(): void;
-  /** A line of a batch is done. */
+  /** Counts a finished line of a batch. */
   batchLine(outcome: BatchLineOutcome): void;
-  /** An engine has ended on the GPU. */
+  /** Counts an engine that ended on the GPU. */
   gpuLost(): void;
-  /** A model that was to use the GPU runs on the CPU. */
+  /** Counts a model that should use the GPU but runs on the CPU. */
   gpuAbandoned(): void;
 }
 
-/** The registry of GET /metrics, with the specified names, types and labels. */
-export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
+/** Creates the registry of GET /metrics, with the specified names, types and labels. */
+export function createMetrics(options: MetricsOptions): Metrics & DaemonMetrics {
   const registry = new Registry();
   const registers = [registry];
   const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers });
@@ -73,8 +73,8 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const tokensGenerated = counter("service_tokens_generated_total", "Tokens generated.");
   const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
   const cachedTokens = counter("service_cached_prompt_tokens_total", "Prompt tokens found in the KV cache.");
-  const guessed = counter("service_draft_tokens_total", "Tokens guessed in advance.");
-  const guessesKept = counter(
+  const draftTokens = counter("service_draft_tokens_total", "Tokens guessed in advance.");
+  const acceptedTokens = counter(
     "service_draft_tokens_accepted_total",
     "Tokens guessed in advance that the model generated too.",
   );
@@ -133,11 +133,11 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const speeds = new Map<string, number>();
   const totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
   let reportedUptime = 0;
-  // Tokens are only added up one by one: the registry would take longer.
+  // Tokens are counted in a variable, because a counter of the registry is slower.
   let reportedTokens = 0;
 
   const refresh = async (): Promise<void> => {
-    const scraped = await options.scrape();
+    const scraped = await options.readGauges();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
     const now = options.uptimeSecs();
@@ -180,9 +180,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     cachedTokens(tokens) {
       cachedTokens.inc(tokens);
     },
-    guessedTokens(tokens, kept) {
-      guessed.inc(tokens);
-      guessesKept.inc(kept);
+    draftTokens(tokens, accepted) {
+      draftTokens.inc(tokens);
+      acceptedTokens.inc(accepted);
     },
     promptTokens(tokens) {
       promptTokens.inc(tokens);

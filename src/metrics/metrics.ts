@@ -1,28 +1,28 @@
 /** Label of service_requests_total. */
 export type Endpoint = "chat" | "generate" | "embeddings";
 
-/** What the service counts. */
+/** Metrics of requests. */
 export interface Metrics {
   requestStarted(endpoint: Endpoint): void;
-  /** One more or one fewer request is waiting for a slot. */
+  /** Counts one more or one fewer request that waits for a slot. */
   requestsWaiting(change: 1 | -1): void;
-  /** `seconds` from admission to the end, including failed and cancelled requests. */
+  /** Counts a request that ended, also by failure or cancellation; `seconds` from admission to the end. */
   requestFinished(endpoint: Endpoint, seconds: number): void;
-  /** One more token of an answer that is not over; called for each, so that it must cost next to nothing. */
+  /** Counts a token of a running answer. Called for each token, so it must be very fast. */
   tokenGenerated(): void;
-  /** An answer is over: the tokens of it that have not been counted one by one, and its speed. */
+  /** Records the end of an answer: its tokens that have not been counted one by one, and its speed. */
   tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;
-  /** `seconds` from the arrival of a request to the first token of its answer. */
+  /** Records the `seconds` from the arrival of a request to the first token of its answer. */
   firstToken(seconds: number): void;
-  /** Mean `seconds` between the tokens of an answer that is over. */
+  /** Records the mean `seconds` between the tokens of a finished answer. */
   tokenInterval(seconds: number): void;
-  /** So many tokens of a prompt were found in the KV cache. */
+  /** Counts tokens of a prompt that were found in the KV cache. */
   cachedTokens(tokens: number): void;
-  /** So many tokens of an answer were guessed in advance, and so many of them were right. */
-  guessedTokens(tokens: number, kept: number): void;
-  /** So many more tokens of a prompt have been computed. */
+  /** Counts the draft tokens of an answer, and those that the model accepted. */
+  draftTokens(tokens: number, accepted: number): void;
+  /** Counts tokens of a prompt that have been computed. */
   promptTokens(tokens: number): void;
-  /** Another machine of the fleet went on with an answer; one that would have said other tokens in it does not go on exactly. */
+  /** Counts an answer that another machine of the fleet continued; exactly, if it would have generated the same tokens. */
   answerMoved(isExact: boolean): void;
   /** Sums for the status routes. */
   readonly totals: {
@@ -34,7 +34,7 @@ export interface Metrics {
   render(): Promise<string>;
 }
 
-/** Counts nothing: for a page, and for what is counted elsewhere. */
+/** Metrics that count nothing: for a page, and for requests that another machine counts. */
 export class NoMetrics implements Metrics {
   readonly totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
   requestStarted(_endpoint: Endpoint): void {}
@@ -45,7 +45,7 @@ export class NoMetrics implements Metrics {
   firstToken(): void {}
   tokenInterval(): void {}
   cachedTokens(): void {}
-  guessedTokens(): void {}
+  draftTokens(): void {}
   promptTokens(): void {}
   answerMoved(): void {}
   async render(): Promise<string> {

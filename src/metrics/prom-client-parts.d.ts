@@ -1,4 +1,4 @@
-/** Modules of prom-client, which declares only the whole of it: types from there. */
+/** Types of prom-client's modules, which it declares only for the package as a whole. */
 declare module "prom-client/lib/counter.js" {
   export { Counter as default } from "prom-client";
 }

@@ -1,7 +1,7 @@
 import Gauge from "prom-client/lib/gauge.js";
 import type Registry from "prom-client/lib/registry.js";
 
-/** A loaded model at the moment of a scrape. */
+/** Values of a loaded model at a scrape. */
 export interface LoadedModelGauges {
   readonly model: string;
   readonly parameters: number;
@@ -13,8 +13,8 @@ export interface LoadedModelGauges {
   readonly gpuMemoryBytes: number;
 }
 
-/** What the engine of a loaded model has to do. */
-interface ModelLoadGauges {
+/** Requests and KV cache of a loaded model's engine. */
+interface ModelActivityGauges {
   readonly model: string;
   readonly running: number;
   readonly waiting: number;
@@ -23,13 +23,13 @@ interface ModelLoadGauges {
   readonly contextUsage: number;
 }
 
-/** Values that are read at each scrape instead of being counted. */
+/** Values that are read at each scrape. */
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
-  /** Batches that are not over; absent: none. */
+  /** Unfinished batches; absent: none. */
   readonly batches?: number;
-  /** Of the models that have been asked for something. */
-  readonly loads: readonly ModelLoadGauges[];
+  /** Activity of the models that have had a request. */
+  readonly loads: readonly ModelActivityGauges[];
   readonly memoryUsedBytes: number;
   /** Resident bytes of the daemon's own process. */
   readonly daemonMemoryBytes: number;
@@ -43,7 +43,7 @@ export interface ScrapedGauges {
 
 /**
  * Registers the gauges that are read at each scrape.
- * @returns sets them; the speeds are those of each model's last generation, in tokens per second
+ * @returns function that sets them; `speeds`: tokens per second of each model's last generation
  */
 export function createScrapedGauges(
   registry: Registry,
@@ -145,9 +145,12 @@ export function createScrapedGauges(
   };
 }
 
-/** Of all KV caches together. */
-function totalUsage(loads: readonly ModelLoadGauges[]): number {
+/** Usage of all KV caches together, from 0 to 1. */
+function totalUsage(loads: readonly ModelActivityGauges[]): number {
   const tokens = loads.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
-  const held = loads.reduce((sum, { contextTokens, contextUsage }) => sum + contextTokens * contextUsage, 0);
-  return tokens > 0 ? held / tokens : 0;
+  const usedTokens = loads.reduce(
+    (sum, { contextTokens, contextUsage }) => sum + contextTokens * contextUsage,
+    0,
+  );
+  return tokens > 0 ? usedTokens / tokens : 0;
 }

@@ -4,26 +4,26 @@ import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
 import type { StateFile } from "./registry/state-file.ts";
 
-/** The model that ships; the default unless something else is chosen. */
+/** Alias of the shipped model that is the default unless another is chosen or configured. */
 const SHIPPED_DEFAULT = "daybreak-mini";
 
 interface DefaultModelOptions {
   readonly registry: Pick<ModelRegistry, "find" | "list" | "registerFile" | "resolve">;
   readonly state: StateFile;
-  /** models.default of the configuration: applies at each start, until another model is chosen. */
+  /** `models.default` of the configuration; applies from each start until another model is chosen. */
   readonly configured: string | undefined;
   readonly logger: Pick<Logger, "warn">;
 }
 
 /**
- * Which model answers when a request names none: the one chosen since the start, the configured one, the one
- * chosen before the start, the shipped one, or any.
+ * The model that answers requests without a model name. In order of precedence: the one chosen since the start, the
+ * configured one, the one chosen before the start, the shipped one, or any model that generates text.
  */
 export class DefaultModel {
   readonly #options: DefaultModelOptions;
   #chosen: string | undefined;
   #current: string | undefined;
-  /** The saved choice, as last read. */
+  /** Choice in the state file when it was last read. */
   #saved: string | undefined;
 
   constructor(options: DefaultModelOptions) {
@@ -32,19 +32,19 @@ export class DefaultModel {
   }
 
   get alias(): string | undefined {
-    if (this.#seeChoice()) this.#current = this.#chosen;
+    if (this.#readSavedChoice()) this.#current = this.#chosen;
     return this.#current;
   }
 
   /**
-   * The default for a request.
-   * @param isThere whether a model with this name can be found
-   * @throws ServiceError model_not_found when there is no model at all
+   * Returns the alias of the default model.
+   * @param exists checks if a model with this name can be found
+   * @throws ServiceError model_not_found if no model on this machine generates text
    */
-  async require(isThere: (alias: string) => Promise<boolean>): Promise<string> {
+  async require(exists: (alias: string) => Promise<boolean>): Promise<string> {
     const { alias } = this;
-    if (alias !== undefined && (await isThere(alias))) return alias;
-    // Another daemon that shares the cache has deleted it, or the first model has been added since.
+    if (alias !== undefined && (await exists(alias))) return alias;
+    // Another daemon with the same cache may have deleted the model or added the first one.
     await this.refresh();
     if (this.alias !== undefined) return this.alias;
     throw new ServiceError(
@@ -53,10 +53,10 @@ export class DefaultModel {
     );
   }
 
-  /** Reads the saved choice again. */
+  /** Determines the default again, from the saved choice, the configuration and the models on disk. */
   async refresh(): Promise<void> {
     const { registry, state } = this.#options;
-    this.#seeChoice();
+    this.#readSavedChoice();
     const records = await registry.list();
     const onDisk = (alias: string | undefined): string | undefined =>
       records.some((record) => record.alias === alias) ? alias : undefined;
@@ -65,7 +65,7 @@ export class DefaultModel {
       (await this.#configured()) ??
       onDisk(state.current.defaultAlias) ??
       onDisk(SHIPPED_DEFAULT) ??
-      anyModel(records);
+      firstGenerating(records);
   }
 
   async choose(alias: string): Promise<void> {
@@ -74,8 +74,10 @@ export class DefaultModel {
     await this.refresh();
   }
 
-  /** Whether another daemon that shares the state has chosen since; its choice counts like one made here. */
-  #seeChoice(): boolean {
+  /**
+   * Adopts the choice that another daemon with the same state file has saved since the last call. True if there is one.
+   */
+  #readSavedChoice(): boolean {
     const { defaultAlias } = this.#options.state.current;
     if (defaultAlias === this.#saved) return false;
     this.#saved = defaultAlias;
@@ -84,8 +86,8 @@ export class DefaultModel {
   }
 
   /**
-   * The configured model's own name. While it is not usable, the name in the configuration, so that requests for the
-   * default say what is wrong with it.
+   * Alias of the configured model. While that model is unusable, the name in the configuration, so that requests for
+   * the default model fail with the reason.
    */
   async #configured(): Promise<string | undefined> {
     const { registry, configured, logger } = this.#options;
@@ -104,6 +106,6 @@ export class DefaultModel {
   }
 }
 
-function anyModel(records: readonly ModelRecord[]): string | undefined {
+function firstGenerating(records: readonly ModelRecord[]): string | undefined {
   return records.find(({ gguf }) => gguf.purpose === "generate")?.alias;
 }

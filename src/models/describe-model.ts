@@ -12,39 +12,40 @@ import type {
 } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 
-/** Templates that support tools test this variable, which is what callers pass. */
+/** Variable in which chat templates receive the tools; templates without it ignore tools. */
 const TOOLS_VARIABLE = /\btools\b/;
-/** How templates of reasoning models mark, keep or toggle reasoning. */
-const THINKING_MARKS = /enable_thinking|reasoning_content|<think>|<\/think>|\[THINK\]|<\|channel\|>analysis/;
+/** Texts in chat templates of reasoning models that mark reasoning or turn it on and off. */
+const THINKING_MARKERS =
+  /enable_thinking|reasoning_content|<think>|<\/think>|\[THINK\]|<\|channel\|>analysis/;
 
-interface ModelCircumstances {
+interface ModelRuntime {
   /** The loaded model, if it is loaded. */
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
-  /** What is said of how to load it. */
-  readonly likelySettings: (record: ModelRecord) => LoadSettings;
-  /** How its requests would guess tokens. */
-  readonly likelySpeculation: (record: ModelRecord) => Speculation | undefined;
-  /** The context that it would be loaded with. */
-  readonly likelyContext: (record: ModelRecord) => ContextChoice;
+  /** Load settings of its Modelfile and the configuration. */
+  readonly expectedSettings: (record: ModelRecord) => LoadSettings;
+  /** Speculative decoding that its requests would use. */
+  readonly expectedSpeculation: (record: ModelRecord) => Speculation | undefined;
+  /** Context size that it would be loaded with. */
+  readonly expectedContext: (record: ModelRecord) => ContextChoice;
   readonly memoryBytes: number | undefined;
 }
 
-/** Describes a model to the layers above: what is on disk, and what is in memory. */
-export function describeModel(found: ModelRecord, circumstances: ModelCircumstances): Model {
-  const { loaded, isDefault, memoryBytes } = circumstances;
-  // A loaded model is described by the record it was loaded from; the disk may have changed since.
+/** Combines a model's files on disk and its state in memory in one snapshot. */
+export function describeModel(found: ModelRecord, runtime: ModelRuntime): Model {
+  const { loaded, isDefault, memoryBytes } = runtime;
+  // The files of a loaded model may have changed on disk since, so its own record counts.
   const record = loaded?.plan.record ?? found;
   const spec = loaded?.plan.spec;
   const info = loaded?.engine?.info;
   const context = loaded
     ? { contextSize: loaded.plan.spec.contextSize, source: loaded.plan.contextSource }
-    : circumstances.likelyContext(record);
+    : runtime.expectedContext(record);
   return {
     alias: record.alias,
     source: record.source,
-    state: stateOf(circumstances),
+    state: stateOf(runtime),
     path: record.files[0].path,
     files: record.files.map(({ path }) => path),
     projector: record.projector?.path,
@@ -58,8 +59,8 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,
     contextSize: info?.contextSize ?? context.contextSize,
-    loadSettings: spec ? loadSettingsSchema.parse(spec) : circumstances.likelySettings(record),
-    speculation: loaded ? loaded.plan.speculation : circumstances.likelySpeculation(record),
+    loadSettings: spec ? loadSettingsSchema.parse(spec) : runtime.expectedSettings(record),
+    speculation: loaded ? loaded.plan.speculation : runtime.expectedSpeculation(record),
     contextSource: context.source,
     gpuLayers: info?.gpuLayers ?? spec?.gpuLayers ?? record.settings.gpuLayers ?? 0,
     isDefault,
@@ -73,13 +74,13 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
   };
 }
 
-function stateOf({ loaded, isPulling }: ModelCircumstances): ModelState {
+function stateOf({ loaded, isPulling }: ModelRuntime): ModelState {
   if (loaded && loaded.state !== "gone") return loaded.state;
   return isPulling ? "downloading" : "available";
 }
 
 /**
- * What a model can do, by its chat template (or the one in its settings) and its projector. Capabilities stated in its
+ * Detects capabilities from the chat template and the projector's media. A template and capabilities in the model's
  * settings take precedence.
  */
 export function detectCapabilities(
@@ -93,7 +94,7 @@ export function detectCapabilities(
     vision: generates && media?.image === true,
     audio: generates && media?.audio === true,
     tools: generates && (settings.toolFormat !== undefined || TOOLS_VARIABLE.test(template)),
-    thinking: generates && (settings.thinking?.enabled ?? THINKING_MARKS.test(template)),
+    thinking: generates && (settings.thinking?.enabled ?? THINKING_MARKERS.test(template)),
     json: generates,
     ...settings.capabilities,
   };

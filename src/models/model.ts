@@ -1,46 +1,46 @@
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
-/** The texts of the tokens with which a model is asked to fill a gap. */
+/** Texts of a model's fill-in-the-middle tokens. */
 export interface InfillTokens {
   readonly prefix: string;
   readonly suffix: string;
   readonly middle: string;
-  /** Before the name of a repository, and before that of a file; not all models have them. */
+  /** Tokens before a repository's and a file's name; not all models have them. */
   readonly repository?: string;
   readonly file?: string;
 }
 
-/** What the GGUF header says, without loading the model. */
+/** Facts from a model's GGUF headers, known without loading it. */
 export interface GgufSummary {
   readonly architecture: string;
-  /** general.name, when there is one. */
+  /** general.name */
   readonly name: string | undefined;
   /** general.license, such as "apache-2.0". */
   readonly license?: string | undefined;
-  /** Weights in all shards. */
+  /** Number of weights in all shards. */
   readonly parameters: number;
   readonly vocabSize: number;
-  /** Context the model was trained for, in tokens. */
+  /** Tokens of context the model was trained for; 0: unknown. */
   readonly contextLength: number;
   readonly embeddingLength: number;
-  /** Attention heads of the block with the most; 0 if the header does not say. */
+  /** Attention heads of the block with the most; 0: unknown. */
   readonly headCount: number;
-  /** Numbers in a key and in a value of one head; absent if the header does not say. */
+  /** Elements of a key and of a value in one attention head; absent: unknown. */
   readonly headWidths?: { readonly key: number; readonly value: number } | undefined;
   readonly blockCount: number;
-  /** Quantization in the field's own words: "Q4_K_M", "Q8_0", "F16". */
+  /** Quantization as llama.cpp names it, such as "Q4_K_M", "Q8_0" or "F16". */
   readonly quantization: string;
-  /** Bytes of all files. */
+  /** Total bytes of all files. */
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;
-  /** The fill-in-the-middle tokens before the prefix, before the suffix, and where the middle is generated. */
+  /** Fill-in-the-middle tokens; undefined if the model has none. */
   readonly infill: InfillTokens | undefined;
-  /** Ids of the tokens with which models begin a tool call, such as "<tool_call>". */
-  readonly callTokens: readonly number[];
-  /** Bytes of KV cache for one token of context at f16. */
+  /** Ids of the tokens that begin a tool call, such as "<tool_call>". */
+  readonly toolCallTokens: readonly number[];
+  /** Bytes of KV cache per token of context, at f16. */
   readonly kvBytesPerToken: number;
-  /** Bytes of weights by where they are used; an output of 0 means that the embedding serves as output. */
+  /** Bytes of weights by their use. An output of 0 means that the token embedding is also the output matrix. */
   readonly weightBytes: {
     readonly blocks: number;
     readonly largestInBlocks: number;
@@ -48,13 +48,13 @@ export interface GgufSummary {
     readonly output: number;
   };
   readonly purpose: "generate" | "embed" | "rerank";
-  /** Set for an adapter or a projector, which is not a model by itself. */
+  /** Set for an adapter or a projector, which is no model by itself. */
   readonly auxiliary: "adapter" | "projector" | undefined;
-  /** What a projector has encoders for. */
+  /** Media that a projector has encoders for. */
   readonly media: Media;
 }
 
-/** What a model can take besides text. */
+/** Kinds of input besides text. */
 export interface Media {
   readonly image: boolean;
   readonly audio: boolean;
@@ -68,71 +68,71 @@ export interface Capabilities {
   readonly json: boolean;
 }
 
-/** Where the size of a context comes from. */
+/** Origin of a context size. */
 export type ContextSource =
-  /** The request that loaded the model. */
+  /** Set by the request that loaded the model. */
   | "request"
-  /** PARAMETER num_ctx of its Modelfile. */
+  /** PARAMETER num_ctx of the Modelfile. */
   | "modelfile"
-  /** models.context_size. */
+  /** models.context_size of the configuration. */
   | "configuration"
-  /** The default of the API that loaded it. */
+  /** Default of the API that loaded the model. */
   | "default"
-  /** All that the model was trained for. */
+  /** Limited to the context the model was trained for. */
   | "trained"
-  /** As much as is chosen without being asked for. */
+  /** Largest context that is chosen automatically. */
   | "automatic"
-  /** Less than that, because of the memory. */
+  /** Smaller than that, because of the available memory. */
   | "memory";
 
 export type ModelState = "available" | "downloading" | "loading" | "loaded" | "unloading";
 
-/** Where a model comes from, which decides what deleting it means. */
+/** Origin of a model, which decides what deleting it does. */
 export type ModelSource =
   /**
-   * Ships with the project: delete hides it until the next start, or until it is loaded or pulled again. The base is the
-   * model that a Modelfile that ships derives it from.
+   * Ships with the project: delete hides it until the next start, or until it is loaded or pulled again. `base` is set
+   * if it is derived from another shipped model by a shipped Modelfile.
    */
   | { readonly kind: "shipped"; readonly base: string | undefined }
   /** In the hub cache: delete removes its files. */
   | { readonly kind: "hub"; readonly spec: string; readonly repo: string; readonly revision: string }
   /** The user's own file: delete only removes it from the list. */
   | { readonly kind: "file" }
-  /** Created from a Modelfile: delete removes the definition; the base stays. */
+  /** Created from a Modelfile: delete removes the definition and keeps the base. */
   | { readonly kind: "modelfile"; readonly base: string }
-  /** On other machines of the fleet alone, which are named. */
+  /** Only on other machines of the fleet. */
   | { readonly kind: "fleet"; readonly machines: readonly string[] };
 
-/** Settings of a model, from PARAMETER, SYSTEM and so on, for requests that do not set their own. */
+/** Defaults of a model for requests, from its Modelfile's PARAMETER, SYSTEM and so on. */
 export interface ModelSettings {
   readonly system: string | undefined;
-  /** Jinja; a Modelfile's Go-style template has been translated. */
+  /** Chat template in Jinja; a Go template of a Modelfile is translated when it is read. */
   readonly template: string | undefined;
   readonly sampling: Sampling;
   readonly maxTokens: number | undefined;
-  /** Stop answers that run in circles; absent: as the configuration says. */
+  /** Stops answers that repeat themselves endlessly; absent: as configured. */
   readonly repetitionGuard?: boolean | undefined;
   readonly stop: readonly string[];
   readonly contextSize: number | undefined;
   readonly gpuLayers: number | undefined;
-  /** How llama.cpp loads it; what is absent comes from the configuration. */
+  /** Load settings of llama.cpp; absent ones come from the configuration. */
   readonly load: LoadSettings;
-  /** Whether its requests guess tokens; absent: as the configuration says. */
+  /** Speculative decoding; absent: as configured. */
   readonly speculation?: Speculation | undefined;
   readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
   readonly toolFormat: ToolFormat | undefined;
-  /** CAPABILITY flags, which override what was detected in the model. */
+  /** CAPABILITY flags, which override detected capabilities. */
   readonly capabilities: Partial<Capabilities>;
-  /** MESSAGE: what every chat begins with, after its system prompt. */
-  readonly messages?: readonly FirstMessage[] | undefined;
+  /** MESSAGE: messages inserted after the system prompt of every chat. */
+  readonly messages?: readonly InitialMessage[] | undefined;
 }
 
-interface FirstMessage {
+interface InitialMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }
 
-/** The settings of a model that nobody has set anything for. */
+/** Settings of a model without a Modelfile. */
 export const NO_SETTINGS: ModelSettings = {
   system: undefined,
   template: undefined,
@@ -147,7 +147,7 @@ export const NO_SETTINGS: ModelSettings = {
   capabilities: {},
 };
 
-/** TOOLFORMAT: how calls and results are written, for models whose template does not say. */
+/** TOOLFORMAT: markers around tool calls and results, for models whose chat template has none. */
 export interface ToolFormat {
   readonly style: string;
   readonly callStart: string;
@@ -156,56 +156,56 @@ export interface ToolFormat {
   readonly resultEnd: string;
 }
 
-/** A snapshot of a model. */
+/** Snapshot of a model. */
 export interface Model {
   readonly alias: string;
   readonly source: ModelSource;
   readonly state: ModelState;
-  /** The GGUF file (the first shard). */
+  /** GGUF file, or the first shard. */
   readonly path: string;
   readonly files: readonly string[];
   readonly projector: string | undefined;
-  /** The file of its draft model. */
+  /** GGUF file of its draft model for speculative decoding. */
   readonly draft?: string | undefined;
   readonly adapters: readonly {
     readonly path: string;
-    /** For requests that do not choose. */
+    /** Scale for requests that set none. */
     readonly scale: number;
-    /** Its own among those of the model. */
+    /** Unique among the model's adapters. */
     readonly name: string;
   }[];
   readonly gguf: GgufSummary;
   readonly capabilities: Capabilities;
   readonly settings: ModelSettings;
-  /** Context of the loaded engine, or what it would be loaded with. */
+  /** Tokens of context of the loaded engine, or that it would be loaded with. */
   readonly contextSize: number;
-  /** How it has been loaded, or would be, as far as anybody has said. */
+  /** Load settings that were used, or would be; settings left at llama.cpp's defaults are absent. */
   readonly loadSettings: LoadSettings;
-  /** How its requests guess tokens, now or when it is loaded; absent: not, and nobody has said anything of it. */
+  /** Speculative decoding, now or once it is loaded; absent: off by default. */
   readonly speculation?: Speculation | undefined;
-  /** Where that number comes from; absent: unknown. */
+  /** Origin of the context size; absent: unknown. */
   readonly contextSource?: ContextSource | undefined;
-  /** Layers actually offloaded, or what a load would request. */
+  /** Layers offloaded to the GPU, or that a load would request. */
   readonly gpuLayers: number;
   readonly isDefault: boolean;
   readonly activeRequests: number;
-  /** Unix milliseconds of the last change of its files. */
+  /** Last change of its files, in Unix milliseconds. */
   readonly modifiedAt: number;
-  /** Resident bytes of its engine, when loaded. */
+  /** Resident bytes of its engine; undefined: not loaded. */
   readonly memoryBytes: number | undefined;
-  /** When an idle engine will be unloaded, Unix milliseconds; undefined: never, or not loaded. */
+  /** Time at which the idle model will be unloaded, in Unix milliseconds; undefined: never, or not loaded. */
   readonly expiresAt: number | undefined;
-  /** Bytes of the GPU's memory reserved for it, when loaded. */
+  /** Bytes of GPU memory reserved for it; absent: not loaded. */
   readonly gpuMemoryBytes?: number | undefined;
-  /** Requests that it can answer at once, when loaded. */
+  /** Number of slots, which is how many requests it answers at once; absent: not loaded. */
   readonly slots?: number | undefined;
-  /** When a request last used it, Unix milliseconds, when loaded. */
+  /** Time of the last use by a request, in Unix milliseconds; absent: not loaded. */
   readonly lastUsedAt?: number | undefined;
 }
 
 /**
- * How requests of a model guess tokens that are not generated yet; ngram: from what the text repeats; auto: in all ways if it
- * has a draft model, otherwise not.
+ * Modes of speculative decoding. ngram: drafts tokens from repetitions in the text. auto: ngram and the draft model if
+ * the model has one, otherwise off.
  */
 export const SPECULATIONS = ["auto", "ngram", "off"] as const;
 

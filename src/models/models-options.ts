@@ -15,35 +15,35 @@ import type { GgufSummary } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { StateFile } from "./registry/state-file.ts";
 
-/** Bytes that an engine with this specification needs at most, of the machine's or the GPU's memory. */
+/** Estimates an upper bound of the bytes that an engine with this specification needs. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
 /**
- * Decides where the layers of a model go.
- * @param wished GPU layers set for this load or this model; undefined: not set
- * @param taken bytes of GPU memory that other models have
+ * Decides how many layers of a model are offloaded to the GPU.
+ * @param requestedLayers GPU layers set by the load request or the Modelfile; undefined: not set
+ * @param takenBytes GPU memory reserved for other models
  */
 export type OffloadLayers = (
   gguf: GgufSummary,
   spec: EngineSpec,
-  wished: number | undefined,
-  taken: number,
+  requestedLayers: number | undefined,
+  takenBytes: number,
 ) => Promise<{ readonly spec: EngineSpec; readonly warning?: string | undefined }>;
 
-/** Dependencies of a daemon's models: configuration, engines, the hub, and the machine. */
+/** Dependencies of the models service: configuration, engines, the hub and the machine. */
 export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
   readonly startEngine: StartEngine;
   readonly estimateMemory: EstimateMemory;
-  /** Maximum heap of such an engine in bytes; absent: no limit of its own. */
+  /** Maximum bytes of an engine's WebAssembly memory; absent: no separate limit. */
   readonly heapLimit?: EstimateMemory;
-  /** Tries the chat templates of Modelfiles; absent: they are only tried when the model is loaded. */
+  /** Renders the chat templates of new Modelfiles as a test; absent: errors appear only when the model is loaded. */
   readonly tryTemplate?: TryTemplate;
   readonly quantizeTensors: QuantizeTensors;
-  /** Free space of a disk; absent: what the system says. */
+  /** Measures free disk space; absent: asks the system. */
   readonly measureSpace?: FreeSpace;
-  readonly placeLayers: OffloadLayers;
-  /** The GPU's memory; absent: there is no GPU, or its memory is unknown. */
+  readonly offloadLayers: OffloadLayers;
+  /** GPU memory; absent: there is no GPU, or its memory is unknown. */
   readonly gpuMemory?: {
     /** Bytes that all models together may use. */
     readonly budget: () => number;
@@ -56,17 +56,19 @@ export interface ModelsOptions {
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "debug" | "warn">;
   readonly clock?: Clock;
-  /** By default the machine's. */
+  /** Default: the machine's processors. */
   readonly processors?: Processors;
-  /** Which kernels run; faster ones process more of a prompt in one step. */
+  /** Kernels in use; faster ones process a prompt in larger batches. */
   readonly kernels: Kernels;
-  /** Whether what is asked for now can wait, and so must not push out what others use; absent: never. */
-  readonly isBackground?: () => boolean;
-  /** The machine's current memory; absent: only the budget counts. */
+  /**
+   * True if the current request has low priority, so that its load must not evict recently used models; absent: never.
+   */
+  readonly isLowPriority?: () => boolean;
+  /** Reads the machine's current memory; absent: only the configured budget limits models. */
   readonly machineMemory?: () => MachineMemory;
 }
 
-/** Dependencies of the registry of a daemon's models. */
+/** Dependencies of the model registry. */
 export interface RegistryOptions extends Pick<
   ModelsOptions,
   "config" | "resolver" | "hub" | "shippedDir" | "logger" | "clock"

@@ -2,7 +2,7 @@ import path from "node:path";
 import { machineProcessors } from "../engine/machine-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { memoryTotal } from "../machine/memory.ts";
-import { BlobStore, withFolders } from "./blobs/blob-store.ts";
+import { BlobStore, allowFolders } from "./blobs/blob-store.ts";
 import { DefaultModel } from "./default-model.ts";
 import { describeModel } from "./describe-model.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
@@ -28,7 +28,7 @@ import type { ModelSlots } from "./slots/model-slots.ts";
 import { SavedPrompts } from "./slots/prompt-cache.ts";
 import { StateFile } from "./registry/state-file.ts";
 
-/** Creates the {@link Models} of a daemon: reads the saved state and the models on disk, but loads nothing. */
+/** Creates the models service. Reads the saved state and finds the models on disk, but loads none. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
   const state = await StateFile.open(options.config.cache_dir, options.logger);
   const service = new ModelsService(options, state);
@@ -51,11 +51,11 @@ class ModelsService implements Models {
 
   constructor(options: ModelsOptions, state: StateFile) {
     this.#options = options;
-    const isNamed = (file: string): boolean =>
+    const isNamedByModel = (file: string): boolean =>
       state.current.definitions.some(({ modelfile }) => modelfile.includes(file)) ||
       state.current.files.some((known) => [known.path, known.projector].includes(file));
-    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), isNamed);
-    this.#imported = new ImportedFiles(path.join(options.config.cache_dir, "imported"), isNamed);
+    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), isNamedByModel);
+    this.#imported = new ImportedFiles(path.join(options.config.cache_dir, "imported"), isNamedByModel);
     const { config, hub, resolver, events, logger, clock = systemClock } = options;
     const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
@@ -64,7 +64,7 @@ class ModelsService implements Models {
     const processors = options.processors ?? machineProcessors();
     this.#registry = new ModelRegistry({
       ...options,
-      config: withFolders(config, [this.blobs.folder, this.#imported.folder]),
+      config: allowFolders(config, [this.blobs.folder, this.#imported.folder]),
       state,
       inspect,
     });
@@ -75,7 +75,7 @@ class ModelsService implements Models {
     });
     this.#pool = new EnginePool({
       ...options,
-      prompts: this.#prompts.kept,
+      prompts: this.#prompts.cache,
       clock,
       budget,
       gpuBudget: gpuMemory.budget,
@@ -104,7 +104,7 @@ class ModelsService implements Models {
     this.#default = new DefaultModel({ registry: this.#registry, state, configured, logger });
     this.#named = new NamedModels({
       config,
-      isBackground: options.isBackground,
+      isLowPriority: options.isLowPriority,
       registry: this.#registry,
       pool: this.#pool,
       planner: this.#planner,
@@ -132,16 +132,16 @@ class ModelsService implements Models {
   async list(): Promise<readonly Model[]> {
     const onDisk = await this.#registry.list();
     const names = new Set(onDisk.map(({ alias }) => alias));
-    // Loaded models are listed even if their files are gone.
+    // Loaded models are listed even if their files have been deleted.
     const running = this.#pool.models().map(({ plan }) => plan.record);
     const records = [...onDisk, ...running.filter(({ alias }) => !names.has(alias))];
-    // Another daemon with the same cache may have deleted it.
+    // Another daemon with the same cache may have deleted the default model.
     if (!records.some(({ alias }) => alias === this.#default.alias)) await this.#default.refresh();
-    return await Promise.all(records.map(async (record) => await this.#show(record)));
+    return await Promise.all(records.map(async (record) => await this.#describeWithMemory(record)));
   }
 
   async get(name: string): Promise<Model> {
-    return await this.#show(await this.#named.find(name));
+    return await this.#describeWithMemory(await this.#named.find(name));
   }
 
   async setDefault(alias: string): Promise<void> {
@@ -166,8 +166,8 @@ class ModelsService implements Models {
     } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const wishes = { contextSize, fallbackContext, gpuLayers, load, speculation };
-      const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
+      const preferences = { contextSize, fallbackContext, gpuLayers, load, speculation };
+      const plan = await this.#planner.plan(record, { ...preferences, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
       await undo();
@@ -175,7 +175,7 @@ class ModelsService implements Models {
     }
     if (options.setDefault) await this.#default.choose(alias);
     else await this.#default.refresh();
-    return await this.#show(record);
+    return await this.#describeWithMemory(record);
   }
 
   async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
@@ -184,18 +184,18 @@ class ModelsService implements Models {
   }
 
   async delete(name: string): Promise<DeletedModel> {
-    const alias = this.#registry.ownName(name) ?? (await this.#named.find(name)).alias;
+    const alias = this.#registry.registeredName(name) ?? (await this.#named.find(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
     await this.#registry.checkRemovable(alias);
-    const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
-    await this.#pool.clear(alias, why, "deleted");
+    const deletedError = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
+    await this.#pool.terminate(alias, deletedError, "deleted");
     const { defined } = this.#registry;
-    const [modelfile, files] = [defined.written(alias), defined.filesOf(alias)];
+    const [modelfile, files] = [defined.modelfileText(alias), defined.filesOf(alias)];
     const source = await this.#registry.remove(alias);
     if (modelfile !== undefined) {
-      await this.blobs.discardOf(modelfile);
+      await this.blobs.discardNamedIn(modelfile);
       await this.#imported.remove(files);
     }
     await this.#prompts.folder?.removeAll(alias);
@@ -225,7 +225,7 @@ class ModelsService implements Models {
       cacheDir: config.cache_dir,
       allowedDirs: config.models.allowed_dirs,
       findByFirstLine: (line: string) => defined.findByFirstLine(line),
-      freeName: async (wish: string) => await this.#registry.freeName(wish),
+      freeName: async (preferred: string) => await this.#registry.freeName(preferred),
       create: async (alias: string, modelfile: string) => await this.create(alias, modelfile, {}),
     };
     return importModels(request, tools, signal);
@@ -241,14 +241,14 @@ class ModelsService implements Models {
 
   async create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model> {
     const { defined } = this.#registry;
-    return await this.#made(
+    return await this.#announceCreated(
       await defined.create(alias, modelfile, options.baseFolder, this.#checkDefinition),
     );
   }
 
   async copy(source: string, target: string): Promise<Model> {
     const { defined } = this.#registry;
-    return await this.#made(
+    return await this.#announceCreated(
       await defined.copy(await this.#named.find(source), target, this.#checkDefinition),
     );
   }
@@ -259,7 +259,7 @@ class ModelsService implements Models {
     signal: AbortSignal,
   ): Promise<QuantizedModel> {
     const { record, ...figures } = await this.#quantizer.quantize(options, onProgress, signal);
-    return { ...figures, model: await this.#made(record) };
+    return { ...figures, model: await this.#announceCreated(record) };
   }
 
   async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
@@ -278,32 +278,32 @@ class ModelsService implements Models {
     this.#prompts.close();
   }
 
-  async #show(record: ModelRecord): Promise<Model> {
+  async #describeWithMemory(record: ModelRecord): Promise<Model> {
     const loaded = this.#pool.model(record.alias);
     return this.#describe(record, loaded, await loaded?.engine?.memoryUsage());
   }
 
-  /** @param memoryBytes undefined if measuring it would delay a request */
+  /** @param memoryBytes resident bytes of the engine; undefined where measuring would delay a request */
   #describe(record: ModelRecord, loaded: LoadedModel | undefined, memoryBytes: number | undefined): Model {
     return describeModel(record, {
       loaded,
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
-      likelySettings: (each) => this.#planner.loadSettings(each),
-      likelySpeculation: (each) => this.#planner.speculation(each),
-      likelyContext: (each) => this.#planner.likelyContext(each),
+      expectedSettings: (each) => this.#planner.loadSettings(each),
+      expectedSpeculation: (each) => this.#planner.speculation(each),
+      expectedContext: (each) => this.#planner.expectedContext(each),
     });
   }
 
-  /** A definition is only saved if the model can be loaded. */
+  /** Checks that a model can be loaded before its definition is saved. */
   readonly #checkDefinition: CheckDefinition = async (record, { settings: { template } }) => {
     await this.#planner.check(record);
     if (template !== undefined) await this.#options.tryTemplate?.(template);
   };
 
-  async #made(record: ModelRecord): Promise<Model> {
+  async #announceCreated(record: ModelRecord): Promise<Model> {
     this.#options.events.emit({ type: "model-created", model: record.alias });
-    return await this.#show(record);
+    return await this.#describeWithMemory(record);
   }
 }

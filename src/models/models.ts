@@ -7,17 +7,17 @@ import type { Model, ModelSource, Speculation } from "./model.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelSlots } from "./slots/model-slots.ts";
 
-/** How a request wants its model to be loaded. */
+/** Load settings and idle time of a request's model. */
 export interface Residency {
-  /** Tokens of context, if it has to be loaded; absent: by its settings or the configuration. */
+  /** Tokens of context if the model has to be loaded; absent: by its Modelfile or the configuration. */
   readonly contextSize?: number | undefined;
-  /** Layers to offload, if it has to be loaded. */
+  /** Layers to offload to the GPU if the model has to be loaded. */
   readonly gpuLayers?: number | undefined;
-  /** How it is loaded, if it has to be; what is absent comes from its settings or the configuration. */
+  /** Load settings if the model has to be loaded; absent ones come from its Modelfile or the configuration. */
   readonly load?: LoadSettings | undefined;
   /**
-   * Milliseconds of idleness after which it is unloaded: 0 right after its last request, Infinity never. Absent: never for
-   * an explicit load; for a request as it was loaded, or the configured keep_alive.
+   * Milliseconds of idleness after which the model is unloaded: 0 right after its last request, Infinity never. Absent:
+   * never for an explicit load; for a request the current value of a loaded model, or the configured keep_alive.
    */
   readonly keepAliveMs?: number | undefined;
 }
@@ -27,12 +27,12 @@ export interface LoadOptions extends Residency {
   /** A GGUF file; absent: the alias is resolved. */
   readonly path?: string | undefined;
   readonly mmproj?: string | undefined;
-  /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
+  /** Tokens of context if the load, the Modelfile and the configuration set none; absent: chosen automatically. */
   readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
-  /** The GGUF file of a draft model; absent: the one of its Modelfile. */
+  /** GGUF file of a draft model; absent: the one of its Modelfile. */
   readonly draft?: string | undefined;
-  /** Whether its requests guess tokens; absent: as its Modelfile or the configuration says. */
+  /** Speculative decoding; absent: as in its Modelfile or the configuration. */
   readonly speculation?: Speculation | undefined;
 }
 
@@ -42,67 +42,68 @@ export interface DeletedModel {
 }
 
 /**
- * A loaded model leased for one request. While a lease is held, the model is neither evicted nor unloaded by keep_alive;
- * only an explicit unload or a crash ends its engine.
+ * A loaded model leased for one request. Until the lease is disposed, the model is neither evicted nor unloaded by
+ * keep_alive; only an explicit unload or a crash ends its engine.
  */
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
-  /** The adapter that the name of the model chose, as in "base:adapter". */
+  /** Adapter from a model name of the form "base:adapter". */
   readonly adapter?: string | undefined;
-  /** What a client is told whose prompt is longer than the context; absent where nobody can load it otherwise. */
+  /** Message for a prompt longer than the context, with advice; absent: clients cannot load the model differently. */
   readonly explainExcess?: (excess: ContextExcess) => string;
 }
 
-/** Files that clients have uploaded, by their SHA-256, `sha256:` followed by 64 hexadecimal digits. */
+/** Uploaded files by their digest, `sha256:` followed by 64 hexadecimal digits. */
 export interface Blobs {
-  /** The path of a file; undefined when it is not there. @throws ServiceError invalid_parameter for another digest */
+  /** Path of a file; undefined if there is none. @throws ServiceError invalid_parameter for a malformed digest */
   find(digest: string): Promise<string | undefined>;
   /**
    * Saves a file.
-   * @throws ServiceError invalid_parameter when its digest is another, or when it is not a GGUF file
+   * @throws ServiceError invalid_parameter if its digest differs or it is not a GGUF file
    */
-  write(digest: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>;
+  write(digest: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>;
 }
 
-/** Everything that the layers above can do with models. All methods reject with a ServiceError. */
+/** Operations on models. All methods reject with a ServiceError. */
 export interface Models {
   readonly blobs: Blobs;
   list(): Promise<readonly Model[]>;
-  /** Throws model_not_found. The name is an alias, a hub spec of a model on disk, or `name` for `name:latest`. */
+  /** Returns a model by alias or hub spec; `name` means `name:latest`. Throws model_not_found. */
   get(name: string): Promise<Model>;
-  /** Undefined if there are no models. */
+  /** Alias of the default model; undefined if there are no models. */
   readonly defaultAlias: string | undefined;
   setDefault(alias: string): Promise<void>;
   /**
-   * Leases a loaded model (absent: the default model). Throws model_not_found, or model_not_loaded when auto_load is off and no
-   * residency is set, which loads it first. A crashed engine is restarted here, with a back-off.
+   * Leases a model, and loads it first if necessary. An undefined name means the default model. A crashed engine is
+   * restarted here, with a back-off. Throws model_not_found, or model_not_loaded if auto_load is off and no residency
+   * is given.
    */
   acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease>;
   load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
-  /** With onlyIdle, throws model_busy if requests use it; otherwise such requests fail. */
+  /** Unloads a model, which fails its requests. With onlyIdle, throws model_busy if there are any. */
   unload(name: string, options?: { onlyIdle?: boolean }): Promise<void>;
-  /** Unloads a model and removes it, as its source defines. */
+  /** Unloads a model and deletes it as {@link ModelSource} describes. */
   delete(name: string): Promise<DeletedModel>;
-  /** Downloads by alias or hub spec; callers of the same pull share one download. */
+  /** Downloads a model by alias or hub spec; concurrent pulls of the same model share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
   /**
-   * Deletes what an interrupted pull has left, and returns how many bytes that were. Throws model_busy while it is being
-   * downloaded.
+   * Deletes the partial files of an interrupted pull and returns their bytes. Throws model_busy while the download is
+   * in progress.
    */
   discard(name: string, signal: AbortSignal): Promise<number>;
-  /** Makes models of those that another program has on this machine; see {@link ImportStep}. */
+  /** Imports models that another program has on this machine. */
   importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void>;
-  /** Whether a model of these sizes could be loaded on this machine; an estimate. */
+  /** Estimates if a model of these sizes could be loaded on this machine. */
   fit(sizes: ModelSizes): Promise<ModelFit>;
-  /** Current downloads of all clients. */
+  /** Downloads in progress, of all clients. */
   readonly downloads: readonly Download[];
-  /** Creates a model from a Modelfile's text. Relative paths in it are relative to `baseFolder`. */
+  /** Creates a model from the text of a Modelfile, whose relative paths start at `baseFolder`. */
   create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
   copy(source: string, target: string): Promise<Model>;
   /**
-   * Quantizes a model and creates another one of the result, with the same settings. Throws overloaded while another one is
-   * being quantized. When the signal aborts, nothing remains.
+   * Quantizes a model and creates a new model with the same settings. An aborted quantization leaves no files. Throws
+   * overloaded while another model is being quantized.
    */
   quantize(
     options: QuantizeOptions,
@@ -110,39 +111,38 @@ export interface Models {
     signal: AbortSignal,
   ): Promise<QuantizedModel>;
   /**
-   * Changes with which scales a loaded model's adapters work on requests that do not choose, until it is unloaded. Throws
-   * model_not_loaded.
+   * Sets the default scales of a loaded model's adapters until it is unloaded. Throws model_not_loaded.
    */
   scaleAdapters(name: string, scales: readonly number[]): Promise<void>;
-  /** A Modelfile that would recreate this model. */
+  /** Returns a Modelfile that would recreate the model. */
   modelfile(name: string): Promise<string>;
-  /** What is in the slots of models, and the prompts that are saved of them. */
+  /** Slots of loaded models, and saved prompts. */
   readonly slots: Pick<ModelSlots, "list" | "save" | "restore" | "erase" | "delete">;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;
 }
 
-/** What is known of a model that is not on disk. */
+/** Facts about a model that is not on disk. */
 export interface ModelSizes {
-  /** Bytes of all its files. */
+  /** Total bytes of its files. */
   readonly fileBytes: number;
-  /** Number of weights; undefined: guessed from the bytes and the quantization. */
+  /** Number of weights; undefined: estimated from the bytes and the quantization. */
   readonly parameters: number | undefined;
-  /** Tokens of context it was trained for, if that is known. */
+  /** Tokens of context it was trained for; undefined: unknown. */
   readonly trainedContext: number | undefined;
-  /** Such as "Q4_K_M", if the name of its file says it. */
+  /** Quantization from the file name, such as "Q4_K_M"; undefined: unknown. */
   readonly quantization: string | undefined;
 }
 
-/** Whether a model can be loaded, when nothing else is. */
+/** Estimate of loading a model while no other model is loaded. */
 export interface ModelFit {
   readonly fits: boolean;
-  /** Bytes of the machine's memory that its engine needs; of the files alone if that is more than any engine can have. */
+  /** Bytes of memory its engine needs; if that exceeds the limit of any engine, bytes of the files alone. */
   readonly neededBytes: number;
-  /** Tokens of context that this is for. */
+  /** Tokens of context the estimate assumes. */
   readonly contextSize: number;
-  /** Why it does not fit, in a sentence. */
+  /** Sentence that says why the model does not fit. */
   readonly reason?: string | undefined;
-  /** What would be on the GPU, where models use one. */
+  /** Layers and bytes on the GPU, if models use one. */
   readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }

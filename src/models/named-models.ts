@@ -11,7 +11,7 @@ import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
 
 interface NamedModelsOptions extends Pick<ModelsOptions, "config"> {
-  readonly isBackground: ModelsOptions["isBackground"];
+  readonly isLowPriority: ModelsOptions["isLowPriority"];
   readonly registry: ModelRegistry;
   readonly pool: EnginePool;
   readonly planner: LoadPlanner;
@@ -19,7 +19,7 @@ interface NamedModelsOptions extends Pick<ModelsOptions, "config"> {
   readonly default: DefaultModel;
 }
 
-/** What a name leads to: a model's record, or a lease of the model, which is loaded for it where it has to be. */
+/** Finds models by name, and leases them, loading them on demand. */
 export class NamedModels {
   readonly #options: NamedModelsOptions;
 
@@ -28,17 +28,19 @@ export class NamedModels {
   }
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const wanted = name ?? (await this.#options.default.require(this.#isThere));
-    // The usual case, a loaded model by its own name, does not access the disk.
-    const lease = this.#options.pool.tryLease(wanted) ?? (await this.#leaseByName(wanted, signal, residency));
-    if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
+    const requestedName = name ?? (await this.#options.default.require(this.#exists));
+    // Fast path without disk access: a loaded model under its alias.
+    const lease =
+      this.#options.pool.tryLease(requestedName) ??
+      (await this.#leaseByName(requestedName, signal, residency));
+    if (residency?.keepAliveMs !== undefined) lease.setKeepAlive(residency.keepAliveMs);
     return lease;
   }
 
-  /** By a name of its own, or else by "base:adapter" with one of its adapters. */
+  /** Leases a model by its name, or by "base:adapter" with one of its adapters. */
   async #leaseByName(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const parts = /^(.+):([^:]+)$/.exec(name);
-    if (!parts || (await this.#isThere(name))) return await this.#loadOnDemand(name, signal, residency);
+    if (!parts || (await this.#exists(name))) return await this.#loadOnDemand(name, signal, residency);
     const [, base = "", adapter = ""] = parts;
     const { pool, registry } = this.#options;
     const record = pool.model(base)?.plan.record ?? (await registry.find(base));
@@ -48,18 +50,21 @@ export class NamedModels {
     return lease;
   }
 
-  /** Loading on demand is allowed unless the configuration forbids it: then by a request with a residency, or after a crash. */
+  /**
+   * Loads a model for a request if necessary. With models.auto_load off, only requests with a residency load models,
+   * and crashed engines are restarted.
+   */
   async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const { config, isBackground, pool, planner } = this.#options;
+    const { config, isLowPriority, pool, planner } = this.#options;
     const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = config.models;
     const record = await this.find(name);
     const { alias } = record;
-    await pool.settled(alias, signal);
+    await pool.waitForUnload(alias, signal);
     const present = pool.model(alias);
     if (!loadsOnDemand && !residency && !pool.hasCrashed(alias) && present?.state !== "loaded") {
       throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
     }
-    const mayEvict = isBackground?.() ? "unused" : true;
+    const mayEvict = isLowPriority?.() ? "unused" : true;
     const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict } as const;
     return await pool.lease(alias, async () => await planner.plan(record, overrides), signal);
   }
@@ -73,8 +78,8 @@ export class NamedModels {
     return await registry.require(name);
   }
 
-  /** Ignores errors of a model; acquiring it throws them. */
-  readonly #isThere = async (name: string): Promise<boolean> =>
+  /** True if the name leads to a model; an unusable model counts as missing. */
+  readonly #exists = async (name: string): Promise<boolean> =>
     await this.find(name).then(
       () => true,
       () => false,
@@ -83,29 +88,29 @@ export class NamedModels {
 
 interface RecordToLoad {
   readonly record: ModelRecord;
-  /** Removes what was registered for this load, if it fails. */
+  /** Undoes the registration of a new file; to be called if the load fails. */
   readonly undo: () => Promise<void>;
 }
 
-const nothingToUndo = async (): Promise<void> => {};
+const noUndo = async (): Promise<void> => {};
 
-/** Finds the model of a load request; a new file is registered under its alias. */
+/** Finds the model of a load request. A file that is not registered yet is registered under its alias. */
 export async function recordToLoad(
   options: LoadOptions,
   registry: ModelRegistry,
   pool: Pick<EnginePool, "model">,
 ): Promise<RecordToLoad> {
-  if (options.path !== undefined) return await registerNamed(options, options.path, registry, pool);
+  if (options.path !== undefined) return await registerPath(options, options.path, registry, pool);
   const resolved = registry.resolve(options.alias);
   await registry.restoreShipped(options.alias);
   const record =
     resolved.kind === "path"
       ? await registry.registerFile(resolved.path)
       : await registry.require(options.alias);
-  return { record: await withFiles(record, options, registry), undo: nothingToUndo };
+  return { record: await withFiles(record, options, registry), undo: noUndo };
 }
 
-async function registerNamed(
+async function registerPath(
   options: LoadOptions,
   path: string,
   registry: ModelRegistry,
@@ -119,7 +124,7 @@ async function registerNamed(
   if (!registry.files.has(alias)) {
     const other = await registry.find(alias);
     if (other && (await isSameFile(other, record))) {
-      return { record: await withFiles(other, options, registry), undo: nothingToUndo };
+      return { record: await withFiles(other, options, registry), undo: noUndo };
     }
     if (other)
       throw new ServiceError("model_exists", `"${alias}" is another model already; choose another alias.`);
@@ -128,7 +133,7 @@ async function registerNamed(
   return { record: await withFiles(record, { draft: options.draft }, registry), undo };
 }
 
-/** A record with the projector and the draft model that a load names. */
+/** Adds the projector and the draft model of a load request to a record. */
 async function withFiles(
   record: ModelRecord,
   { mmproj, draft }: Pick<LoadOptions, "mmproj" | "draft">,

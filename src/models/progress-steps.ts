@@ -9,51 +9,51 @@ export type PullStep =
       readonly totalBytes: number;
       /** From 0 to 1; 1 for an empty download. */
       readonly progress: number;
-      /** Why no data arrives at the moment, and when Daybreak retries; or where it comes from. */
+      /** Reason for a pause and time of the next attempt, or the machine that sends the data. */
       readonly note?: string;
     }
   | { readonly status: "verifying" }
   | { readonly status: "success"; readonly model: string };
 
-/** Ten steps per second are smooth for a progress bar; a fast download would otherwise report thousands. */
+/** Minimum time between steps: ten per second suffice for a progress bar, and a fast download has thousands. */
 const MIN_INTERVAL_MS = 100;
 
-/** Of a pull that nobody looks at, no more are kept. */
+/** Maximum notes buffered while nothing reads the steps. */
 const MAX_NOTES = 8;
 
 type Pull = (onProgress: (progress: PullProgress) => void) => Promise<PullResult>;
 
 /**
- * Runs a pull and reports it in the specified order: downloading, with a progress that never decreases and ends at 1.0,
- * verifying, success. A model of several files actually alternates between downloading and verifying, but verifying is
- * only reported when everything has been downloaded. A slow reader may miss steps, but never the end.
+ * Runs a pull and yields its steps in this order: downloading, with a progress that never decreases and ends at 1.0,
+ * verifying, success. A pull of several files alternates between downloading and verifying, but verifying is only
+ * reported after the last download. A slow reader misses intermediate steps, but never the last ones.
  */
 export class PullSteps implements AsyncIterable<PullStep> {
   readonly #now: () => number;
   readonly #result: Promise<PullResult>;
-  readonly #begun = Promise.withResolvers<void>();
+  readonly #started = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
   #first: Bytes | undefined;
-  /** What a step has yet to tell. */
+  /** Notes that no step has carried yet. */
   #notes: string[] = [];
   #downloaded = 0;
   #total = 0;
   /** Resolves at the next report or at the end, and is then replaced. */
-  #news = Promise.withResolvers<void>();
+  #change = Promise.withResolvers<void>();
 
   constructor(pull: Pull, now: () => number = () => performance.now()) {
     this.#now = now;
-    this.#result = pull((progress) => this.#report(progress));
+    this.#result = pull((progress) => this.#onProgress(progress));
     const settle = (): void => this.#enter("settled");
     this.#result.then(settle, settle);
   }
 
   /**
-   * Resolves when the first byte has arrived, when there is a reason to report why not, or when everything is done. Rejects
-   * if the pull fails before that, while an HTTP status can still say so.
+   * Resolves at the first byte, the first retry or the end. Rejects if the pull fails before that, so that the client
+   * gets an HTTP error status.
    */
-  async begun(): Promise<void> {
-    await Promise.race([this.#begun.promise, this.#result]);
+  async started(): Promise<void> {
+    await Promise.race([this.#started.promise, this.#result]);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<PullStep, void, undefined> {
@@ -66,30 +66,30 @@ export class PullSteps implements AsyncIterable<PullStep> {
   }
 
   async *#downloading(): AsyncGenerator<PullStep, void, undefined> {
-    let written = this.#first?.downloadedBytes ?? 0;
-    let writtenAt = Number.NEGATIVE_INFINITY;
-    // The bytes at the start: none, or those left by an earlier pull.
+    let reported = this.#first?.downloadedBytes ?? 0;
+    let reportedAt = Number.NEGATIVE_INFINITY;
+    // Bytes at the start: none, or those of an interrupted pull.
     if (this.#first) yield downloading(this.#first);
     while (this.#phase === "downloading") {
       const note = this.#notes.shift();
       if (note !== undefined) {
         yield { ...downloading(this.#bytes(), 0), note };
-      } else if (this.#downloaded > written && this.#now() - writtenAt >= MIN_INTERVAL_MS) {
-        written = this.#downloaded;
-        writtenAt = this.#now();
+      } else if (this.#downloaded > reported && this.#now() - reportedAt >= MIN_INTERVAL_MS) {
+        reported = this.#downloaded;
+        reportedAt = this.#now();
         yield downloading(this.#bytes());
       } else {
-        await this.#news.promise;
+        await this.#change.promise;
       }
     }
   }
 
-  #report(progress: PullProgress): void {
-    // The last ones count, when nobody reads them.
+  #onProgress(progress: PullProgress): void {
+    // A full buffer drops the oldest note.
     if (this.#notes.length === MAX_NOTES) this.#notes.shift();
     if (progress.status === "retrying") {
       this.#notes.push(`${progress.reason}; trying again in ${progress.waitMs / 1000} s`);
-      this.#begun.resolve();
+      this.#started.resolve();
       this.#enter("downloading");
     } else if (progress.status === "noted") {
       this.#notes.push(progress.text);
@@ -102,7 +102,7 @@ export class PullSteps implements AsyncIterable<PullStep> {
     } else if (this.#downloaded >= this.#total) {
       this.#enter("verifying");
     }
-    if (this.#downloaded > 0) this.#begun.resolve();
+    if (this.#downloaded > 0) this.#started.resolve();
   }
 
   #bytes(): Bytes {
@@ -112,8 +112,8 @@ export class PullSteps implements AsyncIterable<PullStep> {
   /** Phases only go forward. */
   #enter(phase: "downloading" | "verifying" | "settled"): void {
     if (this.#phase === "downloading" || phase === "settled") this.#phase = phase;
-    this.#news.resolve();
-    this.#news = Promise.withResolvers<void>();
+    this.#change.resolve();
+    this.#change = Promise.withResolvers<void>();
   }
 }
 
@@ -124,9 +124,9 @@ interface Bytes {
   readonly totalBytes: number;
 }
 
-/** @param ofNothing - the progress while the total is 0: an empty download is complete */
-function downloading({ downloadedBytes, totalBytes }: Bytes, ofNothing = 1): Downloading {
-  const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : ofNothing;
+/** @param progressIfEmpty - progress while the total is 0: an empty download is complete */
+function downloading({ downloadedBytes, totalBytes }: Bytes, progressIfEmpty = 1): Downloading {
+  const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : progressIfEmpty;
   return { status: "downloading", downloadedBytes, totalBytes, progress };
 }
 
@@ -138,74 +138,76 @@ export type QuantizeStep =
 type Quantize = (onProgress: (progress: QuantizeProgress) => void) => Promise<QuantizedModel>;
 
 /**
- * Runs a quantization and reports how far it is, at last that it is complete, and its result. A slow reader may miss steps, but
- * never the end.
+ * Runs a quantization and yields its progress, and success with the result. A slow reader misses intermediate steps,
+ * but never the last ones.
  */
 export class QuantizeSteps implements AsyncIterable<QuantizeStep> {
   readonly #now: () => number;
   readonly #result: Promise<QuantizedModel>;
-  readonly #begun = Promise.withResolvers<void>();
+  readonly #started = Promise.withResolvers<void>();
   #latest: QuantizeProgress | undefined;
   #isSettled = false;
   /** Resolves at the next report or at the end, and is then replaced. */
-  #news = Promise.withResolvers<void>();
+  #change = Promise.withResolvers<void>();
 
   constructor(quantize: Quantize, now: () => number = () => performance.now()) {
     this.#now = now;
     this.#result = quantize((progress) => {
       this.#latest = progress;
-      this.#begun.resolve();
-      this.#tell();
+      this.#started.resolve();
+      this.#notify();
     });
     const settle = (): void => {
       this.#isSettled = true;
-      this.#tell();
+      this.#notify();
     };
     this.#result.then(settle, settle);
   }
 
-  /** Resolves when the work has begun. Rejects if it fails before that, while an HTTP status can still say so. */
-  async begun(): Promise<void> {
-    await Promise.race([this.#begun.promise, this.#result]);
+  /**
+   * Resolves when the work has begun. Rejects if it fails before that, so that the client gets an HTTP error status.
+   */
+  async started(): Promise<void> {
+    await Promise.race([this.#started.promise, this.#result]);
   }
 
-  /** Resolves with the result, for those who do not follow the steps. */
+  /** Resolves with the result, for callers that do not iterate over the steps. */
   async finished(): Promise<QuantizedModel> {
     return await this.#result;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<QuantizeStep, void, undefined> {
-    let written: QuantizeProgress | undefined;
-    let writtenAt = Number.NEGATIVE_INFINITY;
+    let reported: QuantizeProgress | undefined;
+    let reportedAt = Number.NEGATIVE_INFINITY;
     while (!this.#isSettled) {
-      const { promise } = this.#news;
-      if (this.#latest && this.#latest !== written && this.#now() - writtenAt >= MIN_INTERVAL_MS) {
-        written = this.#latest;
-        writtenAt = this.#now();
-        yield { status: "quantizing", ...written };
+      const { promise } = this.#change;
+      if (this.#latest && this.#latest !== reported && this.#now() - reportedAt >= MIN_INTERVAL_MS) {
+        reported = this.#latest;
+        reportedAt = this.#now();
+        yield { status: "quantizing", ...reported };
       } else {
         await promise;
       }
     }
     const result = await this.#result;
-    if (this.#latest && this.#latest !== written) yield { status: "quantizing", ...this.#latest };
+    if (this.#latest && this.#latest !== reported) yield { status: "quantizing", ...this.#latest };
     yield { status: "success", ...result };
   }
 
-  #tell(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers<void>();
+  #notify(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers<void>();
   }
 }
 
-/** The steps of a generator in another form, and its result; whoever leaves early ends that generator too. */
+/** Converts the steps of a generator; returns its result. A caller that stops early ends that generator, too. */
 export async function* mapSteps<From, To, Result>(
   steps: AsyncGenerator<From, Result, void>,
   convert: (step: From) => To,
 ): AsyncGenerator<To, Result, void> {
-  await using open = steps;
+  await using source = steps;
   for (;;) {
-    const step = await open.next();
+    const step = await source.next();
     if (step.done) return step.value;
     yield convert(step.value);
   }

@@ -19,25 +19,25 @@ interface PullsOptions {
   readonly events: Pick<ServiceEvents, "emit">;
 }
 
-/** Several pulls of the same files, which share one download. */
+/** Concurrent pulls of the same files, which share one download. */
 interface PullGroup extends Download {
   callers: number;
-  announced: boolean;
+  isAnnounced: boolean;
   downloadedBytes: number;
   totalBytes: number;
 }
 
-/** The current pulls. */
+/** Pulls in progress. */
 export class Pulls {
   readonly #options: PullsOptions;
-  /** By what is requested from the hub. */
+  /** Groups by the key of their request. */
   readonly #groups = new Map<string, PullGroup>();
 
   constructor(options: PullsOptions) {
     this.#options = options;
   }
 
-  /** Whether the model with this name is being downloaded. */
+  /** True if the model with this name is being downloaded. */
   isPulling(name: string): boolean {
     const request = this.#request(name);
     return request !== undefined && this.#groups.has(requestKey(request));
@@ -47,18 +47,18 @@ export class Pulls {
     return [...this.#groups.values()];
   }
 
-  /** Deletes what an interrupted pull has left; returns how many bytes that were. */
+  /** Deletes the partial files of an interrupted pull and returns their bytes. */
   async discard(name: string, signal: AbortSignal): Promise<number> {
-    return await this.#options.hub.discard(this.#require(name), signal);
+    return await this.#options.hub.discard(this.#requireRequest(name), signal);
   }
 
-  /** Downloads an alias or a hub spec. Emits one model-downloaded event, however many callers wait for it. */
+  /** Downloads an alias or a hub spec. Emits one model-downloaded event per group of callers. */
   async pull(
     name: string,
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<PullResult> {
-    const request = this.#require(name);
+    const request = this.#requireRequest(name);
     const key = requestKey(request);
     const group = this.#groups.get(key) ?? this.#newGroup(name);
     this.#groups.set(key, group);
@@ -73,8 +73,8 @@ export class Pulls {
       };
       const cached = await this.#options.hub.pull(request, report, signal);
       const alias = this.#options.models.aliasOf(cached);
-      if (!group.announced) this.#announce(alias, cached);
-      group.announced = true;
+      if (!group.isAnnounced) this.#announce(alias, cached);
+      group.isAnnounced = true;
       return { alias, repo: cached.repo, sizeBytes: cached.sizeBytes };
     } finally {
       group.callers--;
@@ -82,7 +82,7 @@ export class Pulls {
     }
   }
 
-  /** Under the name that the model will have, as far as that is known. */
+  /** Creates a group with the alias that the model will have, if that is known before the download. */
   #newGroup(name: string): PullGroup {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
@@ -90,15 +90,15 @@ export class Pulls {
     if (resolved.kind === "alias") alias = resolved.alias;
     else if (resolved.kind === "spec" && resolved.spec.file !== undefined)
       alias = resolver.aliasOf(`${resolved.spec.owner}/${resolved.spec.repo}`, resolved.spec.file);
-    return { name, alias: alias ?? name, callers: 0, announced: false, downloadedBytes: 0, totalBytes: 0 };
+    return { name, alias: alias ?? name, callers: 0, isAnnounced: false, downloadedBytes: 0, totalBytes: 0 };
   }
 
   #announce(alias: string, cached: CachedModel): void {
     this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
   }
 
-  /** @throws ServiceError model_not_found for a name that means nothing on the hub */
-  #require(name: string): HubPullRequest {
+  /** @throws ServiceError model_not_found for a name that is no alias or spec of a model on the hub */
+  #requireRequest(name: string): HubPullRequest {
     const request = this.#request(name);
     if (request) return request;
     throw new ServiceError(
@@ -108,7 +108,7 @@ export class Pulls {
     );
   }
 
-  /** What a name requests from the hub: with the projector of its alias, or the one that its repository has. */
+  /** Hub request for a name, with the projector of its alias, or else any projector in the repository. */
   #request(name: string): HubPullRequest | undefined {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
@@ -116,7 +116,7 @@ export class Pulls {
     if (resolved.kind !== "spec") return undefined;
     const { owner, repo, file } = resolved.spec;
     const alias = file === undefined ? undefined : resolver.aliasOf(`${owner}/${repo}`, file);
-    const same = alias === undefined ? undefined : resolver.resolve(alias);
-    return { spec: resolved.spec, projector: same?.kind === "alias" ? same.projector : "auto" };
+    const aliasName = alias === undefined ? undefined : resolver.resolve(alias);
+    return { spec: resolved.spec, projector: aliasName?.kind === "alias" ? aliasName.projector : "auto" };
   }
 }

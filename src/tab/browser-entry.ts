@@ -1,4 +1,4 @@
-/** What a page imports as daybreak.js, or an application as daybreak/browser. */
+/** Public API: pages import it as daybreak.js, applications as daybreak/browser. */
 import "./older-browsers.ts";
 export { type BrowserEngine, createEngine, type CreateEngineOptions } from "./create-engine.ts";
 export type { ChatAnswer, CompletionAnswer, EngineMessage, GenerateOptions } from "./engine-calls.ts";

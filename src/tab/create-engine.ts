@@ -15,48 +15,48 @@ export interface CreateEngineOptions extends TabModelOptions {
   readonly model: Blob | readonly Blob[];
   /** Name of the model in requests and answers. Default: the name of the file. */
   readonly name?: string;
-  /** The file that lets the model see images (mmproj). */
+  /** The multimodal projector (mmproj), which lets the model process images. */
   readonly projector?: Blob;
   /** LoRA adapters; the default scale is 1. */
   readonly adapters?: readonly { readonly file: Blob; readonly scale?: number }[];
-  /** A Modelfile with the model's settings, such as PARAMETER, SYSTEM and TEMPLATE; the files it names are not read. */
+  /** A Modelfile with settings, such as PARAMETER, SYSTEM and TEMPLATE. The files that it names are ignored. */
   readonly modelfile?: string;
   /**
-   * Runs one engine for all tabs of this site that ask for the same name: the first one runs it, and when that is closed,
-   * another one does. Default: an engine for this tab alone.
+   * Shares one engine among all tabs of this site that use the same name. The first tab runs it; when that tab is
+   * closed, another one starts the engine again. Default: false.
    */
   readonly share?: boolean;
   /** Address of the engine's WebAssembly. Default: engine.wasm beside this file, where a daemon serves it. */
   readonly wasm?: string | URL;
   /** Address of the engine's worker script. Default: the file beside this one. */
   readonly worker?: string | URL;
-  /** Called with 0..1 while the model is read. */
+  /** Called with the progress of loading, 0 to 1. */
   readonly onProgress?: (progress: number) => void;
   readonly signal?: AbortSignal;
 }
 
-// Bundlers know this form, and take the files along.
+// Bundlers detect this form and include the files.
 const DEFAULT_WORKER = new URL("./engine-worker.js", import.meta.url);
 const DEFAULT_WASM = new URL("./engine.wasm", import.meta.url);
 const COMPAT_WASM = new URL("./engine-compat.wasm", import.meta.url);
 const COMPAT_SCRIPT = new URL("./engine-compat.js", import.meta.url);
-// With its hash, so that browsers keep it for good.
+// The hash in the URL lets browsers cache the file forever.
 if (DEFAULT_WASM.protocol.startsWith("http")) {
   DEFAULT_WASM.searchParams.set("v", IMAGE_SHA256);
   COMPAT_WASM.searchParams.set("v", COMPAT_SHA256);
 }
 
-/** A language model that runs in this page. */
+/** An engine with a language model in this page. */
 export interface BrowserEngine extends Pick<EngineCalls, "chat" | "complete" | "embed" | "tokenize"> {
   /** The model's name in requests. */
   readonly name: string;
-  /** What the engine found in the model. */
+  /** Properties of the loaded model. */
   readonly info: EngineInfo;
-  /** The GPU that it uses, and why not, when it was asked to use one. */
+  /** The GPU in use, or the reason why the requested one is not used. */
   readonly gpu: TabGpu;
   /**
-   * The APIs of a Daybreak server (OpenAI, Anthropic and its own), answered by this engine. Of an address only the
-   * path counts, so it can be given to any client that takes a `fetch`.
+   * Answers requests to the APIs of a Daybreak server (OpenAI, Anthropic and native) with this engine. Only the path of
+   * the URL counts. Any client that accepts a `fetch` function can use it.
    */
   readonly fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
   /** Ends the engine and frees its memory. Requests in flight fail. */
@@ -74,10 +74,10 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   const events: LinkEvents = {
     onAnswer: (message) => client.receive(message),
     onProgress: (progress) => onProgress?.(progress),
-    onLost: (error) => client.interrupt(error),
+    onInterrupted: (error) => client.interrupt(error),
     onEnd: (error) => client.end(error),
   };
-  const start = startMessage(options);
+  const start = createStartMessage(options);
   const link: EngineLink = options.share
     ? new SharedLink(start.alias, worker, start, events)
     : new WorkerLink(worker, start, events);
@@ -102,7 +102,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   }
 }
 
-function startMessage(options: CreateEngineOptions): StartMessage {
+function createStartMessage(options: CreateEngineOptions): StartMessage {
   const { contextSize, slots, threads, gpu, projector } = options;
   const model = options.model instanceof Blob ? [options.model] : options.model;
   const files: PageModelFiles = {
@@ -112,7 +112,7 @@ function startMessage(options: CreateEngineOptions): StartMessage {
   };
   return {
     type: "start",
-    alias: options.name ?? nameOf(model[0]),
+    alias: options.name ?? modelName(model[0]),
     files,
     modelfile: options.modelfile,
     wasmUrl: new URL(options.wasm ?? DEFAULT_WASM, location.href).href,
@@ -121,6 +121,6 @@ function startMessage(options: CreateEngineOptions): StartMessage {
   };
 }
 
-function nameOf(blob: Blob | undefined): string {
+function modelName(blob: Blob | undefined): string {
   return blob instanceof File ? blob.name.replace(/\.gguf$/i, "") : "model";
 }

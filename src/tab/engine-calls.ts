@@ -7,11 +7,11 @@ import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** Sampling, tools, format and so on, as in the daemon's own API; and how the answer arrives. */
+/** Sampling, tools, format and other fields of the native API, and options for streaming. */
 export interface GenerateOptions extends z.input<typeof generationFieldsSchema> {
-  /** Called with each piece of the answer's text. */
-  readonly onText?: (piece: string) => void;
-  /** Ends the generation. */
+  /** Called with each text delta of the answer. */
+  readonly onText?: (chunk: string) => void;
+  /** Aborts the generation. */
   readonly signal?: AbortSignal;
 }
 
@@ -19,7 +19,7 @@ export type EngineMessage = z.input<typeof chatRequestSchema>["messages"][number
 export type ChatAnswer = z.output<typeof chatAnswerSchema>;
 export type CompletionAnswer = z.output<typeof generateAnswerSchema>;
 
-/** The daemon's own API as methods. All reject with a ServiceError, or with the signal's reason. */
+/** The native API as methods. All reject with a ServiceError, or with the signal's reason. */
 export class EngineCalls {
   readonly #fetch: typeof fetch;
 
@@ -27,7 +27,7 @@ export class EngineCalls {
     this.#fetch = answer;
   }
 
-  /** Answers a conversation. */
+  /** Generates the next message of a conversation. */
   readonly chat = async (
     messages: readonly EngineMessage[],
     { onText, signal, ...fields }: GenerateOptions = {},
@@ -36,15 +36,15 @@ export class EngineCalls {
     if (!onText) return chatAnswerSchema.parse(await this.#json("/api/chat", body, signal));
     let text = "";
     for await (const line of this.#lines("/api/chat", body, signal)) {
-      const { message, ...rest } = chatLineSchema.parse(line);
+      const { message, ...buffered } = chatLineSchema.parse(line);
       text += message.content;
       onText(message.content);
-      if (rest.done) return { ...rest, message: { ...message, content: text } };
+      if (buffered.done) return { ...buffered, message: { ...message, content: text } };
     }
-    throw cutOff();
+    throw incompleteAnswer();
   };
 
-  /** Continues or answers a prompt. */
+  /** Generates the answer to a prompt. */
   readonly complete = async (
     prompt: string,
     { onText, signal, ...fields }: GenerateOptions = {},
@@ -53,15 +53,15 @@ export class EngineCalls {
     if (!onText) return generateAnswerSchema.parse(await this.#json("/api/generate", body, signal));
     let text = "";
     for await (const line of this.#lines("/api/generate", body, signal)) {
-      const piece = generateLineSchema.parse(line);
-      text += piece.response;
-      onText(piece.response);
-      if (piece.done) return { ...piece, response: text };
+      const chunk = generateLineSchema.parse(line);
+      text += chunk.response;
+      onText(chunk.response);
+      if (chunk.done) return { ...chunk, response: text };
     }
-    throw cutOff();
+    throw incompleteAnswer();
   };
 
-  /** One vector for each text, L2-normalized. */
+  /** Returns an L2-normalized embedding vector per text. */
   readonly embed = async (
     texts: readonly string[],
     { signal }: { signal?: AbortSignal } = {},
@@ -70,7 +70,7 @@ export class EngineCalls {
     return embeddingsAnswerSchema.parse(answer).embeddings;
   };
 
-  /** The IDs of a text's tokens. */
+  /** Returns the token IDs of a text. */
   readonly tokenize = async (text: string, { signal }: { signal?: AbortSignal } = {}): Promise<number[]> => {
     const { tokens } = tokensSchema.parse(await this.#json("/tokenize", { content: text }, signal));
     return tokens.map((token) => (typeof token === "number" ? token : token.id));
@@ -83,12 +83,12 @@ export class EngineCalls {
   async *#lines(path: string, body: object, signal: AbortSignal | undefined): AsyncGenerator {
     const answer = await this.#post(path, { ...body, stream: true }, signal);
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
+    let buffered = "";
     for (;;) {
-      const piece = await reader?.read();
-      if (!piece || piece.done) return;
-      const lines = (rest + piece.value).split("\n");
-      rest = lines.pop() ?? "";
+      const chunk = await reader?.read();
+      if (!chunk || chunk.done) return;
+      const lines = (buffered + chunk.value).split("\n");
+      buffered = lines.pop() ?? "";
       for (const line of lines) {
         const value: unknown = JSON.parse(line);
         throwIfError(value);
@@ -117,6 +117,6 @@ function throwIfError(value: unknown): void {
   throw new ServiceError(isErrorCode(code) ? code : "internal_error", message);
 }
 
-function cutOff(): ServiceError {
+function incompleteAnswer(): ServiceError {
   return new ServiceError("inference_failed", "The answer ended before it was complete.");
 }

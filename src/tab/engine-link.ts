@@ -2,26 +2,26 @@ import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AnswerMessage, FetchMessage, StartMessage, TabGpu, WorkerMessage } from "./worker-messages.ts";
 
-/** What a running engine says of itself. */
+/** Description of a running engine. */
 interface EngineReady {
   readonly alias: string;
   readonly info: EngineInfo;
   readonly gpu: TabGpu;
 }
 
-/** What a tab does with what comes from its engine. */
+/** Handlers of messages from an engine. */
 export interface LinkEvents {
   readonly onAnswer: (message: AnswerMessage) => void;
   readonly onProgress: (progress: number) => void;
-  /** Requests in flight are lost, but the engine will be there again. */
-  readonly onLost: (error: Error) => void;
-  /** The engine has ended for good. */
+  /** Called if requests in flight are lost, but the engine will be started again. */
+  readonly onInterrupted: (error: Error) => void;
+  /** Called when the engine has ended permanently. */
   readonly onEnd: (error: Error) => void;
 }
 
-/** The way from a tab to an engine, wherever it runs. */
+/** Connection from a tab to an engine in this tab or in another one. */
 export interface EngineLink {
-  /** Rejects when the engine cannot be started. */
+  /** Rejects if the engine cannot be started. */
   readonly ready: Promise<EngineReady>;
   send(message: FetchMessage): void;
   end(error: Error): void;
@@ -33,7 +33,7 @@ export class WorkerLink implements EngineLink {
   readonly #ready = Promise.withResolvers<EngineReady>();
   readonly #onEnd: (error: Error) => void;
 
-  constructor(script: string | URL, start: StartMessage, events: Omit<LinkEvents, "onLost">) {
+  constructor(script: string | URL, start: StartMessage, events: Omit<LinkEvents, "onInterrupted">) {
     this.#onEnd = events.onEnd;
     this.#worker = new Worker(script, { type: "module" });
     this.#worker.addEventListener("error", ({ message }) =>
@@ -68,51 +68,53 @@ export class WorkerLink implements EngineLink {
   }
 }
 
-/** What the tabs that share an engine say to all. */
+/** Messages that tabs sharing an engine broadcast. */
 type SharedMessage =
-  /** A tab looks for the engine. */
+  /** Sent by a new tab that looks for the engine. */
   | { readonly type: "join"; readonly tab: string }
-  /** A tab begins to start the engine: another one has ended with its requests. */
+  /** Sent by a tab that starts the engine. An earlier engine has ended, and its requests are lost. */
   | { readonly type: "starting"; readonly leader: string }
   | { readonly type: "progress"; readonly progress: number }
   | { readonly type: "running"; readonly leader: string; readonly ready: EngineReady }
   | { readonly type: "ask"; readonly leader: string; readonly tab: string; readonly message: FetchMessage };
 
 /**
- * One engine for all tabs of an origin. The tab that holds a lock runs it, and passes on what the others ask. When that
- * tab goes, another one gets the lock and starts the engine again; requests in flight fail.
+ * Connection to an engine that all tabs of an origin share. The tab that holds a Web Lock (the leader) runs the engine
+ * and forwards requests of the other tabs. When it is closed, another tab gets the lock and starts the engine again;
+ * requests in flight fail.
  */
 export class SharedLink implements EngineLink {
   readonly #key: string;
   readonly #tab = crypto.randomUUID();
   readonly #events: LinkEvents;
-  readonly #all: BroadcastChannel;
-  readonly #answers: BroadcastChannel;
+  readonly #channel: BroadcastChannel;
+  readonly #answerChannel: BroadcastChannel;
   readonly #ready = Promise.withResolvers<EngineReady>();
-  readonly #over = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   readonly #closing = new AbortController();
-  /** Messages for an engine that does not run yet. */
+  /** Messages queued until the engine is running. */
   readonly #waiting: FetchMessage[] = [];
-  #isSeen = false;
+  #hasTabLock = false;
   #leader: string | undefined;
-  #own: LeadingEngine | undefined;
+  #leading: LeadingEngine | undefined;
 
-  /** @param start is used if this tab runs the engine */
+  /** @param start message to the engine's worker if this tab becomes the leader */
   constructor(key: string, script: string | URL, start: StartMessage, events: LinkEvents) {
     this.#key = `daybreak engine ${key}`;
     this.#events = events;
-    this.#all = new BroadcastChannel(this.#key);
-    this.#answers = new BroadcastChannel(`${this.#key} ${this.#tab}`);
-    this.#all.addEventListener("message", ({ data }: MessageEvent<SharedMessage>) => this.#receive(data));
-    this.#answers.addEventListener("message", ({ data }: MessageEvent<AnswerMessage>) =>
+    this.#channel = new BroadcastChannel(this.#key);
+    this.#answerChannel = new BroadcastChannel(`${this.#key} ${this.#tab}`);
+    this.#channel.addEventListener("message", ({ data }: MessageEvent<SharedMessage>) => this.#receive(data));
+    this.#answerChannel.addEventListener("message", ({ data }: MessageEvent<AnswerMessage>) =>
       events.onAnswer(data),
     );
-    // Others see by this lock that the tab lives: it asks nothing before it has it.
-    void this.#hold(`${this.#key} ${this.#tab}`, () => {
-      this.#isSeen = true;
-      this.#tell({ type: "join", tab: this.#tab });
+    // Each tab holds a lock of its own, by which the leader notices that the tab was closed. The tab must hold it
+    // before it sends requests: otherwise the leader would get the lock immediately and end the requests of a live tab.
+    void this.#withLock(`${this.#key} ${this.#tab}`, () => {
+      this.#hasTabLock = true;
+      this.#broadcast({ type: "join", tab: this.#tab });
     });
-    void this.#hold(this.#key, () => this.#lead(script, start));
+    void this.#withLock(this.#key, () => this.#startLeading(script, start));
   }
 
   get ready(): Promise<EngineReady> {
@@ -121,104 +123,105 @@ export class SharedLink implements EngineLink {
 
   send(message: FetchMessage): void {
     if (this.#leader === undefined) this.#waiting.push(message);
-    else if (this.#own) this.#own.ask(this.#tab, message);
-    else this.#tell({ type: "ask", leader: this.#leader, tab: this.#tab, message });
+    else if (this.#leading) this.#leading.forward(this.#tab, message);
+    else this.#broadcast({ type: "ask", leader: this.#leader, tab: this.#tab, message });
   }
 
   end(error: Error): void {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(error);
-    this.#own?.link.end(error);
-    this.#all.close();
-    this.#answers.close();
-    this.#over.resolve();
+    this.#leading?.link.end(error);
+    this.#channel.close();
+    this.#answerChannel.close();
+    this.#ended.resolve();
     this.#ready.reject(error);
     this.#events.onEnd(error);
   }
 
-  /** Holds a lock, once it is free, until this link ends. */
-  async #hold(name: string, then: () => void): Promise<void> {
+  /** Acquires a lock and holds it until this link ends. */
+  async #withLock(name: string, onLocked: () => void): Promise<void> {
     try {
       await navigator.locks.request(name, { signal: this.#closing.signal }, async () => {
-        then();
-        await this.#over.promise;
+        onLocked();
+        await this.#ended.promise;
       });
     } catch {
-      // Closed before its turn came.
+      // The link ended before it got the lock.
     }
   }
 
-  #tell(message: SharedMessage): void {
-    broadcast(this.#all, message);
+  #broadcast(message: SharedMessage): void {
+    broadcast(this.#channel, message);
   }
 
-  #lead(script: string | URL, start: StartMessage): void {
+  #startLeading(script: string | URL, start: StartMessage): void {
     const leader = crypto.randomUUID();
-    this.#begin();
-    this.#tell({ type: "starting", leader });
-    this.#own = new LeadingEngine(
+    this.#loseLeader();
+    this.#broadcast({ type: "starting", leader });
+    this.#leading = new LeadingEngine(
       this.#key,
-      (answers) =>
+      (onAnswer) =>
         new WorkerLink(script, start, {
-          onAnswer: answers,
+          onAnswer,
           onProgress: (progress) => {
             this.#events.onProgress(progress);
-            this.#tell({ type: "progress", progress });
+            this.#broadcast({ type: "progress", progress });
           },
           onEnd: (error) => this.end(error),
         }),
       { tab: this.#tab, onAnswer: this.#events.onAnswer },
     );
-    void this.#announce(leader, this.#own.link);
+    void this.#announceReady(leader, this.#leading.link);
   }
 
-  /** Says that the engine runs, once it does. */
-  async #announce(leader: string, link: WorkerLink): Promise<void> {
+  /** Broadcasts that the engine is running, once it is. */
+  async #announceReady(leader: string, link: WorkerLink): Promise<void> {
     try {
       const ready = await link.ready;
-      this.#run(leader, ready);
-      this.#tell({ type: "running", leader, ready });
+      this.#setLeader(leader, ready);
+      this.#broadcast({ type: "running", leader, ready });
     } catch {
-      // onEnd has said why.
+      // onEnd has reported the error.
     }
   }
 
-  /** Ends the requests of a tab when it is gone. */
-  async #watch(tab: string): Promise<void> {
+  /** Waits for the lock of a tab, which is free once the tab is closed, and aborts its requests. */
+  async #removeTabWhenGone(tab: string): Promise<void> {
     try {
       await navigator.locks.request(`${this.#key} ${tab}`, { signal: this.#closing.signal }, () => undefined);
-      this.#own?.forget(tab);
+      this.#leading?.removeTab(tab);
     } catch {
-      // This tab went first.
+      // This link ended first.
     }
   }
 
   #receive(message: SharedMessage): void {
     switch (message.type) {
       case "join":
-        if (this.#own && this.#leader !== undefined) void this.#announce(this.#leader, this.#own.link);
+        if (this.#leading && this.#leader !== undefined)
+          void this.#announceReady(this.#leader, this.#leading.link);
         return;
       case "starting":
-        this.#begin();
+        this.#loseLeader();
         return;
       case "progress":
         if (this.#leader === undefined) this.#events.onProgress(message.progress);
         return;
       case "running":
-        if (!this.#own && this.#isSeen) this.#run(message.leader, message.ready);
+        if (!this.#leading && this.#hasTabLock) this.#setLeader(message.leader, message.ready);
         return;
       case "ask":
-        if (!this.#own || message.leader !== this.#leader) return;
-        if (!this.#own.knows(message.tab)) void this.#watch(message.tab);
-        this.#own.ask(message.tab, message.message);
+        if (!this.#leading || message.leader !== this.#leader) return;
+        if (!this.#leading.hasTab(message.tab)) void this.#removeTabWhenGone(message.tab);
+        this.#leading.forward(message.tab, message.message);
     }
   }
 
-  /** Nobody runs the engine yet, or no longer. */
-  #begin(): void {
+  /** Resets the leader, and reports that requests in flight are lost. */
+  #loseLeader(): void {
     if (this.#leader === undefined) return;
     this.#leader = undefined;
-    this.#events.onLost(
+    this.#events.onInterrupted(
       new ServiceError(
         "engine_crashed",
         "The tab that ran the engine was closed. Another one starts it again: repeat the request.",
@@ -226,9 +229,9 @@ export class SharedLink implements EngineLink {
     );
   }
 
-  #run(leader: string, ready: EngineReady): void {
+  #setLeader(leader: string, ready: EngineReady): void {
     if (this.#leader === leader) return;
-    this.#begin();
+    this.#loseLeader();
     this.#leader = leader;
     this.#ready.resolve(ready);
     for (const message of this.#waiting.splice(0)) this.send(message);
@@ -237,15 +240,15 @@ export class SharedLink implements EngineLink {
 
 interface Exchange {
   readonly tab: string;
-  /** The number that the tab gave to its request. */
+  /** Request ID chosen by the tab. */
   readonly id: number;
 }
 
-/** The engine that this tab runs for all: numbers of requests are its own, since tabs choose the same ones. */
+/** The engine of the leader. Maps request IDs, since all tabs count from 1. */
 class LeadingEngine {
   readonly link: WorkerLink;
   readonly #key: string;
-  readonly #home: { readonly tab: string; readonly onAnswer: (message: AnswerMessage) => void };
+  readonly #localTab: { readonly tab: string; readonly onAnswer: (message: AnswerMessage) => void };
   readonly #exchanges = new Map<number, Exchange>();
   readonly #channels = new Map<string, BroadcastChannel>();
   #lastId = 0;
@@ -253,21 +256,21 @@ class LeadingEngine {
   constructor(
     key: string,
     start: (onAnswer: (message: AnswerMessage) => void) => WorkerLink,
-    home: { readonly tab: string; readonly onAnswer: (message: AnswerMessage) => void },
+    localTab: { readonly tab: string; readonly onAnswer: (message: AnswerMessage) => void },
   ) {
     this.#key = key;
-    this.#home = home;
+    this.#localTab = localTab;
     this.link = start((message) => this.#answer(message));
   }
 
-  /** Whether a tab has asked before. */
-  knows(tab: string): boolean {
+  /** True if the tab has sent a request before. */
+  hasTab(tab: string): boolean {
     return this.#channels.has(tab);
   }
 
-  /** Passes on what a tab asks. */
-  ask(tab: string, message: FetchMessage): void {
-    if (tab !== this.#home.tab && !this.knows(tab)) {
+  /** Forwards a message of a tab to the engine. */
+  forward(tab: string, message: FetchMessage): void {
+    if (tab !== this.#localTab.tab && !this.hasTab(tab)) {
       this.#channels.set(tab, new BroadcastChannel(`${this.#key} ${tab}`));
     }
     if (message.type === "request") {
@@ -276,17 +279,17 @@ class LeadingEngine {
       this.link.send({ ...message, id });
       return;
     }
-    const own = [...this.#exchanges].find(([, each]) => each.tab === tab && each.id === message.id);
-    if (!own) return;
-    const [id] = own;
+    const exchangeEntry = [...this.#exchanges].find(([, each]) => each.tab === tab && each.id === message.id);
+    if (!exchangeEntry) return;
+    const [id] = exchangeEntry;
     if (message.type === "abort") this.#exchanges.delete(id);
     this.link.send({ ...message, id });
   }
 
-  /** A tab is gone. */
-  forget(tab: string): void {
+  /** Aborts the requests of a closed tab. */
+  removeTab(tab: string): void {
     const exchanges = [...this.#exchanges.values()].filter((exchange) => exchange.tab === tab);
-    for (const { id } of exchanges) this.ask(tab, { type: "abort", id });
+    for (const { id } of exchanges) this.forward(tab, { type: "abort", id });
     this.#channels.get(tab)?.close();
     this.#channels.delete(tab);
   }
@@ -298,7 +301,7 @@ class LeadingEngine {
     const answer = { ...message, id: exchange.id };
     const channel = this.#channels.get(exchange.tab);
     if (channel) broadcast(channel, answer);
-    else this.#home.onAnswer(answer);
+    else this.#localTab.onAnswer(answer);
   }
 }
 

@@ -23,9 +23,9 @@ import { readTabModel } from "./tab-model.ts";
 import { TabModels } from "./tab-models.ts";
 import type { AnswerMessage, FetchMessage, StartMessage, WorkerMessage } from "./worker-messages.ts";
 
-/** The worker of a page's engine: the daemon's APIs, and llama.cpp in workers of its own. */
+/** Worker script of an engine in a page. It serves the daemon's APIs, and runs llama.cpp in further workers. */
 
-/** Longest time without progress while loading: compiling the WebAssembly is a part of it. */
+/** Maximum time without progress while loading, which includes compiling the WebAssembly. */
 const LOAD_TIMEOUT_MS = 120_000;
 const STALL_TIMEOUT_MS = 120_000;
 
@@ -59,9 +59,9 @@ async function start({ alias, files, modelfile, wasmUrl, compat, options }: Star
   }
 }
 
-/** Largest body of a request, in bytes; as in the daemon's configuration. */
+/** Maximum size of a request body, in bytes: the daemon's default. */
 const BODY_LIMIT = 100 * 1024 * 1024;
-/** Requests that may wait for a slot. */
+/** Maximum number of requests that wait for a slot. */
 const QUEUE_SIZE = 100;
 
 const logEntrySchema = z.looseObject({
@@ -74,13 +74,13 @@ globalThis.addEventListener("message", ({ data }: MessageEvent<StartMessage | Fe
   else server?.receive(data);
 });
 
-/** The daemon's APIs for generation, served by the engine of a page. */
+/** Creates the app that serves the daemon's APIs for generation. */
 function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   const config = {
     models: { slots, queue_size: QUEUE_SIZE, repetition_guard: false },
     engine: { request_timeout: Number.POSITIVE_INFINITY },
   };
-  const logger = pino({ level: "warn", browser: { write: (entry) => console.error(lineOf(entry)) } });
+  const logger = pino({ level: "warn", browser: { write: (entry) => console.error(logLine(entry)) } });
   const life = { state: "ready" } as const;
   const services: Services = {
     config,
@@ -99,14 +99,14 @@ function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
   app.use(requestId(logger, BODY_LIMIT));
   const native = nativeApi(services);
-  // Covers the paths that no other dialect does.
-  const dialects: Api[] = [{ ...native, prefixes: ["/"] }, openaiApi(services), anthropicApi(services)];
-  addRoutes(app, dialects, life);
+  // The native API handles all paths that the others do not.
+  const apis: Api[] = [{ ...native, prefixes: ["/"] }, openaiApi(services), anthropicApi(services)];
+  addRoutes(app, apis, life);
   return app;
 }
 
-/** One readable line: consoles show objects of workers only to who looks inside. */
-function lineOf(entry: object): string {
+/** Formats a log record as text, since consoles show objects of workers collapsed. */
+function logLine(entry: object): string {
   const { msg, err } = logEntrySchema.parse(entry);
   return `Daybreak: ${[msg, err?.message].filter(Boolean).join(": ")}`;
 }

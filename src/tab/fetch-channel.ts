@@ -1,18 +1,18 @@
 import { toError } from "../errors/to-error.ts";
 import type { AnswerMessage, FetchMessage } from "./worker-messages.ts";
 
-interface Exchange {
+interface ClientExchange {
   readonly head: PromiseWithResolvers<Response>;
   readonly stop: () => void;
   body: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** Settles when the piece that was asked for last is there. */
-  asked: PromiseWithResolvers<void> | undefined;
+  /** Settles when the requested chunk has arrived. */
+  pulled: PromiseWithResolvers<void> | undefined;
 }
 
-/** A `fetch` whose requests go out as messages. */
+/** A `fetch` function that sends requests as messages. */
 export class FetchClient {
   readonly #send: (message: FetchMessage) => void;
-  readonly #exchanges = new Map<number, Exchange>();
+  readonly #exchanges = new Map<number, ClientExchange>();
   #lastId = 0;
   #endError: Error | undefined;
 
@@ -20,7 +20,7 @@ export class FetchClient {
     this.#send = send;
   }
 
-  /** As the global one; of the address only path and query count. */
+  /** Works like the global fetch. Only the path and the query of the URL count. */
   readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(input instanceof Request ? input : new URL(input, location.href), init);
     const { signal } = request;
@@ -34,11 +34,11 @@ export class FetchClient {
       this.#fail(id, signal.reason);
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    const exchange: Exchange = {
+    const exchange: ClientExchange = {
       head: Promise.withResolvers(),
       stop: () => signal.removeEventListener("abort", onAbort),
       body: undefined,
-      asked: undefined,
+      pulled: undefined,
     };
     this.#exchanges.set(id, exchange);
     const { pathname, search } = new URL(request.url);
@@ -65,7 +65,7 @@ export class FetchClient {
       }
       case "piece":
         exchange.body?.enqueue(message.bytes);
-        exchange.asked?.resolve();
+        exchange.pulled?.resolve();
         return;
       case "end":
         exchange.body?.close();
@@ -76,27 +76,27 @@ export class FetchClient {
     }
   }
 
-  /** Requests in flight will not be answered, but later ones will. */
+  /** Fails the requests in flight; later requests are still sent. */
   interrupt(error: Error): void {
     for (const id of this.#exchanges.keys()) this.#fail(id, error);
   }
 
-  /** Nobody will answer any more. */
+  /** Fails the requests in flight and all later ones. */
   end(error: Error): void {
     this.#endError = error;
     this.interrupt(error);
   }
 
-  #bodyOf(id: number, exchange: Exchange): ReadableStream<Uint8Array> {
+  #bodyOf(id: number, exchange: ClientExchange): ReadableStream<Uint8Array> {
     return new ReadableStream(
       {
         start: (controller) => {
           exchange.body = controller;
         },
         pull: async () => {
-          exchange.asked = Promise.withResolvers();
+          exchange.pulled = Promise.withResolvers();
           this.#send({ type: "pull", id });
-          await exchange.asked.promise;
+          await exchange.pulled.promise;
         },
         cancel: () => {
           this.#send({ type: "abort", id });
@@ -115,32 +115,32 @@ export class FetchClient {
     this.#forget(id, exchange);
   }
 
-  #forget(id: number, exchange: Exchange): void {
+  #forget(id: number, exchange: ClientExchange): void {
     exchange.stop();
-    exchange.asked?.resolve();
+    exchange.pulled?.resolve();
     this.#exchanges.delete(id);
   }
 }
 
-/** Any base will do: the app looks at the path. */
+/** Base of request URLs. The app uses only their paths. */
 const BASE = "http://engine";
 
-/** Answers a request, as the `fetch` of a Hono app does. */
+/** Request handler, such as the `fetch` of a Hono app. */
 export type Serve = (
   request: Request,
   env: { readonly body: Uint8Array | undefined },
 ) => Response | Promise<Response>;
 
-interface ServeFetchExchange {
+interface ServerExchange {
   readonly controller: AbortController;
   reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 }
 
-/** Serves requests that come as messages; answers go out piece by piece, as fast as they are read. */
+/** Serves requests that arrive as messages. Sends the next chunk of a response when the client pulls it. */
 export class FetchServer {
   readonly #serve: Serve;
   readonly #send: (message: AnswerMessage) => void;
-  readonly #exchanges = new Map<number, ServeFetchExchange>();
+  readonly #exchanges = new Map<number, ServerExchange>();
 
   constructor(serve: Serve, send: (message: AnswerMessage) => void) {
     this.#serve = serve;
@@ -162,7 +162,7 @@ export class FetchServer {
   }
 
   async #begin({ id, head, body }: Extract<FetchMessage, { type: "request" }>): Promise<void> {
-    const exchange: ServeFetchExchange = { controller: new AbortController(), reader: undefined };
+    const exchange: ServerExchange = { controller: new AbortController(), reader: undefined };
     this.#exchanges.set(id, exchange);
     try {
       const { signal } = exchange.controller;

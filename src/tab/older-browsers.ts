@@ -1,3 +1,3 @@
-/** What our code uses and Safari lacks. Every script for browsers imports it before anything else. */
+/** Polyfills for Safari. Every script for browsers imports this module first. */
 import "core-js/es/symbol/dispose.js";
 import "core-js/es/disposable-stack/index.js";

@@ -1,9 +1,9 @@
 import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
-import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
+import { canAffordContextPerSlot, chooseBatchSize } from "../engine/choose-engine-settings.ts";
 import { engineHeapLimit } from "../engine/core/worker-patches.ts";
 import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
-import { type DawnGpu, describeAdapter, unusable } from "../engine/gpu/dawn.ts";
+import { type DawnGpu, describeAdapter, unusableReason } from "../engine/gpu/dawn.ts";
 import type { GpuAdapter } from "../engine/gpu/gpu-report.ts";
 import { type FoundGpu, offloadToGpu } from "../engine/gpu/offload-to-gpu.ts";
 import { type EngineSpec, kvBytesPerToken } from "../engine/protocol/engine-spec.ts";
@@ -14,30 +14,30 @@ import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
 import { checkLoadSettings, choosePromptCache } from "../models/loading/choose-settings.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
 
-/** Context of a request when nobody says how much, as in the daemon's configuration. */
+/** Default context size in tokens, the same as in the daemon's configuration. */
 const DEFAULT_CONTEXT = 4096;
 
 /**
- * A page cannot ask how much memory there is. Own contexts for the slots take a sixteenth of this at most, and prompts that no
- * slot holds any more an eighth of what the model leaves of it.
+ * Assumed memory of the machine, which a page cannot read. Separate contexts of the slots may take a sixteenth of it,
+ * and the prompt cache an eighth of what the model leaves free.
  */
 const ASSUMED_MEMORY_BYTES = 4 * 1024 ** 3;
 
-/** What models.prompt_cache says in a daemon's configuration when nobody sets it. */
-const CHOOSE = -1;
+/** Default of models.prompt_cache in the daemon's configuration: choose the size automatically. */
+const AUTOMATIC_PROMPT_CACHE = -1;
 
-/** How a page wants its model to run. Absent: as the daemon would choose. */
+/** Options for running a model in a page. Absent options are chosen as in the daemon. */
 export interface TabModelOptions {
-  /** Tokens of context for each request. */
+  /** Context size per request, in tokens. */
   readonly contextSize?: number | undefined;
-  /** Requests that are answered at once; others wait. */
+  /** Number of requests that run concurrently; others wait. */
   readonly slots?: number | undefined;
   readonly threads?: number | undefined;
-  /** Whether to use the browser's GPU where it has one. Default: false. */
-  readonly gpu?: GpuWish | undefined;
+  /** True to use the browser's GPU, if it has one. Default: false. */
+  readonly gpu?: GpuPreference | undefined;
 }
 
-/** A model as a page has it, before it is loaded. */
+/** A model of a page, ready to be loaded. */
 export interface TabModel {
   readonly alias: string;
   readonly files: PageModelFiles;
@@ -48,13 +48,13 @@ export interface TabModel {
   readonly gpu: TabModelGpu;
 }
 
-/** The GPU that a page's model was placed on, or why it was not. */
+/** The GPU for a page's model, or the reason why there is none. */
 interface TabModelGpu extends FoundGpu {
   readonly warning: string | undefined;
 }
 
 /**
- * Reads what a model's files say of it, without loading them.
+ * Reads the headers of a model's files, and plans its engine.
  * @throws ServiceError invalid_model_file or insufficient_memory
  */
 export async function readTabModel(
@@ -63,9 +63,8 @@ export async function readTabModel(
   settings: ModelSettings,
   options: TabModelOptions,
 ): Promise<TabModel> {
-  const gguf = await inspectBlobs(alias, files.model);
-  if (gguf.auxiliary !== undefined)
-    throw tabModelUnusable(alias, `it is not a model but a ${gguf.auxiliary}`);
+  const gguf = await summarizeBlobs(alias, files.model);
+  if (gguf.auxiliary !== undefined) throw unusableModel(alias, `it is not a model but a ${gguf.auxiliary}`);
   const others = files.adapters.map(({ blob }) => blob);
   if (files.projector) others.push(files.projector);
   const fileBytes = sizeOf([...files.model, ...others]);
@@ -74,27 +73,27 @@ export async function readTabModel(
   const { spec, warning } = await offloadToGpu(gpu, onCpu, gguf, {
     layers: gpu.settings.mode === "off" ? 0 : settings.gpuLayers,
     memory: 0,
-    taken: 0,
+    usedByOthers: 0,
     batchSize: 0,
     extraBytes: sizeOf(others),
   });
-  // Of the engine on the CPU: where the GPU fails, all layers are there.
+  // The memory estimate is that of an engine on the CPU, since all layers move there if the GPU fails.
   const estimate = estimateMemory({ ...gguf, fileBytes, spec: onCpu });
   checkHeapLimit(estimate, PAGE_BUILD.heapBytes);
-  // The script of the build for older browsers has its limit.
+  // The build for older browsers has a fixed limit.
   const heapLimitBytes = PAGE_BUILD.isCompat
     ? PAGE_BUILD.heapBytes
     : engineHeapLimit(estimate.heapLimitBytes, PAGE_BUILD.heapBytes);
   return { alias, files, gguf, settings, spec, heapLimitBytes, gpu: { ...gpu, warning } };
 }
 
-/** Adds room for prompts that no slot holds any more. */
+/** Adds memory for cached prompts, if some is free. */
 function withPromptCache(spec: EngineSpec, gguf: GgufSummary, fileBytes: number): EngineSpec {
   const promptCacheBytes = choosePromptCache({
     spec,
     kvBytesPerToken: kvBytesPerToken(gguf.kvBytesPerToken, spec),
     kernels: PAGE_BUILD.kernels,
-    configured: CHOOSE,
+    configured: AUTOMATIC_PROMPT_CACHE,
     freeBytes: ASSUMED_MEMORY_BYTES - estimateMemory({ ...gguf, fileBytes, spec }).heapBytes,
   });
   return promptCacheBytes === undefined ? spec : { ...spec, promptCacheBytes };
@@ -104,7 +103,7 @@ function sizeOf(blobs: readonly Blob[]): number {
   return blobs.reduce((sum, { size }) => sum + size, 0);
 }
 
-async function inspectBlobs(alias: string, blobs: readonly Blob[]): Promise<GgufSummary> {
+async function summarizeBlobs(alias: string, blobs: readonly Blob[]): Promise<GgufSummary> {
   const headers: GgufHeader[] = [];
   try {
     for (const blob of blobs) {
@@ -120,12 +119,12 @@ async function inspectBlobs(alias: string, blobs: readonly Blob[]): Promise<Gguf
     return summarizeHeaders([first, ...others]);
   } catch (error) {
     throw error instanceof InvalidGguf
-      ? tabModelUnusable(alias, error.message, error)
-      : tabModelUnusable(alias, "it cannot be read", error);
+      ? unusableModel(alias, error.message, error)
+      : unusableModel(alias, "it cannot be read", error);
   }
 }
 
-function tabModelUnusable(alias: string, why: string, cause?: unknown): ServiceError {
+function unusableModel(alias: string, why: string, cause?: unknown): ServiceError {
   return new ServiceError("invalid_model_file", `The model "${alias}" cannot be used: ${why}.`, { cause });
 }
 
@@ -142,26 +141,26 @@ function chooseSpec(
     Math.min(DEFAULT_CONTEXT, contextLength || DEFAULT_CONTEXT);
   const slots = options.slots ?? 1;
   const threads = options.threads ?? chooseTabThreads();
-  const wished = { purpose, contextSize, slots };
+  const requested = { purpose, contextSize, slots };
   const { load } = settings;
   checkLoadSettings(load, gguf);
   const contextShift = load.contextShift === true && purpose === "generate";
   const perToken = kvBytesPerToken(gguf.kvBytesPerToken, load);
   return {
     ...load,
-    ...wished,
+    ...requested,
     modelFiles: files.model.map((_, index) => `model-${index}`),
     ...(files.projector && { projectorFile: "projector" }),
     adapters: files.adapters.map(({ scale }, index) => ({ path: `adapter-${index}`, scale })),
     sharedContext:
       !contextShift &&
-      !canAffordOwnContexts({ ...wished, kvBytesPerToken: perToken, memory: ASSUMED_MEMORY_BYTES }),
+      !canAffordContextPerSlot({ ...requested, kvBytesPerToken: perToken, memory: ASSUMED_MEMORY_BYTES }),
     gpuLayers: 0,
     threads,
     batchSize:
       load.batchSize ??
       chooseBatchSize({
-        ...wished,
+        ...requested,
         parameters,
         threads,
         bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
@@ -174,28 +173,35 @@ function chooseSpec(
 }
 
 /**
- * A page sees logical processors, of which most cores have two, and shares them with the browser. Without isolation from
- * other origins it has no threads at all.
+ * Returns half of the logical processors, since most cores have two and the browser needs some. Threads require
+ * cross-origin isolation.
  */
 function chooseTabThreads(): number {
   if (!globalThis.crossOriginIsolated) return 1;
   return Math.max(1, Math.floor(navigator.hardwareConcurrency / 2));
 }
 
-/** Whether a page wants the browser's GPU; "software": also one that computes on the CPU, as tests do. */
-type GpuWish = boolean | "software";
+/** True to use the browser's GPU. "software" also allows an adapter that computes on the CPU, for tests. */
+type GpuPreference = boolean | "software";
 
-/** Looks for the GPU that a browser offers to pages. Drivers of pages are in a process of the browser's own. */
+/**
+ * Finds the GPU that the browser offers to pages. Needs no guard process: browsers run GPU drivers in a process of
+ * their own.
+ */
 export async function findTabGpu(
-  wish: GpuWish,
+  preference: GpuPreference,
   scope: { navigator: object } = globalThis,
 ): Promise<FoundGpu> {
-  const found = { adapter: undefined, problem: undefined, ...(wish !== false && (await look(wish, scope))) };
-  return { ...found, settings: { mode: wish === false ? "off" : "auto" }, ready: Promise.resolve() };
+  const found = {
+    adapter: undefined,
+    problem: undefined,
+    ...(preference !== false && (await findAdapter(preference, scope))),
+  };
+  return { ...found, settings: { mode: preference === false ? "off" : "auto" }, ready: Promise.resolve() };
 }
 
-async function look(
-  wish: true | "software",
+async function findAdapter(
+  preference: true | "software",
   scope: { navigator: object },
 ): Promise<{ readonly adapter: GpuAdapter } | { readonly problem: string }> {
   const gpu = webGpuOf(scope.navigator);
@@ -206,12 +212,12 @@ async function look(
       problem: "This browser has WebGPU, but no GPU for it: there is none, or it does not use its driver.",
     };
   const { vendor, architecture, description } = found.info;
-  // Most browsers keep the description to themselves.
+  // Most browsers hide the description.
   const name = description || [vendor, architecture].filter(Boolean).join(" ") || "GPU";
   const adapter = describeAdapter({ backend: "webgpu", name }, found);
-  const problem = unusable(adapter);
+  const problem = unusableReason(adapter);
   if (problem !== undefined) return { problem: `${name}: ${problem}` };
-  if (adapter.software && wish !== "software")
+  if (adapter.software && preference !== "software")
     return {
       problem: `The only adapter, ${name}, computes on the CPU, more slowly than models run without it.`,
     };

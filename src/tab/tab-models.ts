@@ -10,12 +10,12 @@ import type { ModelLease, Models } from "../models/models.ts";
 import type { TabModel } from "./tab-model.ts";
 import type { TabGpu } from "./worker-messages.ts";
 
-type EngineHosting = Pick<
+type PageEngineHosting = Pick<
   PageEngineOptions,
   "wasmUrl" | "scriptUrl" | "loadTimeoutMs" | "stallTimeoutMs" | "log" | "onProgress"
 >;
 
-/** The one model of a page's engine. It is started again by the next request after its engine has ended. */
+/** The only model of a page's engine. If the engine has ended, the next request starts it again. */
 export class TabModels implements Pick<
   Models,
   "list" | "get" | "acquire" | "defaultAlias" | "scaleAdapters"
@@ -28,7 +28,7 @@ export class TabModels implements Pick<
   #users = 0;
   #adapterScales: readonly number[] | undefined;
 
-  constructor(model: TabModel, hosting: EngineHosting) {
+  constructor(model: TabModel, hosting: PageEngineHosting) {
     this.#model = model;
     this.#start = this.#startGuarded(hosting);
   }
@@ -51,23 +51,23 @@ export class TabModels implements Pick<
     this.#adapterScales = scales;
   }
 
-  /** Lends the engine, started first where it does not run. */
+  /** Returns a lease of the engine, starting it if necessary. */
   async acquire(name: string | undefined, signal: AbortSignal): Promise<ModelLease> {
     if (name !== undefined) this.#check(name);
     const engine = await this.start(signal);
     this.#users += 1;
-    let isHeld = true;
+    let isLeased = true;
     return {
       model: this.#describe(),
       engine,
       [Symbol.dispose]: () => {
-        if (isHeld) this.#users -= 1;
-        isHeld = false;
+        if (isLeased) this.#users -= 1;
+        isLeased = false;
       },
     };
   }
 
-  /** The running engine; concurrent callers share one start. */
+  /** Returns the running engine. Concurrent callers share one start. */
   async start(signal?: AbortSignal): Promise<Engine> {
     if (this.#engine?.alive) return this.#engine;
     if (!this.#starting || this.#starting.aborted) {
@@ -92,26 +92,26 @@ export class TabModels implements Pick<
     return this.#engine;
   }
 
-  /** As in the daemon: a failing GPU costs speed, but not the engine. */
-  #startGuarded(hosting: EngineHosting): StartEngine {
+  /** Returns a start function that falls back to the CPU if the GPU fails, as in the daemon. */
+  #startGuarded(hosting: PageEngineHosting): StartEngine {
     const { files, heapLimitBytes, gpu } = this.#model;
-    const note = (reason: string): void => hosting.log("warn", reason);
+    const warn = (reason: string): void => hosting.log("warn", reason);
     return guardGpu({
       start: async (spec, { signal } = {}) =>
         await startPageEngine(spec, files, { ...hosting, heapLimitBytes, signal }),
       finder: gpu,
-      onLoss: (_model, reason) => note(reason),
-      onReduction: (_model, _next, reason) => note(reason),
+      onLoss: (_model, reason) => warn(reason),
+      onReduction: (_model, _next, reason) => warn(reason),
       onShorterStep: () => {},
       isStepFixed: false,
       onFallback: (_model, reason) => {
         this.#gpuProblem = `The model was loaded on the CPU instead: ${reason}`;
-        note(this.#gpuProblem);
+        warn(this.#gpuProblem);
       },
     });
   }
 
-  /** The GPU that the model runs on, and why it does not run there as asked. */
+  /** The GPU in use, and the reason if it is not used as requested. */
   get gpu(): TabGpu {
     const { adapter, problem, warning } = this.#model.gpu;
     const isUsed = (this.#engine?.info.gpuLayers ?? 0) > 0;
@@ -141,9 +141,9 @@ export class TabModels implements Pick<
       path: spec.modelFiles[0] ?? "",
       files: spec.modelFiles,
       projector: spec.projectorFile,
-      adapters: spec.adapters.map(({ path, scale }, at) => ({
+      adapters: spec.adapters.map(({ path, scale }, index) => ({
         path,
-        scale: this.#adapterScales?.[at] ?? scale,
+        scale: this.#adapterScales?.[index] ?? scale,
         name: path,
       })),
       gguf,

@@ -4,11 +4,11 @@ import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import type { TabModelOptions } from "./tab-model.ts";
 
-/** What became of a page's wish for a GPU. */
+/** The GPU in use, and the reason if it is not used as requested. */
 export interface TabGpu {
-  /** Name of the adapter that the model's layers are on; absent: all are on the CPU. */
+  /** Name of the adapter that runs the model's layers; absent if all run on the CPU. */
   readonly adapter: string | undefined;
-  /** Why the model, or a part of it, is not on a GPU, in words; absent when it is as the page wished. */
+  /** Reason why the model, or a part of it, does not run on the GPU; absent if it runs as requested. */
   readonly problem: string | undefined;
 }
 
@@ -17,21 +17,21 @@ export interface StartMessage {
   readonly type: "start";
   readonly alias: string;
   readonly files: PageModelFiles;
-  /** Has the model's settings. */
+  /** Modelfile with the model's settings. */
   readonly modelfile: string | undefined;
   readonly wasmUrl: string;
-  /** For browsers that cannot run the other one. */
+  /** The build for older browsers. */
   readonly compat: CompatBuild;
   readonly options: TabModelOptions;
 }
 
-/** What the worker says of the engine itself. */
+/** Messages from the worker about the engine. */
 export type WorkerMessage =
   | { readonly type: "progress"; readonly progress: number }
   | { readonly type: "ready"; readonly alias: string; readonly info: EngineInfo; readonly gpu: TabGpu }
   | { readonly type: "refused"; readonly code: ErrorCode; readonly message: string };
 
-/** What a page and the worker of its engine say to each other: HTTP, in pieces. Ids are chosen by the page. */
+/** HTTP requests and responses as messages between a page and the worker of its engine. The page chooses the IDs. */
 
 interface RequestHead {
   readonly method: string;
@@ -47,7 +47,7 @@ export type FetchMessage =
       readonly head: RequestHead;
       readonly body: Uint8Array | undefined;
     }
-  /** The reader has room for one more piece of the answer. */
+  /** Requests the next chunk of the response. */
   | { readonly type: "pull"; readonly id: number }
   | { readonly type: "abort"; readonly id: number };
 

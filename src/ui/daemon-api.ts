@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askKey } from "./key-dialog.ts";
+import { requestKey } from "./key-dialog.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { isExported } from "./page-kind.ts";
 
@@ -21,7 +21,7 @@ const modelSchema = z.object({
   memory_bytes: z.number().optional(),
 });
 export type ListedModel = z.output<typeof modelSchema> & {
-  /** This browser has its files. */
+  /** True if the model is also stored in this browser. */
   readonly in_browser?: boolean;
 };
 
@@ -30,10 +30,10 @@ type Health = z.output<typeof healthSchema>["status"];
 
 const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 
-/** Something that answers like a daemon: the daemon itself, or an engine of this tab. */
+/** A fetch function of a daemon, or of an engine in this tab. */
 export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** An error that the daemon has told. */
+/** An error that the daemon returned. */
 class ApiError extends Error {
   readonly code: string | undefined;
 
@@ -43,27 +43,27 @@ class ApiError extends Error {
   }
 }
 
-/** The daemon does not run, ended before it answered, or does not let this page ask it. */
+/** The daemon is not running, stopped before it answered, or rejects requests of this page. */
 export class DaemonUnreachable extends Error {
-  /** It runs, but its configuration keeps this page out. */
-  readonly isRefusal: boolean = false;
+  /** True if the daemon is running, but its CORS configuration excludes this page. */
+  readonly isForbidden: boolean = false;
 
-  constructor(cause: unknown, message = ended(chosenDaemon()?.address ?? location.origin)) {
+  constructor(cause: unknown, message = unreachableMessage(chosenDaemon()?.address ?? location.origin)) {
     super(message, { cause });
   }
 }
 
-class DaemonRefusal extends DaemonUnreachable {
-  override readonly isRefusal = true;
+class DaemonForbidden extends DaemonUnreachable {
+  override readonly isForbidden = true;
 }
 
-function ended(address: string): string {
+function unreachableMessage(address: string): string {
   return `The daemon at ${new URL(address).host} cannot be reached, or ended before it answered. Start it again, and repeat this.`;
 }
 
 /**
- * Asks the chosen daemon, with its API key; a person is asked for the key when it wants one.
- * @throws DaemonAway with a message for people
+ * Sends a request to the chosen daemon with its API key. Asks the user for the key if the daemon requires one.
+ * @throws DaemonUnreachable with a message for the user
  */
 export const fetchDaemon: Fetch = async (path, init = {}) => {
   const daemon = chosenDaemon();
@@ -81,10 +81,10 @@ export const fetchDaemon: Fetch = async (path, init = {}) => {
     try {
       answer = await fetch(new URL(path, daemon.address), withKey(init, key));
     } catch (error) {
-      // Anything else is the abort of the person at the page.
-      throw error instanceof TypeError ? await awayError(daemon.address, error) : error;
+      // Other errors are aborts by the user.
+      throw error instanceof TypeError ? await unreachableError(daemon.address, error) : error;
     }
-    if (answer.status !== 401 || !(await askKey(daemon, key))) return answer;
+    if (answer.status !== 401 || !(await requestKey(daemon, key))) return answer;
   }
 };
 
@@ -95,19 +95,19 @@ function withKey(init: RequestInit, key: string | undefined): RequestInit {
   return { ...init, headers };
 }
 
-/** Browsers do not tell a page whether nobody answered, or whether the answer is not for it. */
-async function awayError(address: string, cause: unknown): Promise<DaemonUnreachable> {
-  if (address === location.origin || !(await answersAnybody(address)))
-    return new DaemonUnreachable(cause, ended(address));
+/** Finds out why a request failed. Browsers report an unreachable server and a CORS rejection with the same error. */
+async function unreachableError(address: string, cause: unknown): Promise<DaemonUnreachable> {
+  if (address === location.origin || !(await isReachable(address)))
+    return new DaemonUnreachable(cause, unreachableMessage(address));
   const { host } = new URL(address);
-  return new DaemonRefusal(
+  return new DaemonForbidden(
     cause,
     `The daemon at ${host} does not let this page ask it. Add ${location.origin} to http.cors_origins (SERVICE_HTTP_CORS_ORIGINS) there, and start it again.`,
   );
 }
 
-/** Whether a daemon gives out the engine, which is for pages of all origins; what it says stays hidden. */
-async function answersAnybody(address: string): Promise<boolean> {
+/** True if a server at the address answers at all. Requests without CORS succeed for any origin. */
+async function isReachable(address: string): Promise<boolean> {
   try {
     await fetch(new URL("/browser/store-worker.js", address), { method: "HEAD", mode: "no-cors" });
     return true;
@@ -116,7 +116,10 @@ async function answersAnybody(address: string): Promise<boolean> {
   }
 }
 
-/** @throws an error with the `code` and the message that the daemon, or an engine of this tab, answers */
+/**
+ * Sends a request to the daemon, or to an engine in this tab.
+ * @throws ApiError with the code and the message of an error response
+ */
 export async function request(
   path: string,
   init?: RequestInit,
@@ -131,8 +134,8 @@ export async function request(
   );
 }
 
-/** Whether the daemon takes requests; it says so without a key. */
-export async function askHealth(): Promise<Health> {
+/** Returns the daemon's state. The endpoint requires no API key. */
+export async function fetchHealth(): Promise<Health> {
   const answer = await fetchDaemon("/health");
   return healthSchema.parse(await answer.json()).status;
 }
@@ -142,7 +145,7 @@ export async function listModels(): Promise<ListedModel[]> {
   return z.object({ models: z.array(modelSchema) }).parse(await answer.json()).models;
 }
 
-/** A POST request with a body of JSON. */
+/** Returns the options of a POST request with a JSON body. */
 export function post(body: object, signal?: AbortSignal): RequestInit {
   const headers = { "content-type": "application/json" };
   return { method: "POST", headers, body: JSON.stringify(body), ...(signal && { signal }) };
@@ -153,36 +156,36 @@ export async function loadModel(alias: string, signal?: AbortSignal): Promise<vo
   await request("/api/models/load", post({ alias, context_size: 0 }, signal));
 }
 
-/** Whether an error says that the daemon wants another API key, or one at all. */
-export function isLocked(error: unknown): boolean {
+/** True if the daemon rejected the API key, or requires one. */
+export function needsApiKey(error: unknown): boolean {
   return error instanceof ApiError && error.code === "unauthorized";
 }
 
-/** Whether an error says that the daemon does not know the model. */
+/** True if the daemon does not have the model. */
 export function isUnknownModel(error: unknown): boolean {
   return error instanceof ApiError && error.code === "model_not_found";
 }
 
-/** Whether an error says that the daemon would have to load the model first. */
+/** True if the model has to be loaded first. */
 export function isNotLoaded(error: unknown): boolean {
   return error instanceof ApiError && error.code === "model_not_loaded";
 }
 
 /**
- * The values of an answer that is a stream of lines of JSON.
- * @throws DaemonAway when the stream is cut
+ * Parses a streamed response of JSON lines.
+ * @throws DaemonUnreachable if the stream breaks off
  */
 export async function* jsonLines(answer: Response): AsyncGenerator<unknown, void, undefined> {
   if (!answer.body) return;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let buffered = "";
   for (;;) {
     const { done, value } = await reader.read().catch((error: unknown) => {
       throw error instanceof TypeError ? new DaemonUnreachable(error) : error;
     });
     if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
+    const lines = (buffered + value).split("\n");
+    buffered = lines.pop() ?? "";
     for (const line of lines) if (line !== "") yield JSON.parse(line);
   }
 }

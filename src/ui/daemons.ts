@@ -1,70 +1,70 @@
 import { z } from "zod";
-import { isOrigin } from "../api/management/page-policy.ts";
+import { isConnectOrigin } from "../api/management/page-policy.ts";
 import { tryJson } from "../json/json-values.ts";
 import { isExported } from "./page-kind.ts";
 
-/** The daemons that this page may use, kept in the browser. */
+/** Daemons that this page may use. They and their API keys are in localStorage. */
 
-const PLACE = "daybreak-daemons";
-/** Keys for as long as the tab is open. */
-const SESSION_PLACE = "daybreak-keys";
-/** The choice of no daemon at all. */
-const NONE = "none";
+const STORAGE_KEY = "daybreak-daemons";
+/** API keys in sessionStorage, which ends with the tab. */
+const SESSION_STORAGE_KEY = "daybreak-keys";
+/** Stored choice of the user who runs models in the browser only. */
+const NO_DAEMON = "none";
 
 const keysSchema = z.record(z.string(), z.string());
 
-const keptSchema = z.object({
+const storedSchema = z.object({
   chosen: z.string().optional(),
-  added: z.array(z.object({ address: z.string().refine(isOrigin), name: z.string() })),
+  added: z.array(z.object({ address: z.string().refine(isConnectOrigin), name: z.string() })),
   keys: keysSchema,
 });
-type Kept = z.output<typeof keptSchema>;
+type StoredDaemons = z.output<typeof storedSchema>;
 
-const NOTHING: Kept = { added: [], keys: {} };
+const EMPTY: StoredDaemons = { added: [], keys: {} };
 
 export interface Daemon {
-  /** Its origin, such as http://127.0.0.1:8080. */
+  /** Origin, such as http://127.0.0.1:8080. */
   readonly address: string;
   readonly name: string;
 }
 
-/** The daemon that serves this page; undefined: an exported page. */
-export const ownDaemon: Daemon | undefined = isExported
+/** The daemon that serves this page; undefined for an exported page. */
+export const servingDaemon: Daemon | undefined = isExported
   ? undefined
   : { address: location.origin, name: location.host };
 
-/** All that can be chosen. */
+/** Daemons that the user can choose. */
 export function knownDaemons(): readonly Daemon[] {
-  return [...(ownDaemon ? [ownDaemon] : []), ...addedDaemons()];
+  return [...(servingDaemon ? [servingDaemon] : []), ...addedDaemons()];
 }
 
-/** Those that a person has named; an exported page has none. */
+/** Daemons that the user added; none for an exported page. */
 export function addedDaemons(): readonly Daemon[] {
   return isExported ? [] : read().added.filter(({ address }) => address !== location.origin);
 }
 
-/** Undefined: this page runs models in the browser alone. */
+/** Returns the chosen daemon, or undefined if models run in the browser only. */
 export function chosenDaemon(): Daemon | undefined {
   const { chosen } = read();
-  if (chosen === NONE) return undefined;
-  return knownDaemons().find(({ address }) => address === chosen) ?? ownDaemon;
+  if (chosen === NO_DAEMON) return undefined;
+  return knownDaemons().find(({ address }) => address === chosen) ?? servingDaemon;
 }
 
-/** @param address undefined: none */
+/** @param address undefined to run models in the browser only */
 export function chooseDaemon(address: string | undefined): void {
-  write({ ...read(), chosen: address ?? NONE });
+  write({ ...read(), chosen: address ?? NO_DAEMON });
 }
 
 /**
- * Adds a daemon, or names it anew.
- * @param text its address as a person writes it, such as box:8080
- * @throws Error when that is no address
+ * Adds a daemon, or renames it.
+ * @param text address as typed, such as box:8080
+ * @throws Error if the address is invalid
  */
 export function addDaemon(text: string, name: string): Daemon {
-  const address = originOf(text);
+  const address = parseOrigin(text);
   const daemon = { address, name: name.trim() || new URL(address).host };
-  const kept = read();
-  write({ ...kept, added: [...kept.added.filter((each) => each.address !== address), daemon] });
+  const stored = read();
+  write({ ...stored, added: [...stored.added.filter((each) => each.address !== address), daemon] });
   return daemon;
 }
 
@@ -76,18 +76,18 @@ export function removeDaemon(address: string): void {
     keys: others,
     ...(chosen !== undefined && chosen !== address && { chosen }),
   });
-  keepForSession(address, undefined);
+  saveForSession(address, undefined);
 }
 
-function originOf(text: string): string {
+function parseOrigin(text: string): string {
   const trimmed = text.trim();
-  const whole = /^https?:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
-  const origin = URL.canParse(whole) ? new URL(whole).origin : "";
-  if (!isOrigin(origin))
+  const withScheme = /^https?:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
+  const origin = URL.canParse(withScheme) ? new URL(withScheme).origin : "";
+  if (!isConnectOrigin(origin))
     throw new Error(`${trimmed} is not the address of a daemon, such as http://box:8080.`);
   const { protocol, hostname } = new URL(origin);
-  const isHere = /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
-  if (location.protocol === "https:" && protocol === "http:" && !isHere) {
+  const isLoopback = /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
+  if (location.protocol === "https:" && protocol === "http:" && !isLoopback) {
     throw new Error(
       `This page was opened over HTTPS, so its browser lets it ask ${origin} over HTTPS only. Open the page of a daemon over HTTP, or put TLS in front of that one.`,
     );
@@ -99,28 +99,28 @@ export function keyOf(address: string): string | undefined {
   return readSession()[address] ?? read().keys[address];
 }
 
-/** @param forSession forget the key with the tab */
-export function keepKey(address: string, key: string, forSession: boolean): void {
-  const kept = read();
-  const { [address]: _before, ...others } = kept.keys;
-  write({ ...kept, keys: forSession ? others : { ...others, [address]: key } });
-  keepForSession(address, forSession ? key : undefined);
+/** @param forSession store the key only until the tab is closed */
+export function saveKey(address: string, key: string, forSession: boolean): void {
+  const stored = read();
+  const { [address]: _before, ...others } = stored.keys;
+  write({ ...stored, keys: forSession ? others : { ...others, [address]: key } });
+  saveForSession(address, forSession ? key : undefined);
 }
 
-function keepForSession(address: string, key: string | undefined): void {
+function saveForSession(address: string, key: string | undefined): void {
   const { [address]: _before, ...others } = readSession();
   const keys = key === undefined ? others : { ...others, [address]: key };
-  sessionStorage.setItem(SESSION_PLACE, JSON.stringify(keys));
+  sessionStorage.setItem(SESSION_STORAGE_KEY, JSON.stringify(keys));
 }
 
 function readSession(): Readonly<Record<string, string>> {
-  return keysSchema.safeParse(tryJson(sessionStorage.getItem(SESSION_PLACE) ?? "")).data ?? {};
+  return keysSchema.safeParse(tryJson(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "")).data ?? {};
 }
 
-function read(): Kept {
-  return keptSchema.safeParse(tryJson(localStorage.getItem(PLACE) ?? "")).data ?? NOTHING;
+function read(): StoredDaemons {
+  return storedSchema.safeParse(tryJson(localStorage.getItem(STORAGE_KEY) ?? "")).data ?? EMPTY;
 }
 
-function write(kept: Kept): void {
-  localStorage.setItem(PLACE, JSON.stringify(kept));
+function write(stored: StoredDaemons): void {
+  localStorage.setItem(STORAGE_KEY, JSON.stringify(stored));
 }

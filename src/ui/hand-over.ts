@@ -1,15 +1,15 @@
-/** Where the chat leaves a request that shall become an experiment. */
-const PLACE = "daybreak-experiment";
+/** Key in sessionStorage through which the chat passes a request to the experiments page. */
+const STORAGE_KEY = "daybreak-experiment";
 
-/** Opens the page of experiments with a request to a model. */
+/** Opens the experiments page with a request. */
 export function openAsExperiment(model: string, request: object): void {
-  sessionStorage.setItem(PLACE, JSON.stringify({ experiment: 1, model: { name: model }, request }));
+  sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ experiment: 1, model: { name: model }, request }));
   location.href = "experiments/";
 }
 
-/** The text of the experiment that was left, once. */
+/** Returns the experiment that the chat passed, as JSON, and deletes it. */
 export function takeExperiment(): string | undefined {
-  const left = sessionStorage.getItem(PLACE) ?? undefined;
-  sessionStorage.removeItem(PLACE);
-  return left;
+  const stored = sessionStorage.getItem(STORAGE_KEY) ?? undefined;
+  sessionStorage.removeItem(STORAGE_KEY);
+  return stored;
 }

@@ -1,35 +1,36 @@
-import { type Daemon, keepKey, keyOf } from "./daemons.ts";
+import { type Daemon, saveKey, keyOf } from "./daemons.ts";
 
-/** Asks a person for the API key of a daemon; both pages do, so this is plain DOM. */
+/** Dialog that asks for the API key of a daemon. It is plain DOM, since the experiments page has no Preact. */
 
-/** Requests that need the same key wait for one answer. */
-const asking = new Map<string, Promise<boolean>>();
-/** Those whose key nobody wanted to give: a page that asks every few seconds would not let its user go on. */
+/** Open dialogs by address: concurrent requests wait for the same one. */
+const openDialogs = new Map<string, Promise<boolean>>();
+/** Addresses whose dialog the user closed. Polling must not open it again every few seconds. */
 const declined = new Set<string>();
 
 /**
- * Resolves to true when there is another key than the one that was refused; to false when nobody gives one.
- * @param refused the key that the daemon did not take; undefined: it got none
+ * Asks the user for an API key.
+ * @param rejectedKey the key that the daemon rejected; undefined if none was sent
+ * @returns true if there is a key now that differs from the rejected one
  */
-export async function askKey(daemon: Daemon, refused: string | undefined): Promise<boolean> {
+export async function requestKey(daemon: Daemon, rejectedKey: string | undefined): Promise<boolean> {
   const { address } = daemon;
-  if (keyOf(address) !== refused) return true;
+  if (keyOf(address) !== rejectedKey) return true;
   if (declined.has(address)) return false;
-  const answer = asking.get(address) ?? showDialog(daemon, refused !== undefined);
-  asking.set(address, answer);
+  const answer = openDialogs.get(address) ?? showDialog(daemon, rejectedKey !== undefined);
+  openDialogs.set(address, answer);
   try {
     return await answer;
   } finally {
-    asking.delete(address);
+    openDialogs.delete(address);
   }
 }
 
-/** Asks again at the next request, after somebody has closed the dialog without a key. */
-export function askKeyAgain(address: string): void {
+/** Lets the next request open the dialog again after the user has closed it. */
+export function allowKeyRequest(address: string): void {
   declined.delete(address);
 }
 
-async function showDialog({ address, name }: Daemon, isRefused: boolean): Promise<boolean> {
+async function showDialog({ address, name }: Daemon, isRejected: boolean): Promise<boolean> {
   const dialog = document.createElement("dialog");
   dialog.id = "key-dialog";
   dialog.setAttribute("aria-labelledby", "key-title");
@@ -38,48 +39,48 @@ async function showDialog({ address, name }: Daemon, isRefused: boolean): Promis
   const title = element("h2", "API key");
   title.id = "key-title";
   const host = new URL(address).host;
-  const place = name === host ? host : `${name} (${host})`;
-  const why = element(
+  const label = name === host ? host : `${name} (${host})`;
+  const explanation = element(
     "p",
-    isRefused
-      ? `The daemon ${place} does not take this key. Give another one.`
-      : `The daemon ${place} asks for an API key. Whoever runs it has set one as api_keys.`,
+    isRejected
+      ? `The daemon ${label} does not take this key. Give another one.`
+      : `The daemon ${label} asks for an API key. Its operator has set one as api_keys.`,
   );
   const key = document.createElement("input");
   key.type = "password";
   key.id = "key";
   key.required = true;
   key.autocomplete = "off";
-  const keep = document.createElement("input");
-  keep.type = "checkbox";
-  keep.id = "keep-key";
-  keep.checked = true;
+  const remember = document.createElement("input");
+  remember.type = "checkbox";
+  remember.id = "keep-key";
+  remember.checked = true;
   const keyLabel = element("label", "Key ");
   keyLabel.append(key);
-  const keepLabel = document.createElement("label");
-  keepLabel.append(keep, " Keep it in this browser");
+  const rememberLabel = document.createElement("label");
+  rememberLabel.append(remember, " Keep it in this browser");
   const send = element("button", "Use this key");
   send.id = "use-key";
-  const leave = element("button", "Not now");
-  leave.type = "button";
-  leave.addEventListener("click", () => dialog.close());
+  const decline = element("button", "Not now");
+  decline.type = "button";
+  decline.addEventListener("click", () => dialog.close());
   const buttons = document.createElement("p");
   buttons.className = "buttons";
-  buttons.append(send, leave);
-  form.append(title, why, keyLabel, keepLabel, buttons);
+  buttons.append(send, decline);
+  form.append(title, explanation, keyLabel, rememberLabel, buttons);
   dialog.append(form);
   document.body.append(dialog);
-  let given = "";
-  form.addEventListener("submit", () => (given = key.value.trim()));
+  let entered = "";
+  form.addEventListener("submit", () => (entered = key.value.trim()));
   dialog.showModal();
   key.focus();
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   dialog.remove();
-  if (given === "") {
+  if (entered === "") {
     declined.add(address);
     return false;
   }
-  keepKey(address, given, !keep.checked);
+  saveKey(address, entered, !remember.checked);
   return true;
 }
 
@@ -87,7 +88,7 @@ function element<Name extends "h2" | "p" | "label" | "button">(
   name: Name,
   text: string,
 ): HTMLElementTagNameMap[Name] {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return made;
+  const created = document.createElement(name);
+  created.textContent = text;
+  return created;
 }

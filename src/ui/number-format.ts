@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Formats of numbers for the user. */
 
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
 const COUNT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -8,8 +8,8 @@ const DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 
-/** "4.7 GB": in decimal units, as hubs and disks count. */
-export function inBytes(bytes: number): string {
+/** Formats bytes in decimal units, as hubs and disk makers do: "4.7 GB". */
+export function formatBytes(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
   return new Intl.NumberFormat("en", {
     style: "unit",
@@ -19,25 +19,25 @@ export function inBytes(bytes: number): string {
   }).format(bytes / 1000 ** power);
 }
 
-/** "1.2B", "270M". */
-export function inShort(count: number): string {
+/** Formats a number in short form: "1.2B", "270M". */
+export function formatCompact(count: number): string {
   return COUNT.format(count);
 }
 
-/** "131,072". */
-export function inFull(count: number): string {
+/** Formats an integer with separators: "131,072". */
+export function formatInteger(count: number): string {
   return WHOLE.format(count);
 }
 
-/** "40 s", "3 min", "2 h 5 min". */
-export function inTime(seconds: number): string {
+/** Formats seconds, rounded up: "40 s", "3 min", "2 h 5 min". */
+export function formatRemainingTime(seconds: number): string {
   if (seconds < MINUTE) return `${Math.max(1, Math.ceil(seconds))} s`;
   if (seconds < HOUR) return `${Math.ceil(seconds / MINUTE)} min`;
   const minutes = Math.ceil(seconds / MINUTE);
   return `${Math.floor(minutes / MINUTE)} h ${minutes % MINUTE} min`;
 }
 
-/** "Jan 2, 2026", of a time in ISO 8601. */
-export function inDays(time: string): string {
+/** Formats an ISO 8601 time as a date: "Jan 2, 2026". */
+export function formatDate(time: string): string {
   return DATE.format(new Date(time));
 }

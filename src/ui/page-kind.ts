@@ -1,11 +1,11 @@
-/** What a host of static files serves has no daemon behind it; `daybreak ui export` says so in the document. */
+/** `daybreak ui export` marks the page as exported: it is served by a static host without a daemon. */
 
-/** Whether this page was exported. */
-export const isExported = named("daybreak-exported") !== undefined;
+/** True if this page was exported. */
+export const isExported = metaContent("daybreak-exported") !== undefined;
 
-/** Address of the hub that an exported page takes models from; undefined: the usual one. */
-export const exportedHub = named("daybreak-hub");
+/** Address of the hub for an exported page; undefined for the default hub. */
+export const exportedHub = metaContent("daybreak-hub");
 
-function named(name: string): string | undefined {
+function metaContent(name: string): string | undefined {
   return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content;
 }

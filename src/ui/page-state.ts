@@ -1,43 +1,43 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { toError } from "../errors/to-error.ts";
-import { askHealth, DaemonUnreachable, isLocked, type ListedModel, listModels } from "./daemon-api.ts";
+import { fetchHealth, DaemonUnreachable, needsApiKey, type ListedModel, listModels } from "./daemon-api.ts";
 import { chosenDaemon } from "./daemons.ts";
-import { joinModels, listedStored } from "./stored-models.ts";
+import { joinModels, listedStoredModels } from "./stored-models.ts";
 
-/** What all rooms of the page show and share. */
+/** State that all views of the page share. */
 
-/** How the page and its daemon are. */
+/** State of the connection to the daemon. */
 type Connection =
   | { readonly state: "connecting" | "connected" | "starting" | "draining" }
-  /** The page uses none. */
+  /** The page uses no daemon. */
   | { readonly state: "none" }
-  /** It wants an API key that nobody has given. */
+  /** The daemon requires an API key that the user has not entered. */
   | { readonly state: "locked" }
-  /** `why` where there is more to say than that it cannot be reached. */
-  | { readonly state: "away"; readonly since: Date; readonly why: string | undefined };
+  /** The daemon is unreachable; `why` has details if they are known. */
+  | { readonly state: "unreachable"; readonly since: Date; readonly why: string | undefined };
 
-const ofDaemon = value<readonly ListedModel[]>([]);
+const daemonModels = signal<readonly ListedModel[]>([]);
 
-export const connection = value<Connection>({ state: "connecting" });
+export const connection = signal<Connection>({ state: "connecting" });
 
-/** The models of the daemon, and those that this browser has stored. */
+/** The models of the daemon and those stored in this browser. */
 export const models = computed(() =>
-  joinModels(ofDaemon.value, listedStored.value, connection.value.state === "away"),
+  joinModels(daemonModels.value, listedStoredModels.value, connection.value.state === "unreachable"),
 );
 
-/** What is wrong, in words for people; empty: nothing. */
-export const problem = value("");
+/** Error message for the user, or empty. */
+export const problem = signal("");
 
-/** What the page is doing; empty: nothing that a person waits for. */
-export const activity = value("");
+/** Running activity that the user waits for, or empty. */
+export const activity = signal("");
 
-/** One line below the name of the page. */
-export const status = computed(() => activity.value || describe(connection.value));
+/** Status line in the header. */
+export const status = computed(() => activity.value || describeConnection(connection.value));
 
-/** Whether that line says nothing but that all is well. */
+/** True if the status line only says that the daemon is connected. */
 export const isIdle = computed(() => activity.value === "" && connection.value.state === "connected");
 
-function describe({ state }: Connection): string {
+function describeConnection({ state }: Connection): string {
   const name = chosenDaemon()?.name ?? "";
   switch (state) {
     case "connecting":
@@ -46,8 +46,8 @@ function describe({ state }: Connection): string {
       return "Models run in this browser";
     case "locked":
       return `${name} wants an API key`;
-    case "away":
-      return `${name} is away`;
+    case "unreachable":
+      return `${name} is unreachable`;
     default:
       return `Connected to ${name}`;
   }
@@ -57,27 +57,27 @@ export function showProblem(error: unknown): void {
   problem.value = toError(error).message;
 }
 
-/** Reads what the daemon has. */
+/** Reads the state and the models of the daemon. */
 export async function refresh(): Promise<void> {
   if (!chosenDaemon()) {
     connection.value = { state: "none" };
     return;
   }
   try {
-    const [health, list] = await Promise.all([askHealth(), listModels()]);
-    ofDaemon.value = list;
+    const [health, list] = await Promise.all([fetchHealth(), listModels()]);
+    daemonModels.value = list;
     connection.value = { state: health === "ok" ? "connected" : health };
   } catch (error) {
-    // The engine of this tab goes on without the daemon.
-    connection.value = isLocked(error) ? { state: "locked" } : away(error);
+    // The engine of this tab works without the daemon.
+    connection.value = needsApiKey(error) ? { state: "locked" } : unreachable(error);
   }
 }
 
-function away(error: unknown): Connection {
+function unreachable(error: unknown): Connection {
   const before = connection.value;
-  const since = before.state === "away" ? before.since : new Date();
+  const since = before.state === "unreachable" ? before.since : new Date();
   if (error instanceof DaemonUnreachable)
-    return { state: "away", since, why: error.isRefusal ? error.message : undefined };
+    return { state: "unreachable", since, why: error.isForbidden ? error.message : undefined };
   const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
-  return { state: "away", since, why };
+  return { state: "unreachable", since, why };
 }

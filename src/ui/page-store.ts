@@ -1,6 +1,6 @@
 import { ModelStore } from "../tab/store/model-store.ts";
 
-/** The browser's storage of models; its worker may ask the same servers as the page. */
+/** Returns the store of models in the browser. Its worker may connect to the same servers as the page. */
 export function pageStore(): ModelStore {
   const worker = new URL("./store-worker.js", import.meta.url);
   const connect = new URLSearchParams(location.search).get("connect");

@@ -1,28 +1,28 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { toError } from "../errors/to-error.ts";
 import { readManifests } from "../tab/store/manifests.ts";
 import type { StoredModel } from "../tab/store/model-store.ts";
 import type { ListedModel } from "./daemon-api.ts";
 import { pageStore } from "./page-store.ts";
 
-/** The models in the browser's storage, which the engine of this tab can run. */
+/** Models in the browser's storage, which the engine of this tab can run. */
 
-/** State of a model that this browser has, and the daemon has not or cannot be asked. */
+/** State of a model that only this browser has, or whose daemon is unreachable. */
 export const IN_BROWSER = "in this browser";
 
-export const storedModels = value<readonly StoredModel[]>([]);
+export const storedModels = signal<readonly StoredModel[]>([]);
 
-/** What this site stores in the browser and may store, in bytes; undefined: the browser does not say. */
-export const storage = value<{ readonly used: number; readonly free: number } | undefined>(undefined);
+/** Storage that this site uses and may still use, in bytes; undefined if unknown. */
+export const storage = signal<{ readonly used: number; readonly free: number } | undefined>(undefined);
 
-/** Why this browser stores nothing; empty: it does. */
-export const storageProblem = value("");
+/** Reason why this browser cannot store models, or empty. */
+export const storageProblem = signal("");
 
-/** Names of those that can see images. */
-const seeing = value<ReadonlySet<string>>(new Set());
+/** Names of the stored models that can process images. */
+const visionModels = signal<ReadonlySet<string>>(new Set());
 
-/** Those that are stored whole, as the daemon would list them. */
-export const listedStored = computed<readonly ListedModel[]>(() =>
+/** Completely stored models, in the format of the daemon's list. */
+export const listedStoredModels = computed<readonly ListedModel[]>(() =>
   storedModels.value
     .filter(({ size, stored }) => size === stored)
     .map(({ name, size }) => ({
@@ -32,11 +32,11 @@ export const listedStored = computed<readonly ListedModel[]>(() =>
       is_default: false,
       purpose: "generate",
       in_browser: true,
-      capabilities: { vision: seeing.value.has(name) },
+      capabilities: { vision: visionModels.value.has(name) },
     })),
 );
 
-/** Reads what is stored. */
+/** Reads the list of stored models. */
 export async function refreshStored(): Promise<void> {
   if (!isSecureContext || typeof navigator.storage?.getDirectory !== "function") {
     storageProblem.value = "Browsers store models only for pages on localhost and over HTTPS.";
@@ -45,7 +45,7 @@ export async function refreshStored(): Promise<void> {
   try {
     const store = pageStore();
     const [list, usage, manifests] = await Promise.all([store.list(), store.usage(), readManifests()]);
-    seeing.value = new Set(
+    visionModels.value = new Set(
       manifests.flatMap(({ name, files }) => (files.some(({ role }) => role === "projector") ? [name] : [])),
     );
     storedModels.value = list;
@@ -56,20 +56,21 @@ export async function refreshStored(): Promise<void> {
 }
 
 /**
- * The models of the daemon, with a mark on those that the browser has as well, and behind them those that only the browser
- * has.
- * @param isAway the daemon answers nothing: what the browser has runs there
+ * Joins the models of the daemon, with a mark on those that the browser also has, and those that only the browser has.
+ * @param isUnreachable true to run stored models in the browser, since the daemon does not answer
  */
 export function joinModels(
-  ofDaemon: readonly ListedModel[],
+  daemonModels: readonly ListedModel[],
   stored: readonly ListedModel[],
-  isAway: boolean,
+  isUnreachable: boolean,
 ): readonly ListedModel[] {
   const here = new Set(stored.map(({ alias }) => alias));
-  const there = new Set(ofDaemon.map(({ alias }) => alias));
+  const there = new Set(daemonModels.map(({ alias }) => alias));
   return [
-    ...ofDaemon.map((model) =>
-      here.has(model.alias) ? { ...model, in_browser: true, ...(isAway && { state: IN_BROWSER }) } : model,
+    ...daemonModels.map((model) =>
+      here.has(model.alias)
+        ? { ...model, in_browser: true, ...(isUnreachable && { state: IN_BROWSER }) }
+        : model,
     ),
     ...stored.filter(({ alias }) => !there.has(alias)),
   ];

@@ -6,7 +6,7 @@ import { DaemonUnreachable, isUnknownModel, request } from "./daemon-api.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { pageStore } from "./page-store.ts";
 
-/** The engine of this tab, which keeps its last model. */
+/** The engine of this tab. The last model stays loaded. */
 export class TabEngine {
   readonly #onStatus: (text: string) => void;
   readonly #store = pageStore();
@@ -14,26 +14,27 @@ export class TabEngine {
     | {
         readonly model: string;
         readonly gpu: boolean;
-        /** What the daemon said of the model's files; undefined while it was away. */
+        /** The daemon's list of the model's files, as JSON; undefined if the daemon was unreachable. */
         readonly files: string | undefined;
         readonly engine: BrowserEngine;
       }
     | undefined;
 
-  /** @param onStatus called with a sentence for people */
+  /** @param onStatus called with a status text for the user */
   constructor(onStatus: (text: string) => void) {
     this.#onStatus = onStatus;
   }
 
   /**
-   * The engine with a model of the daemon, which is stored in the browser first. What is stored needs no daemon.
-   * @param gpu use the browser's GPU, or fail
-   * @throws Error with a message for people
+   * Starts the engine with a model of the daemon, after downloading it into the browser. A stored model needs no
+   * daemon.
+   * @param gpu true to require the browser's GPU
+   * @throws Error with a message for the user
    */
   async start(model: string, gpu: boolean, signal: AbortSignal): Promise<BrowserEngine> {
-    const found = await modelFiles(model, signal).catch(async (error: unknown) => {
-      const isElsewhere = error instanceof DaemonUnreachable || isUnknownModel(error);
-      if (isElsewhere && (await this.#isStored(model))) return undefined;
+    const found = await fetchModelFiles(model, signal).catch(async (error: unknown) => {
+      const isMissingInDaemon = error instanceof DaemonUnreachable || isUnknownModel(error);
+      if (isMissingInDaemon && (await this.#isStored(model))) return undefined;
       throw error;
     });
     const files = found && JSON.stringify(found);
@@ -45,7 +46,7 @@ export class TabEngine {
     const onDownload = (share: number): void =>
       this.#onStatus(`Downloading ${model} into this browser: ${Math.round(share * 100)} %`);
     if (files !== undefined)
-      await this.#store.download(model, { ...daemonAccess(), onProgress: onDownload, signal });
+      await this.#store.download(model, { ...daemonOptions(), onProgress: onDownload, signal });
     const engine = await createEngine({
       ...(await this.#store.open(model)),
       gpu,
@@ -65,16 +66,16 @@ export class TabEngine {
   }
 }
 
-/** Where models come from. */
-function daemonAccess(): Pick<DownloadOptions, "daemon" | "apiKey"> {
+/** Returns the address and the API key for downloads from the chosen daemon. */
+function daemonOptions(): Pick<DownloadOptions, "daemon" | "apiKey"> {
   const daemon = chosenDaemon();
   if (!daemon) return {};
   const apiKey = keyOf(daemon.address);
   return { daemon: daemon.address, ...(apiKey !== undefined && { apiKey }) };
 }
 
-/** What the daemon says of a model's files. */
-export async function modelFiles(
+/** Requests the list of a model's files from the daemon. */
+export async function fetchModelFiles(
   model: string,
   signal?: AbortSignal,
 ): Promise<z.output<typeof modelFilesSchema>> {

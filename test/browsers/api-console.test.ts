@@ -28,7 +28,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the API console at /docs in Chromium${CHROM
     expect(await page.evaluate('document.querySelectorAll(".opblock").length')).toBe(operations.length);
   });
 
-  test("calls GET /health and shows its answer", async () => {
+  test("calls GET /health and shows the response", async () => {
     const health = "document.querySelector('[id$=\"-get_health\"]')";
     await page.evaluate(`${health}.querySelector(".opblock-summary-control").click()`);
     await page.until(`${health}.querySelector(".execute")`);
@@ -39,15 +39,15 @@ describe.skipIf(CHROMIUM.isMissing)(`the API console at /docs in Chromium${CHROM
     expect(page.requests).toContain(`${daemon.url}/health`);
   });
 
-  test("asks no other host for anything, and needs nothing that its Content-Security-Policy refuses", () => {
-    const elsewhere = page.requests.filter(
+  test("sends no requests to other hosts, and violates no rule of its Content-Security-Policy", () => {
+    const external = page.requests.filter(
       (url) => !url.startsWith(`${daemon.url}/`) && !url.startsWith("data:"),
     );
-    expect(elsewhere).toEqual([]);
+    expect(external).toEqual([]);
     expect(page.problems).toEqual([]);
   });
 
-  test("runs no script that is not a file of the daemon", async () => {
+  test("runs no inline scripts", async () => {
     await page.evaluate(`
       const script = document.createElement("script");
       script.textContent = "globalThis.hasRun = true";

@@ -20,7 +20,7 @@ const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("ba
 const answerSchema = z.object({ status: z.number(), body: z.unknown() });
 type Answer = z.output<typeof answerSchema>;
 
-/** Asks for what shows the most of how the tokens came about. */
+/** Returns a request with log-probabilities, which show small differences between engines. */
 const question = (text: string): object => ({
   messages: [{ role: "user", content: text }],
   logprobs: true,
@@ -28,13 +28,13 @@ const question = (text: string): object => ({
   max_tokens: 48,
 });
 
-/** What was generated: the rest differs from request to request. */
+/** Returns the choices of an answer. Other fields differ between requests. */
 function choicesOf({ status, body }: Answer): unknown {
   expect(status).toBe(200);
   return z.object({ choices: z.array(z.unknown()).min(1) }).parse(body).choices;
 }
 
-/** A package as a script that defines a global variable. */
+/** Bundles a package as a script that defines a global variable. */
 async function bundled(name: string, variable: string): Promise<string> {
   const bundle = await rolldown({ input: name, platform: "browser" });
   const { output } = await bundle.generate({ format: "iife", name: variable, exports: "named" });
@@ -78,14 +78,14 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     });
     afterAll(async () => void (await page.evaluate(`engines["${key}"].close()`)));
 
-    test("runs on as many", async () => {
+    test("reports that number of threads", async () => {
       expect(await page.evaluate(`engines["${key}"].info.threads`)).toBe(threads);
     });
 
     test.each([
       ["greedily", { temperature: 0 }],
       ["with a seed", { temperature: 1, top_p: 1, seed: 11 }],
-    ])("generates %s the tokens and log-probabilities of the daemon, bit by bit", async (_how, sampling) => {
+    ])("generates %s exactly the tokens and log-probabilities of the daemon", async (_how, sampling) => {
       for (const text of ["What is Daybreak?", "Spell the word mountain.", "What is 17 + 26?"]) {
         const body = { model: "daybreak-mini", ...question(text), ...sampling };
         const [here, there] = [
@@ -97,7 +97,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     });
   });
 
-  test("has the settings of its Modelfile and runs an experiment as the daemon does", async () => {
+  test("uses the settings of its Modelfile, and an experiment has the same result as in the daemon", async () => {
     const modelfile = [
       "FROM daybreak-mini",
       "SYSTEM You are a helpful assistant.",
@@ -125,7 +125,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     await page.evaluate("engines.set.close()");
   });
 
-  test("generates with an adapter what the daemon does", async () => {
+  test("generates the same as the daemon with a LoRA adapter", async () => {
     await page.evaluate(`start("daybreak-mini-pirate", "pirate")`);
     const body = { model: "daybreak-mini-pirate", ...question("What is Daybreak?"), temperature: 0 };
     const here = await inPage("pirate", "/v1/chat/completions", body);
@@ -133,7 +133,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     await page.evaluate("engines.pirate.close()");
   });
 
-  test("sees in an image what the daemon does, also in WebP, which the browser decodes itself", async () => {
+  test("generates the same as the daemon for an image, also for WebP, which the browser decodes", async () => {
     await page.evaluate(`start("daybreak-mini-vision", "vision")`);
     for (const image of [IMAGE, WEBP]) {
       const body = { ...imageQuestion(image), logprobs: true };
@@ -155,7 +155,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     });
     afterAll(async () => void (await page.evaluate("engines.sdk.close()")));
 
-    test("answers, streamed and whole, with the same text", async () => {
+    test("answers with the same text in streaming and non-streaming mode", async () => {
       const texts = await page.evaluate(`(async () => {
         const body = { model: "daybreak-mini", messages: [{ role: "user", content: "Who are you?" }], temperature: 0 };
         const whole = await openai.chat.completions.create(body);
@@ -169,14 +169,14 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
       expect(streamed).toBe(whole);
     });
 
-    test("throws the client's own error for a model that is not there", async () => {
+    test("makes the client throw its NotFoundError for an unknown model", async () => {
       const error = await page.evaluate(`openai.chat.completions
         .create({ model: "other", messages: [{ role: "user", content: "Hi" }] })
         .then(() => "answered", (error) => [error.constructor.name, error.code, error.status])`);
       expect(error).toEqual(["NotFoundError", "model_not_found", 404]);
     });
 
-    test("ends a generation whose reader leaves, so that the next one begins at once", async () => {
+    test("ends a generation whose stream is canceled, so that the next one starts immediately", async () => {
       const text = await page.evaluate(`(async () => {
         const body = { model: "daybreak-mini", messages: [{ role: "user", content: "Count to 500." }], temperature: 0 };
         const stream = await openai.chat.completions.create({ ...body, stream: true, logit_bias: {}, max_tokens: 1500 });
@@ -201,7 +201,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
       "invalid_model_file",
       /truncated/,
     ],
-  ])("refuses a file that %s, and the page stays usable", async (_what, file, code, message) => {
+  ])("rejects a model file that %s, and the page stays usable", async (_what, file, code, message) => {
     const error = await page.evaluate(`(async () => {
       const { createEngine } = await import("/browser/daybreak.js");
       return await createEngine({ model: ${file} }).then(() => "started", (error) => ({ code: error.code, message: error.message }));
@@ -209,14 +209,14 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     expect(error).toEqual({ code, message: expect.stringMatching(message) });
   });
 
-  test("fails the requests of an engine that crashes, and starts it again for the next one", async () => {
+  test("fails the requests of an engine that crashes, and restarts it for the next request", async () => {
     await page.evaluate(`start("daybreak-mini", "crash")`);
     await page.evaluate(`(async () => {
       const body = { messages: [{ role: "user", content: "Repeat: " + "one two three ".repeat(40) }], max_tokens: 1500, stream: true };
       const headers = { "content-type": "application/json" };
       const ask = () => engines.crash.fetch("/v1/chat/completions", { method: "POST", headers, body: JSON.stringify(body) });
       const answer = await ask();
-      // Again and again, however late this test is to end the engine.
+      // Requests are repeated until the test has crashed the engine.
       globalThis.crashed = (async () => {
         let text = await answer.text();
         while (text.endsWith("[DONE]\\n\\n")) text = await (await ask()).text();
@@ -234,7 +234,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     ).toEqual([]);
   });
 
-  test("stops loading when its signal aborts", async () => {
+  test("stops loading if the signal aborts", async () => {
     const reason = await page.evaluate(`(async () => {
       const { createEngine } = await import("/browser/daybreak.js");
       const controller = new AbortController();
@@ -246,13 +246,13 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page of Chromium${CHROMIUM.
     expect(reason).toBe("changed my mind");
   });
 
-  test("needs nothing that the page's Content-Security-Policy refuses, and nothing from elsewhere", () => {
-    const elsewhere = page.requests.filter((url) => !/^(?:blob:)?http:\/\/127\.0\.0\.1:/.test(url));
-    expect(elsewhere.filter((url) => !url.startsWith("data:"))).toEqual([]);
+  test("violates no rule of the page's Content-Security-Policy, and sends no requests to other hosts", () => {
+    const external = page.requests.filter((url) => !/^(?:blob:)?http:\/\/127\.0\.0\.1:/.test(url));
+    expect(external.filter((url) => !url.startsWith("data:"))).toEqual([]);
     expect(page.problems).toEqual([]);
   });
 
-  test("embeds texts as the daemon does", async () => {
+  test("returns the same embeddings as the daemon", async () => {
     await page.evaluate(`start("daybreak-mini-embed", "embed")`);
     const body = { model: "daybreak-mini-embed", input: ["How is a model loaded?", "A GPU"] };
     const here = await inPage("embed", "/v1/embeddings", body);

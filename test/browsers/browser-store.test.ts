@@ -22,7 +22,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
   let page: BrowserPage;
   let daemon: TestDaemon;
   let proxy: InterruptingProxy;
-  /** Bytes of the model. */
+  /** Size of the model in bytes. */
   let size = 0;
   beforeAll(async () => {
     daemon = await startDaemon();
@@ -45,7 +45,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     proxy.interruptions.length = 0;
   });
 
-  /** Loads the module, in a page that has just been opened or opened again. */
+  /** Loads the module in a page that was opened or reloaded. */
   async function open(): Promise<void> {
     await page.until("document.readyState === 'complete'");
     await page.evaluate(`(async () => {
@@ -68,7 +68,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
       })()`),
     );
 
-  test("are taken from the daemon once, and answer without it", async () => {
+  test("are downloaded from the daemon once, and run without it", async () => {
     expect(await download()).toEqual({ stored: { name: "daybreak-mini", size, stored: size } });
     expect(await list()).toEqual([{ name: "daybreak-mini", size, stored: size }]);
     const requests = proxy.ranges.length;
@@ -85,7 +85,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(answer).toEqual(expect.stringMatching(/\w/));
   });
 
-  test("report progress that only grows", async () => {
+  test("report increasing progress during a download", async () => {
     await page.evaluate("progress.length = 0");
     await download();
     const progress = z.array(z.number()).parse(await page.evaluate("progress"));
@@ -93,7 +93,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(progress).toEqual(progress.toSorted((a, b) => a - b));
   });
 
-  test("go on where a connection broke", async () => {
+  test("resume a download after a broken connection", async () => {
     proxy.interruptions.push({ afterBytes: 300_000, how: "hold" }, { afterBytes: 200_000, how: "hold" });
     await page.evaluate("progress.length = 0");
     const result = download();
@@ -108,7 +108,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(Number(third?.match(/\d+/)?.[0])).toBeGreaterThan(Number(second?.match(/\d+/)?.[0]));
   });
 
-  test("go on where a tab was closed in the middle of the download", async () => {
+  test("resume a download after the tab was closed", async () => {
     proxy.interruptions.push({ afterBytes: 400_000, how: "hold" });
     await page.evaluate("progress.length = 0; void download('daybreak-mini')");
     await page.until("progress.at(-1) > 0");
@@ -122,14 +122,14 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(proxy.ranges.at(-1)).toBe(`bytes=${partial!.stored}-`);
   });
 
-  test("are refused when they were damaged on the way, and nothing of them stays", async () => {
+  test("are rejected if they were damaged during the download, and nothing is stored", async () => {
     proxy.interruptions.push({ afterBytes: 500_000, how: "damage" });
     expect(await download()).toMatchObject({ code: "checksum_mismatch" });
     expect((await list())[0]?.stored).toBe(0);
     expect(await download()).toMatchObject({ stored: { stored: size } });
   });
 
-  test("are refused in plain words when the browser has no space", async () => {
+  test("are rejected with an explanation if the browser has no space", async () => {
     await page.overrideQuota(proxy.url, 1_000_000);
     expect(await download()).toEqual({
       code: "insufficient_disk",
@@ -139,13 +139,13 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(await download()).toMatchObject({ stored: { stored: size } });
   });
 
-  test("of two downloads at once, one waits for the other and takes its file", async () => {
+  test("are downloaded once if two downloads of the same model run concurrently", async () => {
     const both = await page.evaluate(`Promise.all([download("daybreak-mini"), download("daybreak-mini")])`);
     expect(both).toMatchObject([{ stored: { stored: size } }, { stored: { stored: size } }]);
     expect(proxy.ranges).toHaveLength(1);
   });
 
-  test("share files, which go with the last model that has them", async () => {
+  test("share files, which are deleted with the last model that uses them", async () => {
     await download("daybreak-mini");
     await download("daybreak-mini-pirate");
     const shared = await blobs();
@@ -162,7 +162,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(await blobs()).toEqual([]);
   });
 
-  test("can be files that a user picks", async () => {
+  test("can be added from local files", async () => {
     const stored = await page.evaluate(`(async () => {
       const blob = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
       await store.add("mine", [new File([blob], "mine.gguf")]);
@@ -174,7 +174,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(await blobs()).toEqual([offerSchema.parse(offer).files[0]!.sha256]);
   });
 
-  test("can be abandoned; what has arrived stays", async () => {
+  test("keep the partial file if a download is aborted", async () => {
     proxy.interruptions.push({ afterBytes: 400_000, how: "hold" });
     const abandoned = await page.evaluate(`(async () => {
       const controller = new AbortController();
@@ -186,7 +186,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(await download()).toMatchObject({ stored: { stored: size } });
   });
 
-  test("say how much space they use and leave", async () => {
+  test("report used and free space", async () => {
     await download();
     const usage = z
       .object({ used: z.number(), free: z.number(), persistent: z.boolean() })
@@ -195,7 +195,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     expect(usage.free).toBeGreaterThan(size);
   });
 
-  test("come from the hub as well, on a page of one's own", async () => {
+  test("can be downloaded from the hub, on a page without a daemon", async () => {
     const weights = readFileSync(new URL("../../models/daybreak-mini.gguf", import.meta.url));
     const parts = [weights.subarray(0, 1_000_000), weights.subarray(1_000_000)];
     const files = parts.map((part, index) => [`tiny-0000${index + 1}-of-00002.gguf`, part]);
@@ -236,7 +236,7 @@ describe.skipIf(CHROMIUM.isMissing)(`models in the browser's storage${CHROMIUM.n
     }
   });
 
-  test("that the daemon does not have are refused", async () => {
+  test("are rejected with model_not_found if the daemon does not have them", async () => {
     expect(await download("no-such-model")).toMatchObject({ code: "model_not_found" });
     expect(await list()).toEqual([]);
   });

@@ -6,7 +6,7 @@ import type { BrowserPage } from "../support/browser-page.ts";
 import type { PageActions } from "../support/page-actions.ts";
 import { need } from "../support/need.ts";
 import { tinyPdf } from "../support/tiny-pdf.ts";
-import { testsInChat } from "./tests-in-chat.ts";
+import { setUpChatPage } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);
@@ -16,7 +16,7 @@ const QUESTION = "What is Daybreak?";
 describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let on: PageActions;
-  const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));
+  const folder = setUpChatPage(chromium!, (opened) => void ({ page, on } = opened));
   beforeEach(async () => {
     await on.set({ temperature: "0", max_tokens: "", format: "text", "stop-texts": "", system: "" });
   });
@@ -27,7 +27,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     writeFileSync(at, content);
     return at;
   };
-  /** Bodies of the requests for answers that the page sends from now on. */
+  /** Records the bodies of the chat requests that the page sends from now on. */
   const recordRequests = () =>
     page.evaluate(`(() => {
       globalThis.sent = [];
@@ -42,7 +42,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
   const key = (code: string) =>
     page.evaluate(`dispatchEvent(new KeyboardEvent("keydown", { code: "${code}", key: "x", altKey: true }))`);
 
-  test("an answer that ended at its limit goes on where it ended", async () => {
+  test("an answer that ended at max_tokens can be continued", async () => {
     const whole = await on.ask(QUESTION);
     await on.click("#new");
     await on.set({ max_tokens: "4" });
@@ -56,7 +56,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await on.count(".assistant")).toBe(1);
   });
 
-  test("a question is asked again of another model and of this tab, and the answers stand side by side", async () => {
+  test("a question can be answered again by another model and in this tab, and the answers shown side by side", async () => {
     const first = await on.ask(QUESTION);
     const again = async (source: string, version: string): Promise<void> => {
       await on.type(".again-with", source);
@@ -75,7 +75,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     await on.until(`document.querySelector(".assistant .versions").textContent.includes("1 of 3")`);
   });
 
-  test("what a model thinks is folded above its answer", async () => {
+  test("the reasoning of a model is collapsed above its answer", async () => {
     await on.click("#show-settings");
     await on.click("#think");
     await on.click("#show-settings");
@@ -87,7 +87,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     await on.click("#show-settings");
   });
 
-  test("the tokens of an answer are shaded by how likely each was", async () => {
+  test("the tokens of an answer are shaded by probability", async () => {
     await on.click("#show-settings");
     await on.click("#logprobs");
     await on.click("#show-settings");
@@ -109,7 +109,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     await on.click("#show-settings");
   });
 
-  test("an answer fits the JSON Schema of the settings, and a broken schema is told", async () => {
+  test("an answer matches the JSON Schema of the settings, and an invalid schema is reported", async () => {
     await on.set({ format: "schema" });
     await on.set({
       schema: '{"type": "object", "properties": {"name": {"enum": ["Ada"]}}, "required": ["name"]}',
@@ -122,7 +122,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await on.textOf(".assistant:last-of-type .failed")).toContain("Mend it");
   });
 
-  test("every setting is sent, and a preset brings it back", async () => {
+  test("all settings are sent, and a preset restores them", async () => {
     const values = {
       min_p: "0.05",
       repeat_penalty: "1.1",
@@ -166,7 +166,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     await on.set(empty);
   });
 
-  test("text and PDF files go along as text", async () => {
+  test("text and PDF files are sent as text", async () => {
     await recordRequests();
     await page.chooseFile("#attach", file("notes.txt", "The ship is called Aurora."));
     await on.until(`document.querySelectorAll(".attached .attachment").length === 1`);
@@ -191,9 +191,9 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
   test.each([
     ["a damaged PDF file", "broken.pdf", "%PDF-1.4 nothing", /broken\.pdf cannot be read: it is damaged/],
     ["a PDF file without text", "scan.pdf", tinyPdf([""]), /scan\.pdf has no text, only images/],
-    ["something else", "data.bin", Buffer.from([0, 1, 2, 255]), /data\.bin is neither text in UTF-8/],
+    ["a binary file", "data.bin", Buffer.from([0, 1, 2, 255]), /data\.bin is neither text in UTF-8/],
     ["an empty file", "empty.txt", "", /empty\.txt is empty/],
-  ])("%s is refused in words", async (_what, name, content, words) => {
+  ])("%s is rejected with an explanation", async (_what, name, content, words) => {
     await page.chooseFile("#attach", file(name, content));
     await on.until(`document.getElementById("problem").textContent.includes(${JSON.stringify(name)})`);
     expect(await on.textOf("#problem")).toMatch(words);
@@ -202,7 +202,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await on.textOf("#problem")).toBe("");
   });
 
-  test("formulas are drawn, prices are not, and LaTeX cannot bring links or HTML", async () => {
+  test("formulas are rendered, prices are not, and LaTeX cannot add links or HTML", async () => {
     const content = [
       "Euler: $e^{i\\pi} + 1 = 0$, and \\(a^2\\). It costs $5 and $6.",
       "$$\\int_0^1 x\\,dx = \\frac{1}{2}$$",
@@ -234,13 +234,13 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await on.textOf(".markdown")).toContain("\\broken{");
   });
 
-  test("a second question says how many tokens of the prompt were reused", async () => {
+  test("the answer to a second question shows how many prompt tokens were reused", async () => {
     await on.ask(QUESTION);
     await on.ask("And who are you?");
     expect(await on.textOf(".assistant:last-of-type .summary")).toMatch(/\d+ of \d+ prompt tokens reused/);
   });
 
-  test("a long prompt shows how far it is read", async () => {
+  test("a long prompt shows the progress of prefill", async () => {
     await page.evaluate(`(() => {
       globalThis.shares = [];
       new MutationObserver(() => {
@@ -255,7 +255,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await on.count("#prompt-share")).toBe(0);
   });
 
-  test("keys begin a conversation, answer again, edit, and list themselves", async () => {
+  test("keyboard shortcuts start a conversation, answer again, edit and list all shortcuts", async () => {
     await on.set({ max_tokens: "4" });
     await on.ask(QUESTION);
     await key("KeyR");
@@ -271,7 +271,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     expect(await page.evaluate("document.activeElement.id")).toBe("prompt");
   });
 
-  test("a block of an answer that grows is not drawn again when the next one comes", async () => {
+  test("finished blocks of a growing answer are not rendered again", async () => {
     await page.evaluate(`(() => {
       globalThis.redrawn = 0;
       new MutationObserver((changes) => {
@@ -289,7 +289,7 @@ describe.skipIf(CHROMIUM.isMissing)(`in the chat${CHROMIUM.note}`, () => {
     await on.set({ format: "text", max_tokens: "" });
   });
 
-  test("nothing of all this breaks a rule of the page's policy", () => {
+  test("the page violates no rule of its Content-Security-Policy", () => {
     expect(page.problems).toEqual([]);
   });
 });

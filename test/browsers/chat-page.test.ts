@@ -8,17 +8,17 @@ import type { PageActions } from "../support/page-actions.ts";
 import { need } from "../support/need.ts";
 import { startDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
-import { testsInChat } from "./tests-in-chat.ts";
+import { setUpChatPage } from "./tests-in-chat.ts";
 
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const QUESTION = "What is Daybreak?";
 
-/** Checks for people who use a keyboard or a screen reader. */
+/** Script of axe, which checks accessibility. */
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** What a model might write to run something in the page, or to load something into it. */
+/** Generated text that tries to run scripts in the page, or to load something into it. */
 const HOSTILE = [
   "<script>globalThis.hacked = 1</script>",
   '<img src="http://127.0.0.1:1/x.png" onerror="globalThis.hacked = 2">',
@@ -36,9 +36,9 @@ const HOSTILE = [
 describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let on: PageActions;
-  const folder = testsInChat(chromium!, (opened) => void ({ page, on } = opened));
+  const folder = setUpChatPage(chromium!, (opened) => void ({ page, on } = opened));
 
-  test("answers, says how fast, and keeps the conversation over a reload", async () => {
+  test("shows an answer with its speed, and the conversation survives a reload", async () => {
     await on.set({ temperature: "0" });
     const answer = await on.ask(QUESTION);
     expect(answer).toMatch(/^Daybreak/);
@@ -55,7 +55,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     expect(await on.textOf(".assistant .markdown")).toBe(answer);
   });
 
-  test("branches where a question is changed or answered again, and goes back", async () => {
+  test("creates branches when a question is edited or answered again, and switches between them", async () => {
     await on.set({ temperature: "1", seed: "" });
     await on.ask("Who are you?");
     await on.click(".assistant .again");
@@ -72,7 +72,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     expect(await on.textOf(".assistant .versions")).toContain("2 of 2");
   });
 
-  test("stops an answer, and keeps what there is of it", async () => {
+  test("stops an answer and keeps its text", async () => {
     await on.set({ temperature: "2", max_tokens: "1500" });
     await on.type("#prompt", "Write a long story about a ship.");
     await on.click("#send");
@@ -90,7 +90,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     await on.set({ max_tokens: "", system: "" });
   });
 
-  test("answers in the tab what the daemon answers", async () => {
+  test("generates the same answer in the tab as in the daemon", async () => {
     await on.set({ temperature: "0" });
     const there = await on.ask(QUESTION);
     await on.click("#new");
@@ -99,7 +99,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     await on.click("#in-tab");
   });
 
-  test("finds, pins and deletes conversations", async () => {
+  test("searches, pins and deletes conversations", async () => {
     await on.set({ temperature: "0", max_tokens: "4" });
     await on.ask("Tell me about penguins.");
     await on.click("#new");
@@ -117,7 +117,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     await on.set({ max_tokens: "" });
   });
 
-  test("shows markdown, and nothing in it runs or is loaded", async () => {
+  test("renders Markdown without running or loading anything in it", async () => {
     const messages = [
       { id: "q", role: "user", content: HOSTILE[0] },
       ...HOSTILE.map((content, index) => ({ id: `a${index}`, parent: "q", role: "assistant", content })),
@@ -167,7 +167,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     );
   });
 
-  test("sends images to a model that sees, and says when it does not", async () => {
+  test("sends images to a vision model, and reports if the model does not support them", async () => {
     const image = path.join(folder, "image.png");
     writeFileSync(image, tinyPng(64, 64));
     await page.chooseFile("#attach", image);
@@ -181,7 +181,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     await on.set({ max_tokens: "" });
   });
 
-  test.each([722, 780, 959, 961])("has one line above it at %i pixels", async (width) => {
+  test.each([722, 780, 959, 961])("has a header of one line at %i pixels", async (width) => {
     await page.resize(width, 800);
     expect(await page.evaluate("document.querySelector('header').offsetHeight")).toBeLessThan(60);
   });
@@ -197,13 +197,13 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
       await on.click(`#show-${panel}`);
     }
-    for (const room of ["#/models", "#/monitor", ""] as const) {
-      await on.enter(room);
+    for (const view of ["#/models", "#/monitor", ""] as const) {
+      await on.enter(view);
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     }
   });
 
-  test.each(["light", "dark"])("has nothing that axe objects to, in %s", async (scheme) => {
+  test.each(["light", "dark"])("has no accessibility violations in the %s scheme", async (scheme) => {
     await page.resize(1200, 900);
     await page.prefer(scheme);
     await on.set({ temperature: "0", max_tokens: "8" });
@@ -219,12 +219,12 @@ describe.skipIf(CHROMIUM.isMissing)(`the page${CHROMIUM.note}`, () => {
     }
   });
 
-  test("breaks no rule of its Content-Security-Policy and asks nobody else", () => {
+  test("violates no rule of its Content-Security-Policy, and sends no requests to other hosts", () => {
     expect(page.problems).toEqual([]);
-    const elsewhere = page.requests.filter(
+    const external = page.requests.filter(
       (url) => !/^(?:blob:)?http:\/\/127\.0\.0\.1:/.test(url) && !url.startsWith("data:"),
     );
-    expect(elsewhere).toEqual([]);
+    expect(external).toEqual([]);
   });
 });
 

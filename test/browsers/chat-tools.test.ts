@@ -28,7 +28,7 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
   let on: PageActions;
   let mcp: ServerType;
   let mcpUrl: string;
-  /** Cities that the server was asked for. */
+  /** Cities in the calls that the MCP server received. */
   const asked: string[] = [];
 
   beforeAll(async () => {
@@ -75,26 +75,26 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
     await on.type("#prompt", text);
     await on.click("#send");
   };
-  /** The result of the call that is shown. */
+  /** Returns the visible result of the tool call. */
   const result = () => on.textOf(`.tool-call [aria-label="Result"]`);
   const lastAnswer = () =>
     page.evaluate(`[...document.querySelectorAll(".assistant .markdown")].at(-1).textContent`);
-  const toldTheEnd = () =>
+  const untilFinished = () =>
     on.until(
       `document.querySelectorAll(".assistant").length === 2 && document.getElementById("stop").disabled`,
     );
 
-  test("runs its JavaScript, and the model reads what it gives", async () => {
+  test("runs its JavaScript, and the model reads the result", async () => {
     await makeTool("return { temperature: args.city === 'Paris' ? 4 : 0, sky: 'rainy' };");
     await send(ABOUT_PARIS);
-    await toldTheEnd();
+    await untilFinished();
     expect(JSON.parse(await on.textOf(`.tool-call [aria-label="Arguments"]`))).toEqual({ city: "Paris" });
     expect(JSON.parse(await result())).toEqual({ temperature: 4, sky: "rainy" });
     expect(await lastAnswer()).toMatch(/\b4\b|rain/);
     await deleteTool();
   });
 
-  test("reaches neither the page, nor its storage, nor the network", async () => {
+  test("has no access to the page, its storage or the network", async () => {
     await makeTool(`
       const tried = {};
       for (const [name, attempt] of Object.entries({
@@ -110,7 +110,7 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
       })) tried[name] = await Promise.resolve().then(attempt).then(() => "reached", () => "refused");
       return tried;`);
     await send(ABOUT_PARIS);
-    await toldTheEnd();
+    await untilFinished();
     expect(JSON.parse(await result())).toEqual({
       page: "refused",
       storage: "refused",
@@ -121,7 +121,7 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
     await deleteTool();
   });
 
-  test("that takes long is stopped, and the person may answer for it", async () => {
+  test("can be stopped while it runs, and the user may enter its result", async () => {
     await makeTool("await new Promise((resolve) => setTimeout(resolve, 20_000));");
     await send(ABOUT_PARIS);
     await on.until(`document.querySelector("iframe[sandbox]")`);
@@ -131,35 +131,35 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
     expect(await on.count("iframe")).toBe(0);
     await on.type(".decision textarea", '{"temperature": 4, "sky": "rainy"}');
     await on.click(".give-result");
-    await toldTheEnd();
+    await untilFinished();
     expect(await lastAnswer()).toMatch(/\b4\b|rain/);
     await deleteTool();
   });
 
-  test("tells the model what went wrong in it", async () => {
+  test("returns its error to the model", async () => {
     await makeTool("throw new Error('no such city');");
     await send(ABOUT_PARIS);
-    await toldTheEnd();
+    await untilFinished();
     expect(await result()).toBe("Error: no such city");
     await deleteTool();
   });
 
-  test("without JavaScript is answered by the person, and the model goes on", async () => {
+  test("without JavaScript takes its result from the user, and the model continues", async () => {
     await makeTool("");
     await send(ABOUT_PARIS);
     await on.until(`document.querySelector(".decision textarea")`);
     await on.type(".decision textarea", '{"temperature": 4, "sky": "rainy"}');
     await on.click(".give-result");
-    await toldTheEnd();
+    await untilFinished();
     expect(await lastAnswer()).toMatch(/\b4\b|rain/);
     await deleteTool();
   });
 
-  test("of an MCP server is called when the person agrees", async () => {
+  test("of an MCP server is called only with the user's consent", async () => {
     await on.click("#show-tools");
     await on.type("#mcp-url", mcpUrl);
     await page.evaluate(`document.getElementById("mcp-server").requestSubmit()`);
-    // The page loads itself again, to be allowed to connect there.
+    // The page reloads with a policy that allows the connection.
     await on.until(`location.search.includes("connect") && document.getElementById("model")?.value`);
     await on.click("#show-tools");
     await on.until(`document.querySelector(".mcp-status")?.textContent === "Connected: get_weather"`);
@@ -169,13 +169,13 @@ describe.skipIf(CHROMIUM.isMissing)(`a tool in the chat${CHROMIUM.note}`, () => 
     await on.until(`document.querySelector(".decision .run")`);
     expect(asked).toEqual([]);
     await on.click(".decision .run");
-    await toldTheEnd();
+    await untilFinished();
     expect(asked).toEqual(["Paris"]);
     expect(await result()).toBe("4 degrees, rainy");
     expect(await lastAnswer()).toMatch(/\b4\b|rain/);
   });
 
-  test("whose server is away is said beside it", async () => {
+  test("shows that its MCP server is unreachable", async () => {
     mcp.close();
     await on.click("#show-tools");
     await on.press("#tools li", "Connect again");

@@ -14,8 +14,8 @@ const CHROMIUM = need(
 );
 
 /**
- * A GPU multiplies and adds in another order, and in part with 16-bit floats: the log-probabilities of what is generated
- * differ by less than this.
+ * Maximum difference between log-probabilities on CPU and GPU. A GPU adds in another order, and partly uses 16-bit
+ * floats.
  */
 const ROUNDING = 0.05;
 
@@ -65,7 +65,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page with WebGPU${CHROMIUM.
 
   let onCpu: ExperimentResult | undefined;
 
-  test("stays on the CPU where the only adapter computes there as well, and says so", async () => {
+  test("runs on the CPU with an explanation if the only adapter is a software adapter", async () => {
     const { info, gpu } = await start(true);
     expect(info.gpuLayers).toBe(0);
     expect(gpu).toEqual({ problem: expect.stringMatching(/swiftshader, computes on the CPU/) });
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page with WebGPU${CHROMIUM.
   });
 
   test(
-    "generates on the GPU what the daemon does on the same one, and nearly what the CPU does",
+    "generates the same as the daemon on the same GPU, and nearly the same as on the CPU",
     async () => {
       const { info, gpu } = await start("software");
       expect(gpu).toEqual({ adapter: "google swiftshader" });
@@ -93,7 +93,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the engine in a page with WebGPU${CHROMIUM.
   );
 
   test(
-    "fails the request that a lost GPU ends, and answers the next one",
+    "fails the request during which the GPU is lost, and answers the next one",
     async () => {
       await page.evaluate(`(async () => {
         const headers = { "content-type": "application/json" };

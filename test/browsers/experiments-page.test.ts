@@ -12,7 +12,7 @@ const CHROMIUM = need("Chromium", chromium !== undefined);
 
 const EXAMPLE = readFileSync(new URL("../../configs/experiments/hello.json", import.meta.url), "utf8");
 
-describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, () => {
+describe.skipIf(CHROMIUM.isMissing)(`the experiments page${CHROMIUM.note}`, () => {
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
       field.value = ${JSON.stringify(text)};
       field.dispatchEvent(new Event("input", { bubbles: true }));
     })()`);
-  /** Clicks and waits for so many results. */
+  /** Clicks a button and waits for this number of results. */
   async function run(button: string, results: number): Promise<void> {
     await click(button);
     await page.until(`document.querySelectorAll("#results .result").length === ${results}
@@ -49,7 +49,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     expect(await textOf("#problem")).toBe("");
   }
 
-  test("runs in the daemon and in the tab, and finds the same tokens to the last bit", async () => {
+  test("gets exactly the same tokens and log-probabilities in the daemon and in the tab", async () => {
     await type("message", "What is Daybreak?");
     await type("temperature", "0.9");
     await type("seed", "3");
@@ -64,7 +64,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     expect(await textOf("#rates tr:first-child")).toContain("the daemonthis tab");
   });
 
-  test("shows what else was likely when a token is chosen", async () => {
+  test("shows the alternatives of a token when it is clicked", async () => {
     await type("message", "What is Daybreak?");
     await type("max_tokens", "4");
     await run("run-daemon", 1);
@@ -76,21 +76,21 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     );
   });
 
-  test("marks the first difference to a recorded result", async () => {
+  test("marks the first token that differs from the recorded result", async () => {
     const recorded = parseExperiment(EXAMPLE);
     const changed = { ...recorded, request: { ...recorded.request, temperature: 1.4 } };
     await page.evaluate(`location.hash = ${JSON.stringify(await toFragment(changed))}`);
     await page.until(`document.querySelectorAll("#results .result").length === 1`);
     await run("run-browser", 2);
-    const place = Number(/ at token (\d+);/.exec(await textOf(".different"))?.[1]);
-    expect(place).toBeGreaterThan(0);
+    const position = Number(/ at token (\d+);/.exec(await textOf(".different"))?.[1]);
+    expect(position).toBeGreaterThan(0);
     expect(
       await page.evaluate(`[...document.querySelectorAll(".result")[1].querySelectorAll(".token")]
         .findIndex((token) => token.classList.contains("difference"))`),
-    ).toBe(place - 1);
+    ).toBe(position - 1);
   });
 
-  test("opens a link, runs what is in it, and gives a link that holds the same", async () => {
+  test("opens and runs the experiment of a link, and creates a link to the same experiment", async () => {
     const fragment = await toFragment(parseExperiment(EXAMPLE));
     await page.evaluate(`location.hash = ${JSON.stringify(fragment)}`);
     await page.until(`document.querySelectorAll("#results .result").length === 1`);
@@ -98,14 +98,14 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     await run("run-both", 3);
     expect((await textOf(".same")).match(/^Same as the recorded result: 24 tokens/gm)).toHaveLength(2);
     await click("share");
-    // The link of the page leaves out where an editor finds the schema.
+    // Links of the page omit the field $schema.
     await page.until(`location.hash !== ${JSON.stringify(`#${fragment}`)}`);
     const shared = await fromFragment(String(await page.evaluate("location.hash.slice(1)")));
     const { $schema: _, ...example } = parseExperiment(EXAMPLE);
     expect(shared).toEqual(example);
   });
 
-  test("sweeps over values and shows the results beside each other", async () => {
+  test("sweeps over values and shows the results side by side", async () => {
     await type("message", "Tell me about models.");
     await type("sweep-values", "0, 0.8, 1.5");
     await run("sweep", 3);
@@ -121,21 +121,21 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     expect(await textOf(".same")).toContain("Same as the recorded result");
   });
 
-  test("says what is wrong with a request or a link, and goes on", async () => {
+  test("reports the problem of an invalid request or link, and stays usable", async () => {
     await type("request", `{"messages": [], "seed": "x"}`);
     await click("run-daemon");
     await page.until(`document.getElementById("problem").textContent !== ""`);
     expect(await textOf("#problem")).toMatch(/^The request is wrong: messages: /);
     await page.evaluate(`location.hash = "AAAA"`);
     await page.until(
-      `document.getElementById("problem").textContent.includes("does not hold an experiment")`,
+      `document.getElementById("problem").textContent.includes("does not contain an experiment")`,
     );
     await click("reset");
     await type("message", "What is Daybreak?");
     await run("run-daemon", 1);
   });
 
-  test("says so when the tab is to use a GPU that the browser does not have", async () => {
+  test("reports an error if the tab should use a GPU and the browser has none", async () => {
     await type("message", "What is Daybreak?");
     await click("use-gpu");
     await click("run-browser");
@@ -148,7 +148,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
   });
 
-  test("takes over a conversation of the chat", async () => {
+  test("opens the last question of a conversation in the chat", async () => {
     await page.evaluate(`location.href = "/ui/"`);
     await page.until(
       `location.pathname === "/ui/" && document.getElementById("prompt") && document.getElementById("model").value !== ""`,
@@ -164,7 +164,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
     expect(await textOf(".same")).toContain("Same as the daemon");
   });
 
-  test("loads nothing from elsewhere and breaks no rule of its Content-Security-Policy", () => {
+  test("violates no rule of its Content-Security-Policy, and sends no requests to other hosts", () => {
     expect(page.requests.filter((url) => !url.startsWith(daemon.url) && !/^(blob|data):/.test(url))).toEqual(
       [],
     );
@@ -173,7 +173,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page for experiments${CHROMIUM.note}`, 
 });
 
 test.skipIf(CHROMIUM.isMissing)(
-  `a daemon that ends in the middle of a run leaves a page that works${CHROMIUM.note}`,
+  `the experiments page stays usable if the daemon is killed during a run${CHROMIUM.note}`,
   async () => {
     let daemon = await startDaemon({ args: ["--auto-load"] });
     const { port } = new URL(daemon.url);

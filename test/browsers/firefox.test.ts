@@ -53,7 +53,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     return await answer.json();
   }
 
-  /** The same experiment in the page and in the daemon. */
+  /** Runs the same experiment in the page and in the daemon. */
   async function both(
     key: string,
     model: string,
@@ -67,7 +67,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
   }
 
   test.each([1, 2])(
-    "generates on %i threads the tokens and log-probabilities of the daemon, bit by bit",
+    "generates on %i threads exactly the tokens and log-probabilities of the daemon",
     async (threads) => {
       const key = `chat-${threads}`;
       expect(await start("daybreak-mini", key, { threads })).toBe(threads);
@@ -82,7 +82,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     },
   );
 
-  test("generates with an adapter what the daemon does", async () => {
+  test("generates the same as the daemon with a LoRA adapter", async () => {
     await start("daybreak-mini-pirate", "pirate");
     const messages = [{ role: "user", content: "What is Daybreak?" }];
     const [here, there] = await both("pirate", "daybreak-mini-pirate", { messages, temperature: 0 });
@@ -90,7 +90,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     await page.evaluate("engines.pirate.close()");
   });
 
-  test("sees in an image what the daemon does", async () => {
+  test("generates the same as the daemon for an image", async () => {
     await start("daybreak-mini-vision", "vision");
     const messages = [{ role: "user", content: "What is in the image?", images: [IMAGE] }];
     const [here, there] = await both("vision", "daybreak-mini-vision", { messages, temperature: 0 });
@@ -98,7 +98,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     await page.evaluate("engines.vision.close()");
   });
 
-  test("embeds texts as the daemon does", async () => {
+  test("returns the same embeddings as the daemon", async () => {
     await start("daybreak-mini-embed", "embed");
     const body = { model: "daybreak-mini-embed", input: ["How do I load a model?", "Bread and butter"] };
     const here = await inPage("embed", "/api/embeddings", body);
@@ -107,8 +107,8 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     await page.evaluate("engines.embed.close()");
   });
 
-  test("is shared by two tabs, and started again by the other one when the first is closed", async () => {
-    // A browser of its own, also for a second try: one that opens no more tabs has been seen.
+  test("is shared by two tabs, and restarted by the second when the first is closed", async () => {
+    // A separate browser for each try of this test, since Firefox sometimes stops opening tabs.
     await using browser = await FirefoxPage.open(firefox!, `${daemon.url}/ui/`);
     const tabs = [
       await browser.openTab(`${daemon.url}/ui/`),
@@ -129,7 +129,7 @@ describe.skipIf(FIREFOX.isMissing)(`the engine in a page of Firefox${FIREFOX.not
     expect(answer).toMatch(/^Daybreak/);
     expect(await second.evaluate("ask()")).toBe(answer);
     await first.close();
-    // The first request may still have gone to the tab that is closing.
+    // The first request may still have been sent to the closing tab.
     expect([answer, "engine_crashed"]).toContain(await second.evaluate("ask()"));
     expect(await second.evaluate("ask()")).toBe(answer);
     await second.close();

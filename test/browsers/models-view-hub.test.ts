@@ -6,10 +6,10 @@ import {
   card,
   download,
   GATED,
-  type ModelsRoom,
+  type ModelsView,
   offer,
-  openModelsRoom,
-  type OpenModelsRoom,
+  openModelsView,
+  type OpenModelsView,
   SUGGESTED,
   TINY,
   TINY_ALIAS,
@@ -19,28 +19,28 @@ import { need } from "../support/need.ts";
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);
 
-/** Requests for the bytes of the two models. */
+/** Match downloads of the two models. */
 const TINY_BYTES = /^storage GET \/stored\/ada\//;
 const SUGGESTED_BYTES = /^storage GET \/stored\/ggml-org\//;
 
-describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM.note}`, () => {
-  let room: OpenModelsRoom;
-  let on: ModelsRoom;
+describe.skipIf(CHROMIUM.isMissing)(`the hub in the view Models${CHROMIUM.note}`, () => {
+  let view: OpenModelsView;
+  let on: ModelsView;
   let page: BrowserPage;
   let hub: FixtureHub;
   beforeAll(async () => {
-    room = await openModelsRoom(chromium!);
-    ({ on, page, hub } = room);
+    view = await openModelsView(chromium!);
+    ({ on, page, hub } = view);
   });
   afterAll(async () => {
-    await room?.[Symbol.asyncDispose]();
+    await view?.[Symbol.asyncDispose]();
   });
   beforeEach(async () => {
     await on.enter("#/models");
     await on.isThere(card("daybreak-mini"));
   });
 
-  /** Begins one that stops in the middle until it is let go. */
+  /** Starts a download that pauses in the middle until the returned function is called. */
   async function begin(): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     hub.failNext(TINY_BYTES, { pause: { after: 2_000_000, until: promise } });
@@ -54,7 +54,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
     on.until(`document.querySelector("${download(name)}")?.dataset.state === "${wanted}"`);
 
   describe("the hub", () => {
-    test("is searched, and each model says whether it fits and why not", async () => {
+    test("can be searched, and each model shows whether it fits into memory, with a reason", async () => {
       await on.search("tiny");
       await on.until(`document.querySelectorAll(".repos > li").length === 2`);
       expect(await on.textOf(".repos > li summary")).toBe(
@@ -68,10 +68,10 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       expect(await on.textOf(offer("hf:ada/tiny-GGUF:BF16"))).toMatch(
         /^BF16 41 GBDoes not fit\. The model needs about \d+ MiB, but an engine can have at most \d+ MiB/,
       );
-      expect(await on.textOf(".repos")).toContain("Estimated from the sizes");
+      expect(await on.textOf(".repos")).toContain("Estimated from the file sizes");
     });
 
-    test("says so when it has nothing, when a repository is missing, and when it is away", async () => {
+    test("reports an empty search result, a missing repository, and a failed search", async () => {
       await on.search("nothing of the kind");
       await on.has("#hub-results", "The hub has no GGUF models with that name.");
       await on.search("ada/none");
@@ -82,7 +82,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       expect(await on.textOf("#problem")).toBe("");
     });
 
-    test("has suggestions, which are downloaded by a click", async () => {
+    test("has suggested models, which are downloaded with a click", async () => {
       await on.until(`document.querySelectorAll("#suggestions li.card").length === 6`);
       await on.press("#models", "Show all 11");
       await on.until(`document.querySelectorAll("#suggestions li.card").length === 11`);
@@ -100,15 +100,15 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
   });
 
   describe("a download", () => {
-    test("shows how far it is, is paused and resumed, and leads to the chat", async () => {
-      const letGo = await begin();
+    test("shows its progress, can be paused and resumed, and opens the chat", async () => {
+      const resumeDownload = await begin();
       expect(await on.textOf(`${offer(TINY)} .buttons`)).toBe("Downloading …");
       await on.press(download(TINY), "Pause");
       await state("paused");
       expect(await on.textOf(download(TINY))).toMatch(
         /\d [kM]B of 4\.8 MB · \d+ % · paused; what has arrived is kept/,
       );
-      letGo();
+      resumeDownload();
       hub.failNext(TINY_BYTES, { drops: { bytes: 400_000, everyMs: 120 } });
       await on.press(download(TINY), "Resume");
       await on.until(
@@ -126,11 +126,11 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       await on.confirm(card(TINY_ALIAS));
     });
 
-    test("of another program is seen", async () => {
+    test("of another program is listed", async () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       hub.failNext(SUGGESTED_BYTES, { pause: { after: 2_000_000, until: promise } });
       const controller = new AbortController();
-      const pulling = fetch(`${room.daemon.url}/api/models/pull`, {
+      const pulling = fetch(`${view.daemon.url}/api/models/pull`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ name: SUGGESTED, stream: true }),
@@ -143,7 +143,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       controller.abort();
       await on.isGone(download(SUGGESTED));
       resolve();
-      await fetch(`${room.daemon.url}/api/hub/discard`, {
+      await fetch(`${view.daemon.url}/api/hub/discard`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ name: SUGGESTED }),
@@ -151,8 +151,8 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       expect(await on.textOf("#problem")).toBe("");
     });
 
-    test("that fails says what to do, and several run at once", async () => {
-      const letGo = await begin();
+    test("that fails explains what to do, while another one continues", async () => {
+      const resumeDownload = await begin();
       await on.offers("bob/tiny-gated-GGUF");
       expect(await on.textOf(".repos .note")).toContain("HUB_TOKEN");
       await on.press(offer(GATED), "Download");
@@ -168,10 +168,10 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       await on.isGone(download(GATED));
       await on.press(download(TINY), "Cancel");
       await on.isGone(download(TINY));
-      letGo();
+      resumeDownload();
     });
 
-    test("that has failed is still said to have failed after a reload", async () => {
+    test("that has failed is still listed as failed after a reload", async () => {
       await on.offers("bob/tiny-gated-GGUF");
       await on.press(offer(GATED), "Download");
       await state("failed", GATED);
@@ -183,9 +183,9 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       await on.isGone(download(GATED));
     });
 
-    test("goes on after a reload of the page, and is cancelled with what has arrived", async () => {
-      const letGo = await begin();
-      // Whether or not the daemon has noticed yet that the page has left.
+    test("continues after a reload of the page, and canceling it deletes the partial file", async () => {
+      const resumeDownload = await begin();
+      // The daemon may not have noticed yet that the client is gone.
       const again = Promise.withResolvers<void>();
       hub.failNext(TINY_BYTES, { pause: { after: 500_000, until: again.promise } });
       await page.evaluate("location.reload()");
@@ -194,19 +194,19 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the room of the models${CHROMIUM
       await on.press(download(TINY), "Pause");
       await state("paused");
       await page.evaluate("location.reload()");
-      // One that was paused stays so.
+      // A paused download stays paused.
       await state("paused");
       await on.has(download(TINY), "paused; what has arrived is kept");
       await on.press(download(TINY), "Cancel");
       await on.isGone(download(TINY));
-      letGo();
+      resumeDownload();
       again.resolve();
       await on.offers("ada/tiny-GGUF");
       expect(await on.textOf(offer(TINY))).not.toContain("have arrived");
     });
   });
 
-  test("without the hub, all says so, and nothing is left of a download that never began", async () => {
+  test("reports that the hub is unreachable, and a download that never began leaves nothing behind", async () => {
     await on.isThere(`[data-suggestion='${SUGGESTED}']`);
     await hub.close();
     await on.search("tiny");

@@ -7,10 +7,10 @@ import type { BrowserPage } from "../support/browser-page.ts";
 import {
   card,
   GATED,
-  type ModelsRoom,
+  type ModelsView,
   offer,
-  openModelsRoom,
-  type OpenModelsRoom,
+  openModelsView,
+  type OpenModelsView,
   stored,
 } from "../support/models-view.ts";
 import { need } from "../support/need.ts";
@@ -19,17 +19,17 @@ import { shippedModel } from "../support/shared-daemon.ts";
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);
 
-describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, () => {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-models-room-"));
-  let room: OpenModelsRoom;
-  let on: ModelsRoom;
+describe.skipIf(CHROMIUM.isMissing)(`the view Models${CHROMIUM.note}`, () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-models-view-"));
+  let view: OpenModelsView;
+  let on: ModelsView;
   let page: BrowserPage;
   beforeAll(async () => {
-    room = await openModelsRoom(chromium!);
-    ({ on, page } = room);
+    view = await openModelsView(chromium!);
+    ({ on, page } = view);
   });
   afterAll(async () => {
-    await room?.[Symbol.asyncDispose]();
+    await view?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   beforeEach(async () => {
@@ -37,7 +37,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
     await on.isThere(card("daybreak-mini"));
   });
 
-  /** Lets go of a file over the page. */
+  /** Drops a file onto the page. */
   const drop = (name: string, text: string) =>
     page.evaluate(`(() => {
       const dataTransfer = new DataTransfer();
@@ -46,7 +46,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
     })()`);
 
   describe("installed models", () => {
-    test("say what they are, and more on demand", async () => {
+    test("show their properties, and more details on demand", async () => {
       expect(await on.textOf(card("daybreak-mini"))).toMatch(
         /^daybreak-miniDefault|default.*loaded.*4\.8 MB · Q8_0 · .* weights · 2,048 tokens of context · mit license · uses .* of memory/,
       );
@@ -61,7 +61,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       await on.click(`${card("daybreak-mini")} .more`);
     });
 
-    test("that embed texts say that they do not chat", async () => {
+    test("for embeddings are marked as not usable in the chat", async () => {
       expect(await on.textOf(card("daybreak-mini-embed"))).toContain(
         "Turns texts into vectors for search. It does not chat.",
       );
@@ -72,7 +72,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       ).toEqual(["Load", "Load with …", "Details"]);
     });
 
-    test("are loaded with settings and unloaded", async () => {
+    test("can be loaded with settings and unloaded", async () => {
       await on.press(card("daybreak-mini-pirate"), "Load with …");
       await on.has("dialog", "It was trained for 2,048.");
       await on.has("dialog", "This machine uses no GPU");
@@ -88,7 +88,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       await on.has(card("daybreak-mini-pirate"), "2,048 tokens of context");
     });
 
-    test("can be loaded anew with other settings, and become the default", async () => {
+    test("can be reloaded with other settings, and become the default", async () => {
       await on.press(card("daybreak-mini-pirate"), "Load");
       await on.badges("daybreak-mini-pirate", "loaded");
       await on.press(card("daybreak-mini-pirate"), "Reload …");
@@ -101,7 +101,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       await on.badges("daybreak-mini-pirate", "default", "loaded");
       await on.press(card("daybreak-mini-pirate"), "Unload");
       await on.badges("daybreak-mini-pirate", "default", "on disk");
-      // Not loaded, and still the default.
+      // An unloaded model can be the default.
       await on.details("daybreak-mini");
       await on.press(card("daybreak-mini"), "Make default");
       await on.badges("daybreak-mini", "default", "loaded");
@@ -109,7 +109,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       expect(await on.textOf("#problem")).toBe("");
     });
 
-    test("are copied and deleted after a question that says what it does", async () => {
+    test("can be copied, and deleted after a confirmation that explains the effect", async () => {
       await on.open("daybreak-mini", "Copy …");
       await on.type("dialog [name='name']", "daybreak-mini-embed");
       await on.submit("dialog form");
@@ -142,7 +142,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
   });
 
   describe("a Modelfile", () => {
-    test("is made into a model, with its error at its line", async () => {
+    test("creates a model, and an error selects its line", async () => {
       await on.press("#models", "New Modelfile …");
       await on.has("dialog", "New Modelfile");
       expect(await on.fieldOf("dialog textarea")).toMatch(/^FROM daybreak-mini\n/);
@@ -166,7 +166,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       expect(details).toContain("PARSER brief has no effect");
     });
 
-    test("is shown and changed", async () => {
+    test("can be edited", async () => {
       await on.open("brief", "Modelfile …");
       await on.until(`document.querySelector("dialog textarea").value.includes("temperature 0.5")`);
       expect(await page.evaluate(`document.querySelector("dialog [name='name']").value`)).toBe("brief");
@@ -176,17 +176,17 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       await on.submit("dialog form");
       await on.isGone("dialog");
       await page.evaluate(`document.querySelector("${card("brief")} .more").click()`);
-      expect(await (await fetch(`${room.daemon.url}/api/models/brief/modelfile`)).text()).toContain(
+      expect(await (await fetch(`${view.daemon.url}/api/models/brief/modelfile`)).text()).toContain(
         "temperature 0.75",
       );
       await on.open("brief", "Delete …");
       await on.confirm(card("brief"));
-      expect(await (await fetch(`${room.daemon.url}/api/models`)).text()).not.toContain('"brief"');
+      expect(await (await fetch(`${view.daemon.url}/api/models`)).text()).not.toContain('"brief"');
     });
   });
 
   describe("models in this browser", () => {
-    test("are made of a chosen file, chat in this tab, and are deleted", async () => {
+    test("can be added from a file, chat in this tab, and be deleted", async () => {
       const file = path.join(folder, "my-own.gguf");
       writeFileSync(file, shippedModel());
       await page.chooseFile("#gguf", file);
@@ -205,7 +205,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       await on.confirm(stored("my-own"));
     });
 
-    test("of several files are put together, and get another name than a model of the daemon", async () => {
+    test("get a new name if the daemon has a model of the same name", async () => {
       const file = path.join(folder, "daybreak-mini.gguf");
       writeFileSync(file, shippedModel());
       await page.chooseFile("#gguf", file);
@@ -215,7 +215,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
       expect(await on.textOf("#problem")).toBe("");
     });
 
-    test("are dropped onto the page; what is no model is refused in words", async () => {
+    test("can be dropped onto the page, and other files are rejected with an explanation", async () => {
       await drop("half-00002-of-00002.gguf", "GGUF and more");
       await on.has("#problem", "choose half-00001-of-00002.gguf, too");
       await drop("notes.txt", "no model");
@@ -234,11 +234,11 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
     await on.details("daybreak-mini");
     for (const element of ["document.documentElement", `document.getElementById("models")`])
       expect(await page.evaluate(`${element}.scrollWidth - ${element}.clientWidth`)).toBe(0);
-    // Nor does the page scroll behind the room.
+    // The page itself does not scroll vertically.
     expect(await page.evaluate("document.documentElement.scrollHeight")).toBeLessThanOrEqual(800);
   });
 
-  test.each(["light", "dark"])("has nothing that axe objects to, in %s", async (scheme) => {
+  test.each(["light", "dark"])("has no accessibility violations in the %s scheme", async (scheme) => {
     await page.resize(1200, 900);
     await page.prefer(scheme);
     await on.offers("bob/tiny-gated-GGUF");
@@ -256,11 +256,11 @@ describe.skipIf(CHROMIUM.isMissing)(`the room of the models${CHROMIUM.note}`, ()
     await on.isGone("#downloads");
   });
 
-  test("breaks no rule of its Content-Security-Policy and asks nobody else", () => {
+  test("violates no rule of its Content-Security-Policy, and sends no requests to other hosts", () => {
     expect(page.problems.filter((text) => !text.startsWith("Failed to load resource"))).toEqual([]);
-    const elsewhere = page.requests.filter(
+    const external = page.requests.filter(
       (url) => !/^(?:blob:)?http:\/\/127\.0\.0\.1:/.test(url) && !url.startsWith("data:"),
     );
-    expect(elsewhere).toEqual([]);
+    expect(external).toEqual([]);
   });
 });

@@ -19,9 +19,9 @@ describe.skipIf(NEEDS.isMissing)(`the monitor of a fleet${NEEDS.note}`, () => {
   let on: PageActions;
   beforeAll(async () => {
     fleet = await TestFleet.start();
-    const [desk] = await Promise.all([fleet.join("desk"), fleet.join("loft", { hasModel: false })]);
-    await fleet.complete(desk, 2, 1);
-    page = await BrowserPage.open(chromium!, `${desk.url}/ui/#/monitor`);
+    const [first] = await Promise.all([fleet.join("desk"), fleet.join("loft", { hasModel: false })]);
+    await fleet.complete(first, 2, 1);
+    page = await BrowserPage.open(chromium!, `${first.url}/ui/#/monitor`);
     on = new PageActions(page);
     await on.until(`document.querySelectorAll("#fleet > li").length === 2`);
   });
@@ -40,10 +40,10 @@ describe.skipIf(NEEDS.isMissing)(`the monitor of a fleet${NEEDS.note}`, () => {
     );
   });
 
-  test("has nothing that axe objects to, and needs no scrolling sideways", async () => {
+  test("has no accessibility violations, and needs no scrolling sideways", async () => {
     await page.resize(360, 800);
     await page.evaluate(`document.querySelectorAll("#fleet details").forEach((each) => (each.open = true))`);
-    // Charts follow the width of the page a moment later.
+    // Charts are resized asynchronously.
     await on.until("document.documentElement.scrollWidth <= 360");
     await page.evaluate(AXE);
     const violations = await page.evaluate(`axe.run("#monitor").then(({ violations }) =>
@@ -51,9 +51,9 @@ describe.skipIf(NEEDS.isMissing)(`the monitor of a fleet${NEEDS.note}`, () => {
     expect(violations).toEqual([]);
   });
 
-  test("says that the machine works alone while the NATS server is away", async () => {
+  test("reports that the machine works alone while the NATS server is unreachable", async () => {
     await fleet.nats.kill("SIGKILL");
-    // The room looks at once when somebody comes back.
+    // Opening the view again polls immediately.
     await on.enter("");
     await on.enter("#/monitor");
     await on.until(

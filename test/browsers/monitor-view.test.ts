@@ -16,8 +16,8 @@ const CHROMIUM = need("Chromium", chromium !== undefined);
 const MODEL = "daybreak-mini";
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** What the monitor asks for while it looks. */
-const LOOKS = /\/metrics$|\/api\/system\/(activity|status)/;
+/** Matches the requests of the monitor's polls. */
+const POLL_REQUESTS = /\/metrics$|\/api\/system\/(activity|status)/;
 
 describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
@@ -34,14 +34,14 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     await daemon?.stop();
   });
 
-  /** A request that does not come from the page. */
+  /** Sends a request from outside the page. */
   const generate = async (body: object): Promise<Response> =>
     await fetch(`${daemon.url}/api/generate`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ model: MODEL, ...body }),
     });
-  const looks = (): number => page.requests.filter((url) => LOOKS.test(url)).length;
+  const pollCount = (): number => page.requests.filter((url) => POLL_REQUESTS.test(url)).length;
   const textHas = (selector: string, text: string) =>
     on.until(
       `document.querySelector(${JSON.stringify(selector)})?.textContent.includes(${JSON.stringify(text)})`,
@@ -53,7 +53,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     return Array.isArray(cells) ? cells.map(String) : [];
   };
 
-  test("shows a question of the chat with its model, tokens and times", async () => {
+  test("lists a request of the chat with its model, tokens and times", async () => {
     await on.set({ temperature: "0", max_tokens: "12" });
     await on.ask("What is Daybreak?");
     await on.enter("#/monitor");
@@ -66,7 +66,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(await on.textOf("#problem")).toBe("");
   });
 
-  test("has charts whose values in words follow what happens, while an answer is written", async () => {
+  test("has charts whose legends follow a running generation", async () => {
     expect(await on.count(".chart canvas")).toBe(5);
     await on.until(`${valueOf("Requests", "running")} === "0"`);
     await on.until(`/^\\d/.test(${valueOf("Tokens generated per second", "generated")})`);
@@ -89,7 +89,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(await page.evaluate(drawn)).toBe(true);
   });
 
-  test("shows each engine, and what the daemon says of GPU and sandbox", async () => {
+  test("shows the engines, the GPU and the sandbox", async () => {
     await textHas("#engines", MODEL);
     expect(await on.textOf("#engines")).toMatch(/Requests0 of \d+Memory[\d.]+ MiBContext2,048 tokens/);
     await on.until(`/Idlefor \\d/.test(document.querySelector("#engines").textContent)`);
@@ -99,7 +99,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(await on.count("#fleet")).toBe(0);
   });
 
-  test("tells of a crashed engine at once, with its reason, and of its new start", async () => {
+  test("reports a crashed engine immediately with the reason, and its restart", async () => {
     expect(await on.textOf("#incidents")).toContain("Nothing has crashed");
     for (const pid of enginePids(daemon.pid)) process.kill(pid, "SIGKILL");
     await textHas("#incidents", `${MODEL} crashed: The engine of "${MODEL}" ended: `);
@@ -109,7 +109,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(await on.textOf("#incidents")).toMatch(/started again after a crash: \w+/);
   });
 
-  test("finds requests by path and model, and marks those that failed", async () => {
+  test("filters requests by path and model, and marks failed ones", async () => {
     expect((await generate({ model: "no-such-model", prompt: "Hi" })).status).toBe(404);
     await textHas("#requests tbody", "model_not_found");
     expect(await on.textOf("#requests tbody tr.bad")).toContain("failed");
@@ -131,7 +131,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     await on.type("#request-kind", "work");
   });
 
-  test("shows the log by level and words, and stands still while somebody reads", async () => {
+  test("filters the log by level and words, and shows no new records while it is paused", async () => {
     await textHas("#logs", "model-loaded");
     await on.type("#log-level", "warn");
     await on.until(
@@ -167,7 +167,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     ["light", 1200],
     ["dark", 1200],
     ["dark", 390],
-  ])("has nothing that axe objects to, in %s at %i pixels", async (scheme, width) => {
+  ])("has no accessibility violations in the %s scheme at %i pixels", async (scheme, width) => {
     await page.resize(width, 900);
     await page.prefer(scheme);
     await page.evaluate(
@@ -179,13 +179,13 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(violations).toEqual([]);
   });
 
-  test.each(["light", "dark"])("draws its lines in the colors of the scheme, in %s", async (scheme) => {
+  test.each(["light", "dark"])("draws the charts in the colors of the %s scheme", async (scheme) => {
     await page.prefer(scheme);
     await on.until(HAS_ITS_COLOR);
     expect(await page.evaluate(`matchMedia("(prefers-color-scheme: ${scheme})").matches`)).toBe(true);
   });
 
-  test("tells the values under the pointer, of all charts at the same time", async () => {
+  test("shows the values under the pointer in all charts at the same time", async () => {
     await page.evaluate(movePointer("mouseenter"));
     await page.evaluate(movePointer("mousemove"));
     await on.until(`document.querySelectorAll(".chart figcaption small").length === 5`);
@@ -194,13 +194,13 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     await on.until(`document.querySelectorAll(".chart figcaption small").length === 0`);
   });
 
-  test("puts crashes aside that somebody has seen", async () => {
+  test("hides crashes that were marked as seen", async () => {
     await on.press("#monitor", "Mark as seen");
     await textHas("#incidents", "Nothing has crashed");
     expect(await on.textOf("#events")).toContain(`${MODEL} crashed: `);
   });
 
-  test("tells each chat over a WebSocket", async () => {
+  test("lists each chat over a WebSocket as a request", async () => {
     const socket = new WebSocket(`${daemon.url.replace("http", "ws")}/ws/chat`);
     const over = new Promise<void>((resolve) => {
       socket.addEventListener("message", ({ data }) => {
@@ -217,33 +217,33 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     expect(row).toMatch(/ WS \/ws\/chat \| 101 \| daybreak-mini \| \d+.* → 5 \| /);
   });
 
-  test("stops looking while the page is hidden, and when it is left", async () => {
+  test("stops polling while the page is hidden, and when another view is opened", async () => {
     const hide = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"))`);
     await hide(true);
-    const whileHidden = looks();
-    // The page itself asks for its models every five seconds, hidden or not.
+    const whileHidden = pollCount();
+    // The page itself polls the models every five seconds, also while it is hidden.
     const asked = page.requests.length;
     while (page.requests.length === asked) await page.evaluate("new Promise(requestAnimationFrame)");
-    expect(looks()).toBe(whileHidden);
+    expect(pollCount()).toBe(whileHidden);
     await hide(false);
     await textHas("#watching", "Live");
     await on.enter("");
-    const afterLeaving = looks();
+    const afterLeaving = pollCount();
     await on.ask("What is Daybreak?");
     const since = page.requests.length;
     while (page.requests.length === since) await page.evaluate("new Promise(requestAnimationFrame)");
-    expect(looks()).toBe(afterLeaving);
+    expect(pollCount()).toBe(afterLeaving);
     await on.enter("#/monitor");
     await textHas("#watching", "Live");
   });
 
-  test("breaks no rule of its Content-Security-Policy", () => {
+  test("violates no rule of its Content-Security-Policy", () => {
     expect(page.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
   });
 
-  test("says that the daemon is away, and goes on with the next one at its address", async () => {
+  test("reports that the daemon is unreachable, and continues with a new one at its address", async () => {
     const port = new URL(daemon.url).port;
     await daemon.stop();
     await textHas("#watching", "cannot be reached");

@@ -15,8 +15,8 @@ const KEY = "a-key-of-this-test";
 const QUESTION = "What is Daybreak?";
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** Nothing listens there. */
-const NOBODY = "http://127.0.0.1:1";
+/** Address at which no server listens. */
+const UNREACHABLE = "http://127.0.0.1:1";
 
 describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => {
   let own: TestDaemon;
@@ -44,20 +44,20 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.click("#close-daemons");
     await on.until(`!document.getElementById("daemon-dialog")`);
   };
-  /** Adds a daemon as a person does; the page loads again. */
+  /** Adds a daemon in the dialog, which reloads the page. */
   const add = async (address: string, name: string, key = ""): Promise<void> => {
     await openDaemons();
     for (const [field, text] of Object.entries({ address, name, key }))
       await on.type(`#add-daemon [name="${field}"]`, text);
     await leave(`document.getElementById("add-daemon").requestSubmit()`);
   };
-  /** Chooses what is in the list under a name. */
+  /** Chooses an entry of the dialog by its name. */
   const choose = async (name: string): Promise<void> => {
     await openDaemons();
     await leave(`[...document.querySelectorAll("#daemon-dialog .choice")]
       .find((each) => each.textContent.includes(${JSON.stringify(name)})).click()`);
   };
-  /** Does what loads the page again, and waits for that. */
+  /** Evaluates an expression that reloads the page, and waits for the reload. */
   const leave = async (expression: string): Promise<void> => {
     await page.evaluate(`globalThis.isOld = true; ${expression}`);
     await on.until(`globalThis.isOld === undefined && document.getElementById("daemons")`);
@@ -65,12 +65,12 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
   const banner = (text: string): Promise<void> =>
     on.until(`document.getElementById("connection")?.textContent.includes(${JSON.stringify(text)})`);
 
-  test("shows what only a daemon has to offer where there is one", async () => {
+  test("shows the links to all views if there is a daemon", async () => {
     expect(await on.textOf("nav")).toBe("ChatModelsMonitorExperimentsAPI");
     expect(await on.textOf("#daemons")).toContain(new URL(own.url).host);
   });
 
-  test("asks for the key of a daemon that has one, again when it is wrong, and keeps it", async () => {
+  test("asks for the API key of a daemon, again if it is wrong, and stores it", async () => {
     await add(keyed.url, "Attic");
     await on.until(`document.querySelector("#key-dialog[open]")`);
     expect(await on.textOf("#key-dialog p")).toContain(`Attic (${new URL(keyed.url).host})`);
@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     expect(await on.count("#key-dialog")).toBe(0);
   });
 
-  test("answers from the daemon that was chosen, over a reload, and in the tab with its model", async () => {
+  test("uses the chosen daemon for answers, and downloads models for the tab from it", async () => {
     await on.set({ temperature: "0" });
     const before = page.requests.length;
     const answer = await on.ask(QUESTION);
@@ -102,7 +102,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     expect(page.problems.filter((text) => !text.includes("401"))).toEqual([]);
   });
 
-  test("keeps a key for the session only, where that is wanted", async () => {
+  test("stores a key for the session only if the user chooses that", async () => {
     await page.evaluate(`(() => {
       const kept = JSON.parse(localStorage.getItem("daybreak-daemons"));
       localStorage.setItem("daybreak-daemons", JSON.stringify({ ...kept, keys: {} }));
@@ -120,7 +120,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     expect(await on.count("#key-dialog")).toBe(0);
   });
 
-  test("leaves whoever gives no key alone, and asks again when told to", async () => {
+  test("does not ask for a key again after the dialog was closed, until the user requests it", async () => {
     await page.evaluate(`sessionStorage.clear()`);
     await leave("location.reload()");
     await on.until(`document.querySelector("#key-dialog[open]")`);
@@ -138,8 +138,8 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.ready();
   });
 
-  test("tells what to do about a daemon that is not there or refuses the page", async () => {
-    await add(NOBODY, "Nobody");
+  test("explains what to do if a daemon is unreachable or rejects the page", async () => {
+    await add(UNREACHABLE, "Nobody");
     await banner("Nobody (127.0.0.1:1) cannot be reached.");
     const shy = await startDaemon({ env: { SERVICE_HTTP_CORS_ORIGINS: "https://another.example" } });
     try {
@@ -156,7 +156,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await closeDaemons();
   });
 
-  test("tells that a daemon is starting or ending, and when it is back", async () => {
+  test("reports that a daemon is starting, ending, unreachable or back", async () => {
     states.state = "starting";
     await add(states.url, "Other");
     await banner("The daemon is starting");
@@ -166,7 +166,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await states.close();
     await page.evaluate(`dispatchEvent(new Event("online"))`);
     await banner("cannot be reached");
-    expect(await on.textOf("#connection")).toMatch(/Away since \d+:\d+/);
+    expect(await on.textOf("#connection")).toMatch(/Unreachable since \d+:\d+/);
     states = await startStateServer(states.url);
     states.state = "starting";
     await on.click("#retry");
@@ -176,7 +176,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await banner("The daemon is back.");
   });
 
-  test("forgets daemons, and may then ask nobody else", async () => {
+  test("removes daemons, and may no longer connect to them", async () => {
     for (const name of ["Attic", "Nobody", "Shy"]) {
       await openDaemons();
       await on.click(`[title="Remove ${name}"]`);
@@ -192,7 +192,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     );
   });
 
-  test("does not ask servers that came with a link", async () => {
+  test("does not connect to servers in the URL of a link", async () => {
     await page.evaluate(`location.href = "/ui/?connect=https%3A%2F%2Fevil.example#/models"`);
     await on.until(`location.search === "" && document.getElementById("models")`);
     expect(await page.evaluate("location.hash")).toBe("#/models");
@@ -200,26 +200,29 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.ready();
   });
 
-  test.each(["light", "dark"])("has dialogs and banners that axe takes, in %s", async (scheme) => {
-    await page.prefer(scheme);
-    await page.resize(360, 800);
-    await add(NOBODY, "Nobody");
-    await banner("cannot be reached");
-    await openDaemons();
-    await page.evaluate(AXE);
-    const violations = (part: string): Promise<unknown> =>
-      page.evaluate(`axe.run("${part}").then(({ violations }) =>
+  test.each(["light", "dark"])(
+    "has no accessibility violations in dialogs and banners in the %s scheme",
+    async (scheme) => {
+      await page.prefer(scheme);
+      await page.resize(360, 800);
+      await add(UNREACHABLE, "Nobody");
+      await banner("cannot be reached");
+      await openDaemons();
+      await page.evaluate(AXE);
+      const violations = (part: string): Promise<unknown> =>
+        page.evaluate(`axe.run("${part}").then(({ violations }) =>
       violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
-    expect(await violations("#daemon-dialog")).toEqual([]);
-    await closeDaemons();
-    for (const part of ["header", "#connection"]) expect(await violations(part)).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
-    await openDaemons();
-    await leave(`document.querySelector('[title="Remove Nobody"]').click()`);
-    await on.ready();
-  });
+      expect(await violations("#daemon-dialog")).toEqual([]);
+      await closeDaemons();
+      for (const part of ["header", "#connection"]) expect(await violations(part)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+      await openDaemons();
+      await leave(`document.querySelector('[title="Remove Nobody"]').click()`);
+      await on.ready();
+    },
+  );
 
-  test("runs models in the browser alone when that is chosen", async () => {
+  test("runs models in the browser only, without requests to a daemon, if that is chosen", async () => {
     await choose("This browser only");
     expect(await on.textOf("nav")).toBe("ChatModels");
     await on.until(`document.getElementById("model").value`);
@@ -233,7 +236,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.ready();
   });
 
-  test("asks the hub only after its user has allowed it, which holds without a daemon too", async () => {
+  test("connects to the hub only after the user has allowed it", async () => {
     await choose("This browser only");
     await on.enter("#/models");
     const canDownload = `document.querySelector('#from-hub [type="submit"]') !== null`;
@@ -248,7 +251,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.ready();
   });
 
-  test("asks for the key on the daemon's own pages as well, which open without one", async () => {
+  test("asks for the key on the experiments page as well, which loads without one", async () => {
     await using tab = await page.openTab(`${keyed.url}/ui/experiments/`);
     const there = new PageActions(tab);
     await there.until(`document.querySelector("#key-dialog[open]")`);
@@ -263,7 +266,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await there.until(`document.getElementById("monitor").textContent.includes("● Live")`);
   });
 
-  test("lists models that only the browser has beside those of the daemon, and runs them in the tab", async () => {
+  test("lists models that only the browser has together with those of the daemon, and runs them in the tab", async () => {
     await page.evaluate(`(async () => {
       const { ModelStore } = await import("/browser/daybreak.js");
       const blob = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
@@ -286,7 +289,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     await on.until(`![...document.getElementById("model").options].some(({ value }) => value === "mine")`);
   });
 
-  test("opens and answers without a daemon after a first visit, and goes on with it afterwards", async () => {
+  test("opens and answers while the daemon is down, and reconnects to it afterwards", async () => {
     await page.evaluate("navigator.serviceWorker.ready");
     const { port } = new URL(own.url);
     own.kill("SIGKILL");
@@ -306,7 +309,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the page as an app${CHROMIUM.note}`, () => 
     expect(await page.evaluate("document.readyState")).toBe("complete");
     await on.enter("");
     await on.until(`document.querySelector("#messages .summary")`);
-    // The page says so for some seconds, which may be over when a busy machine has finished starting.
+    // The banner is visible for some seconds only, which may be over before startDaemon() returns.
     [own] = await Promise.all([startDaemon({ args: ["--http-port", port] }), banner("The daemon is back.")]);
     await on.ready();
   });

@@ -28,7 +28,7 @@ afterAll(() => {
 });
 
 describe("daybreak ui export", () => {
-  test("leaves a folder alone that has something else in it", async () => {
+  test("rejects a folder that contains other files", async () => {
     const folder = makeFolder();
     writeFileSync(path.join(folder, "thesis.txt"), "");
     const { code, stderr } = await runCli(["ui", "export", folder]);
@@ -36,7 +36,7 @@ describe("daybreak ui export", () => {
     expect(stderr).toContain("has other files in it");
   });
 
-  test("takes origins alone for servers that the page may ask", async () => {
+  test("rejects servers that are not origins", async () => {
     for (const option of [
       ["--connect", "https://a.example/path"],
       ["--hub", "mirror"],
@@ -95,7 +95,7 @@ describe.skipIf(CHROMIUM.isMissing)(
       return await on.ask(QUESTION);
     };
 
-    test("loads again once, and then has threads", async () => {
+    test("reloads once, and then has threads", async () => {
       await on.until(`crossOriginIsolated && document.getElementById("prompt")`);
       expect(await on.textOf("#connection")).toBe("");
       expect(await on.textOf("nav")).toBe("ChatModels");
@@ -103,7 +103,7 @@ describe.skipIf(CHROMIUM.isMissing)(
       expect(page.requests.filter((url) => /\/api\/|\/health/.test(url))).toEqual([]);
     });
 
-    test("takes a model from the hub, and answers with it", async () => {
+    test("downloads a model from the hub, and runs it", async () => {
       await on.enter("#/models");
       await on.type("#from-hub input", "hf:owner/tiny");
       await page.evaluate(`document.getElementById("from-hub").requestSubmit()`);
@@ -112,7 +112,7 @@ describe.skipIf(CHROMIUM.isMissing)(
       expect(await on.textOf("#model")).toBe("tiny-Q8_0 (in this browser)");
     });
 
-    test("says what is wrong with a spec", async () => {
+    test("reports a spec that matches no model", async () => {
       await on.enter("#/models");
       await on.type("#from-hub input", "owner/tiny:Q2_K");
       await page.evaluate(`document.getElementById("from-hub").requestSubmit()`);
@@ -123,7 +123,7 @@ describe.skipIf(CHROMIUM.isMissing)(
       await on.click("#problem button");
     });
 
-    test("takes a file, answers with it, and deletes models", async () => {
+    test("deletes models, and runs a model from a local file", async () => {
       await on.press("#stored", "Delete …");
       await on.until(`document.querySelector("dialog[open]")`);
       await on.press("dialog", "Delete");
@@ -134,12 +134,12 @@ describe.skipIf(CHROMIUM.isMissing)(
       expect(await on.textOf("#model")).toBe("daybreak-mini (in this browser)");
     });
 
-    test("shows a new version whole at the next load, and none that is not whole", async () => {
+    test("uses a new version at the next load only if all its files are complete", async () => {
       const hubOf = `document.querySelector('meta[http-equiv="content-security-policy"]').content.includes("new.example")`;
       await write(site, "--connect", "https://new.example");
       await reload();
       expect(await page.evaluate(hubOf)).toBe(true);
-      // As if the host had some of the files of the next version.
+      // Simulates a host that has only some files of the next version.
       appendFileSync(path.join(site, "page.css"), "body { --next: 1 }");
       writeFileSync(
         path.join(site, "files.json"),
@@ -153,7 +153,7 @@ describe.skipIf(CHROMIUM.isMissing)(
       expect(await page.evaluate(hubOf)).toBe(false);
     });
 
-    test("has a frame for tools that runs them", async () => {
+    test("runs a tool in its frame", async () => {
       const result = await page.evaluate(`new Promise(async (resolve) => {
       const frame = document.createElement("iframe");
       frame.setAttribute("sandbox", "allow-scripts");
@@ -168,22 +168,22 @@ describe.skipIf(CHROMIUM.isMissing)(
       expect(result).toBe("42");
     });
 
-    test("breaks no rule of its policy", () => {
+    test("violates no rule of its Content-Security-Policy", () => {
       expect(page.problems).toEqual([]);
     });
 
-    test("opens and answers when its host is away", async () => {
+    test("opens and answers while its host is down", async () => {
       await server[Symbol.asyncDispose]();
       await reload();
       expect(await page.evaluate("crossOriginIsolated")).toBe(true);
       expect(await ask()).toMatch(/^Daybreak/);
     });
 
-    test("runs on one thread without a service worker, and says so", async () => {
-      const bare = makeFolder();
-      cpSync(site, bare, { recursive: true });
-      rmSync(path.join(bare, "sw.js"));
-      await using other = await startStaticServer(bare, { isIsolated: false });
+    test("runs on one thread with a note if there is no service worker", async () => {
+      const withoutWorker = makeFolder();
+      cpSync(site, withoutWorker, { recursive: true });
+      rmSync(path.join(withoutWorker, "sw.js"));
+      await using other = await startStaticServer(withoutWorker, { isIsolated: false });
       await using tab = await page.openTab(`${other.url}/`);
       const there = new PageActions(tab);
       await there.until(`document.getElementById("connection")?.textContent.includes("one thread")`);

@@ -47,7 +47,7 @@ describe.skipIf(CHROMIUM.isMissing)(`an engine with one slot in a page of Chromi
     return { choice: choices[0]!, read: timings.prompt_n, reused: timings.cache_n };
   }
 
-  test("reads only what is new of the next turns of chats that take turns", async () => {
+  test("reuses the cached prompts of two chats that alternate", async () => {
     const questions = [
       "Tell me about the mountains in the north and how long the way there takes on foot in the spring.",
       "Why do the birds in the garden sing so early in the morning, long before anybody else is awake?",
@@ -64,7 +64,7 @@ describe.skipIf(CHROMIUM.isMissing)(`an engine with one slot in a page of Chromi
     }
     for (const [at, chat] of chats.entries()) {
       const { choice, reused } = await ask(chat);
-      // The template may write the end of an answer in other tokens than the model did.
+      // The chat template may encode the end of an answer with other tokens than the model generated.
       expect(reused).toBeGreaterThan(first[at]! - 8);
       const afresh = await ask(chat, { cache_prompt: false });
       expect(afresh.reused).toBe(0);

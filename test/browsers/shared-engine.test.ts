@@ -7,7 +7,7 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);
 
-/** Asks for long answers, one after the other, until one is an error; resolves when the first has begun. */
+/** Requests long answers, one after the other, until one fails. Resolves when the first has begun. */
 async function askUntilError(tab: BrowserPage): Promise<void> {
   await tab.evaluate(`(() => {
     globalThis.pieces = 0;
@@ -22,7 +22,7 @@ async function askUntilError(tab: BrowserPage): Promise<void> {
   await tab.until("pieces > 3");
 }
 
-describe.skipIf(CHROMIUM.isMissing)(`an engine that several tabs share${CHROMIUM.note}`, () => {
+describe.skipIf(CHROMIUM.isMissing)(`an engine shared by several tabs${CHROMIUM.note}`, () => {
   let daemon: TestDaemon;
   let browser: BrowserPage;
   let first: BrowserPage;
@@ -58,14 +58,14 @@ describe.skipIf(CHROMIUM.isMissing)(`an engine that several tabs share${CHROMIUM
     return tab;
   }
 
-  test("is loaded once, and answers all of them the same", async () => {
+  test("is loaded once, and gives all tabs the same answer", async () => {
     const answers = await Promise.all([first, second].map((tab) => tab.evaluate("ask(16)")));
     expect(answers[0]).toMatch(/^Daybreak/);
     expect(answers[1]).toBe(answers[0]);
     expect(first.workers("engine-worker.js") + second.workers("engine-worker.js")).toBe(1);
   });
 
-  test("is started again by another tab when the one that runs it is closed", async () => {
+  test("is restarted by another tab when the one that runs it is closed", async () => {
     await askUntilError(second);
     await first[Symbol.asyncDispose]();
     expect(await second.evaluate("long")).toBe("engine_crashed");
@@ -73,7 +73,7 @@ describe.skipIf(CHROMIUM.isMissing)(`an engine that several tabs share${CHROMIUM
     expect(second.workers("engine-worker.js")).toBe(1);
   });
 
-  test("serves the others when one of them closes its engine", async () => {
+  test("still serves the other tabs when one tab closes its engine", async () => {
     await first.evaluate("engine.close()");
     expect(await first.evaluate("ask(4)")).toBe("model_not_loaded");
     expect(await second.evaluate("ask(4)")).toMatch(/^(Daybreak|engine_crashed)/);

@@ -4,8 +4,8 @@ import path from "node:path";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type OpenPage, openPage } from "../support/page-actions.ts";
 
-/** Opens the page before the tests of a block; each begins in an empty chat. Returns a folder for their files. */
-export function testsInChat(chromium: string, onOpen: (opened: OpenPage) => void): string {
+/** Opens the page before the tests of a block. Each test starts in an empty chat. Returns a folder for test files. */
+export function setUpChatPage(chromium: string, onOpen: (opened: OpenPage) => void): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-chat-"));
   let opened: OpenPage;
   beforeAll(async () => {

@@ -16,12 +16,14 @@ import { findWebKit, WebKitPage } from "../support/webkit-page.ts";
 const webkit = findWebKit();
 const WEBKIT = need("WebKit", webkit !== undefined);
 
-/** llama.cpp's kernels quantize the numbers of a step otherwise than ours: log-probabilities differ by less than this. */
+/**
+ * Maximum difference of log-probabilities. llama.cpp's stock kernels quantize activations differently than Daybreak's.
+ */
 const ROUNDING = 0.1;
 
 const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
 
-test("the build for older browsers is the one whose hash experiments report", () => {
+test("experiments report the hash of the build for older browsers", () => {
   const file = fileURLToPath(import.meta.resolve("@wllama/wllama-compat/wasm/wllama.wasm"));
   expect(createHash("sha256").update(readFileSync(file)).digest("hex")).toBe(COMPAT_SHA256);
 });
@@ -40,7 +42,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
     await daemon?.stop();
   });
 
-  /** Stock llama.cpp's threads wait by spinning, which other tests would feel. */
+  /** Uses one thread: the threads of stock llama.cpp spin while they wait, which would slow down other tests. */
   const start = (name: string) => page.evaluate(`start(${JSON.stringify(name)}, "only", { threads: 1 })`);
   const inPage = async (path: string, body: object): Promise<unknown> =>
     z
@@ -52,7 +54,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
     return await answer.json();
   }
 
-  test("generates the tokens of the daemon, with nearly the same log-probabilities", async () => {
+  test("generates the same tokens as the daemon, with nearly the same log-probabilities", async () => {
     const question = { role: "user", content: "What is Daybreak?" };
     const body = { model: "daybreak-mini", messages: [question], temperature: 0, max_tokens: 16 };
     const [here, there] = [
@@ -65,7 +67,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
       expect(Math.abs(logprob - there!.tokens[at]!.logprob)).toBeLessThan(ROUNDING);
   });
 
-  test("answers JSON within a schema", async () => {
+  test("generates JSON that matches a schema", async () => {
     const mood = { type: "string", enum: ["good", "bad"] };
     const format = { type: "object", properties: { mood }, required: ["mood"], additionalProperties: false };
     const body = { messages: [{ role: "user", content: "Who are you?" }], format, temperature: 0 };
@@ -75,7 +77,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
     expect(JSON.parse(message.content)).toEqual({ mood: expect.stringMatching(/^(good|bad)$/) });
   });
 
-  test("says what it cannot do there: count tokens exactly, and store models where the browser has no place for them", async () => {
+  test("rejects tokenization, and storing models if the browser has no file system for them", async () => {
     expect(await inPage("/tokenize", { content: "Hello" })).toMatchObject({
       error: { code: "unsupported_feature", message: expect.stringContaining("memory64 and JSPI") },
     });
@@ -86,7 +88,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
     });
   });
 
-  test("sees in an image what the daemon does", async () => {
+  test("generates the same as the daemon for an image", async () => {
     await page.evaluate("engines.only.close()");
     await start("daybreak-mini-vision");
     const body = imageQuestion(IMAGE);
@@ -95,7 +97,7 @@ describe.skipIf(WEBKIT.isMissing)(`the engine in a page of WebKit, as Safari has
     );
   });
 
-  test("embeds texts nearly as the daemon does", async () => {
+  test("returns nearly the same embeddings as the daemon", async () => {
     await page.evaluate("engines.only.close()");
     await start("daybreak-mini-embed");
     const body = { model: "daybreak-mini-embed", input: "How is a model loaded?" };

@@ -43,7 +43,7 @@ export class AgentWorkplace implements Disposable {
     writeFileSync(target, content);
   }
 
-  /** What a file of the project holds; undefined: there is none. */
+  /** Reads a file of the project; undefined: there is none. */
   read(file: string): string | undefined {
     const target = path.join(this.#folder, "project", file);
     return existsSync(target) ? readFileSync(target, "utf8") : undefined;

@@ -4,12 +4,12 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { AgentWorkplace, RUN_TEST_MS } from "./agent-workplace.ts";
 import { loadScripted } from "./load-scripted.ts";
 
-/** What each is asked; it matters to no model that follows a script. */
+/** Prompt for each agent; a model that follows a script ignores it. */
 const TASK = "Make proof.txt, then tell me when the birds begin.";
 const COMMAND = "echo made > proof.txt";
 const ANSWER = "The dawn chorus begins at half past four.";
 
-/** What is written beside the answer is shown when a test fails. */
+/** Result of a run; a failing test also prints its standard error. */
 const ANSWERED = { code: 0, stdout: expect.stringContaining(ANSWER), stderr: expect.any(String) };
 
 vi.setConfig({ testTimeout: RUN_TEST_MS });

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 
 /**
- * Runs a program in a process group that ends with whoever holds the other end of standard input: also when that is
- * killed, and can end nothing any more.
+ * Runs a program in a process group that ends with the process at the other end of standard input, even when that is
+ * killed and cannot end anything itself.
  */
 
 const [program = "", ...args] = process.argv.slice(2);

@@ -82,8 +82,8 @@ describe.for(CLIENTS)("LangChain's $client", ({ chat }) => {
     expect(asked.tool_calls).toMatchObject([{ name: "get_weather", args: { city: "Rome" } }]);
     const result = await getWeather.invoke({ ...asked.tool_calls![0]!, type: "tool_call" });
     expect(result).toBeInstanceOf(ToolMessage);
-    const told = await withTools.invoke([question, asked, result]);
-    expect(told.text).toMatch(/sunny/i);
+    const answers = await withTools.invoke([question, asked, result]);
+    expect(answers.text).toMatch(/sunny/i);
   });
 
   test.for(["jsonSchema", "functionCalling"] as const)("fits a zod schema with %s", async (method) => {

@@ -35,7 +35,7 @@ interface Client {
   readonly ask: (url: string, call?: Call) => Promise<unknown>;
   /** The same streamed. */
   readonly stream: (url: string) => Promise<RunningStream>;
-  /** What is raised at a status. */
+  /** Error that the client raises for a status. */
   readonly raised: (status: number, className: string) => object;
 }
 
@@ -79,7 +79,7 @@ const clients: readonly Client[] = [
 function readFromNow<Piece>(stream: AsyncIterable<Piece>): AsyncIterator<Piece> {
   const pieces = stream[Symbol.asyncIterator]();
   let first: Promise<IteratorResult<Piece>> | undefined = pieces.next();
-  first.catch(() => {}); // whoever reads gets it
+  first.catch(() => {}); // readers get the error from the promise
   return {
     next: async () => {
       const piece = first ?? pieces.next();
@@ -223,7 +223,7 @@ describe("beyond the rate limit", () => {
   });
 
   test.for(clients)(
-    "429 for $name; who may try again does so when told to",
+    "429 for $name; a client that may retry waits as long as the header says",
     async ({ name, ask, raised }) => {
       const asked = Array.from({ length: 100 }, () => ask(limited.url, { model: "none" }));
       const reasons = (await Promise.allSettled(asked)).map((result) =>
@@ -241,7 +241,7 @@ describe("time that runs out on the client's side", () => {
   test("is an error of its own, a line in the log, and frees the slot", async () => {
     const before = strict.logs().length;
     const timeout = { timeout: 3_600_000, maxRetries: 0 };
-    /** What is raised when that time is over while the daemon works on the request. */
+    /** Error that the client raises when its timeout passes while the daemon works on the request. */
     const late = async (ask: () => Promise<unknown>): Promise<unknown> => {
       const timers = vi.spyOn(globalThis, "setTimeout");
       const raised = ask().catch((error: unknown) => error);

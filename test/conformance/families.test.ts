@@ -20,7 +20,7 @@ const TEXT = "once upon a time there was a cat that had a hat";
 /** Numbers of a vector are about 1, and sums are added in another order. */
 const LARGEST_DIFFERENCE = 1e-5;
 
-/** What is computed of a text, all but the choice of tokens: random models say what is not text. */
+/** Compares logits rather than text: random models generate no text. */
 async function vectorOf(start: StartEngine, spec: EngineSpec): Promise<number[]> {
   const engine = await start(spec);
   try {

@@ -28,7 +28,7 @@ export interface Family {
   readonly thoughtText?: (text: string) => string;
   /** Calls; absent: the template has no tools. */
   readonly calls?: (calls: readonly Call[]) => string;
-  /** What stands between text and a call behind it; absent: nothing. */
+  /** Text between the prompt and a call behind it; absent: none. */
   readonly join?: string;
   /** Ends a text that went on, in front of a call. */
   readonly textEnd?: string;

@@ -18,7 +18,7 @@ const SECONDS = 1000;
 const MINUTES = 60_000;
 const BRIEF = { model: FLEET_MODEL, max_output_tokens: 16 };
 
-/** What only a client of NATS sees of its servers. */
+/** The servers' state as a client of NATS sees it. */
 class Cluster {
   readonly servers: readonly NatsServer[];
   readonly #manager: JetStreamManager;
@@ -128,7 +128,7 @@ describe.skipIf(NATS.isMissing)(`a fleet on three NATS servers${NATS.note}`, () 
         await Promise.all(asked.map(async (each) => await expect(each).rejects.toMatchObject(away)));
         // One that has never seen them does not take what the others could not find.
         const late = new BatchMachines(cluster.servers[0]?.url ?? "", "daybreak");
-        expect(await (await late.join("late")).place.home()).toBe("away");
+        expect(await (await late.join("late")).jetStream.primaryStore()).toBe("away");
         await late.close({ hasStreams: false });
       });
       await Promise.all(begun.map(async (id) => await completeLines(() => clients, id, LINES, 5 * MINUTES)));
@@ -151,13 +151,13 @@ describe.skipIf(NATS.isMissing)(`a fleet on three NATS servers${NATS.note}`, () 
     const servers = await startNatsCluster(3);
     onTestFinished(async () => void (await Promise.all(servers.map(async (server) => await server.stop()))));
     const machines = new BatchMachines(servers[0]?.url ?? "", "daybreak");
-    const { place } = await machines.join("one");
+    const { jetStream } = await machines.join("one");
     onTestFinished(async () => await machines.close({ hasStreams: false }));
-    await place.put(place.subject("batches", "batch", "a"), Buffer.from("first"), 0);
+    await jetStream.put(jetStream.subject("batches", "batch", "a"), Buffer.from("first"), 0);
     await servers[2]?.kill("SIGKILL");
     for (let time = 0; time < 6; time += 1) {
       const read: string[] = [];
-      await place.readAll("batches", place.subject("batches", "batch", "*"), {}, ({ data }) => {
+      await jetStream.readAll("batches", jetStream.subject("batches", "batch", "*"), {}, ({ data }) => {
         read.push(Buffer.from(data).toString());
       });
       expect(read).toEqual(["first"]);
@@ -170,16 +170,16 @@ describe.skipIf(NATS.isMissing)(`a fleet on three NATS servers${NATS.note}`, () 
     const machines = new BatchMachines(servers[0]?.url ?? "", "daybreak");
     const machine = await machines.join("one");
     onTestFinished(async () => await machines.close());
-    const { place } = machine;
-    const subject = place.subject("batches", "batch", "a");
-    const first = await place.put(subject, Buffer.from("first"), 0);
-    await place.use(async (_, nats) => void loseAnswers(nats, subject));
-    const second = await place.put(subject, Buffer.from("second"), first);
-    expect(await place.get("batches", subject)).toMatchObject({
+    const { jetStream } = machine;
+    const subject = jetStream.subject("batches", "batch", "a");
+    const first = await jetStream.put(subject, Buffer.from("first"), 0);
+    await jetStream.use(async (_, nats) => void loseAnswers(nats, subject));
+    const second = await jetStream.put(subject, Buffer.from("second"), first);
+    expect(await jetStream.get("batches", subject)).toMatchObject({
       seq: second,
       data: new TextEncoder().encode("second"),
     });
-    expect(await place.put(subject, Buffer.from("other"), first)).toBeUndefined();
+    expect(await jetStream.put(subject, Buffer.from("other"), first)).toBeUndefined();
   });
 });
 

@@ -28,12 +28,12 @@ async function machineAt(servers: readonly NatsServer[]) {
   const sharing = new SharingLog(connection, log);
   const place = new JetStreamStore(connection, "t", log, sharing);
   const records = new JetStreamRecords(connection, "t", log, sharing);
-  await expect.poll(async () => await place.home(), WAIT).toBe("fleet");
+  await expect.poll(async () => await place.primaryStore(), WAIT).toBe("fleet");
   await expect.poll(async () => await records.isErased("a"), WAIT).toBe(false);
   return { place, records, warnings };
 }
 
-/** What only a client of NATS sees, and does, of the streams. */
+/** Manages the streams as any client of NATS can. */
 async function managerAt({ url }: NatsServer): Promise<JetStreamManager> {
   const nats = await connect({ servers: url });
   onTestFinished(async () => await nats.close());

@@ -62,7 +62,7 @@ test.skipIf(NATS.isMissing)(
     const env = { SERVICE_MODELS_SLOTS: String(SLOTS) };
     const names = ["one", "two", "three"];
     const daemons = await Promise.all(names.map(async (name) => await fleet.join(name, { env })));
-    // An entrance without the model, whose requests are all answered elsewhere.
+    // An entrance without the model: other machines answer all of its requests.
     const bare = await fleet.join("four", { hasModel: false });
     await fleet.complete(bare, 4, 3);
     const client = clientOf(bare);
@@ -71,8 +71,8 @@ test.skipIf(NATS.isMissing)(
       file: await toFile(Buffer.from(text), "in.jsonl"),
       purpose: "batch",
     });
-    const wish = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
-    const { id } = await client.batches.create({ input_file_id: file.id, ...wish });
+    const request = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
+    const { id } = await client.batches.create({ input_file_id: file.id, ...request });
     // All machines work on it.
     await expect
       .poll(() => daemons.map((daemon) => answeredAt([daemon]).length > SLOTS), { timeout: MINUTES })

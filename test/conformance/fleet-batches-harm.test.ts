@@ -40,7 +40,7 @@ const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.str
 describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () => {
   let nats: NatsServer;
   let fleet: BatchMachines;
-  /** Whether lines but the first are answered. */
+  /** True once lines after the first are answered. */
   let isOpen: PromiseWithResolvers<void>;
   let aborted: string[];
   const waiting: RunLine = async (line, signal) => {
@@ -75,14 +75,14 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
       const one = await fleet.join("one", { runLine: waiting, now: () => Date.now() + late });
       const { id } = await createBatch(one.batches, named(3));
       await answers(one, id, 1);
-      const first = one.place.subject("batchdata", "answer", id, "1");
-      if (harm === "gone") await one.place.purge("batchdata", first);
-      if (harm === "no answer") await one.place.put(first, new Uint8Array(9));
+      const first = one.jetStream.subject("batchdata", "answer", id, "1");
+      if (harm === "gone") await one.jetStream.purge("batchdata", first);
+      if (harm === "no answer") await one.jetStream.put(first, new Uint8Array(9));
       const header = headers();
       header.set("Daybreak-Answer", "succeeded 1 1 1 1");
-      const strange = ["7", "8"].map((line) => one.place.subject("batchdata", "answer", id, line));
+      const strange = ["7", "8"].map((line) => one.jetStream.subject("batchdata", "answer", id, line));
       if (harm.startsWith("that"))
-        for (const subject of strange) await one.place.put(subject, new Uint8Array(9), 0, header);
+        for (const subject of strange) await one.jetStream.put(subject, new Uint8Array(9), 0, header);
       isOpen.resolve();
       await expect
         .poll(async () => {
@@ -100,8 +100,8 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     const two = await fleet.join("two");
     for (const piece of ["0", "2"]) {
       await using received = await one.batches.receive([new Uint8Array(300_000)]);
-      const { id } = await received.keep({ viewer: undefined, purpose: "batch", name: "" });
-      await one.place.purge("batchdata", one.place.subject("batchdata", "file", id, piece));
+      const { id } = await received.store({ viewer: undefined, purpose: "batch", name: "" });
+      await one.jetStream.purge("batchdata", one.jetStream.subject("batchdata", "file", id, piece));
       await expect(two.batches.content(undefined, id, ["batch"])).rejects.toMatchObject({
         code: "file_not_found",
       });
@@ -112,7 +112,7 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     const one = await fleet.join("one", { runLine: waiting });
     const { id, inputFile } = await createBatch(one.batches, named(3));
     await answers(one, id, 1);
-    await one.place.purge("batchdata", one.place.subject("batchdata", "file", inputFile, "*"));
+    await one.jetStream.purge("batchdata", one.jetStream.subject("batchdata", "file", inputFile, "*"));
     const two = await fleet.join("two", { models: {} });
     await one.close();
     await two.batches.cancel(undefined, TEXT_API, id);
@@ -134,9 +134,9 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
 
   test("one that begins while a machine sweeps keeps its answers", async () => {
     const one = await fleet.join("one", { runLine: waiting });
-    const subjects = one.place.subjects.bind(one.place);
+    const subjects = one.jetStream.subjects.bind(one.jetStream);
     let id = "";
-    one.place.subjects = async (kind, filter) => {
+    one.jetStream.subjects = async (kind, filter) => {
       const found = await subjects(kind, filter);
       const isSweeping = new Error().stack?.includes("SharedBatches.sweep") ?? false;
       if (id !== "" || !filter.includes(".lease.") || !isSweeping) return found;
@@ -147,14 +147,16 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     };
     await one.sweep();
     expect(id).toMatch(/^batch_f/);
-    expect(await subjects("batchdata", one.place.subject("batchdata", "answer", id, "*"))).toHaveLength(1);
+    expect(await subjects("batchdata", one.jetStream.subject("batchdata", "answer", id, "*"))).toHaveLength(
+      1,
+    );
   });
 
   test("one whose lease is lost is led on", async () => {
     const one = await fleet.join("one", { runLine: waiting });
     const { id } = await createBatch(one.batches, named(3));
     await answers(one, id, 1);
-    await one.place.purge("batches", one.place.subject("batches", "lease", id));
+    await one.jetStream.purge("batches", one.jetStream.subject("batches", "lease", id));
     await one.close();
     const two = await fleet.join("two");
     await two.sweep();
@@ -180,21 +182,21 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
         isThere.resolve();
         await goesOn.promise;
       };
-      const get = one.place.get.bind(one.place);
-      one.place.get = async (kind, subject) => {
+      const get = one.jetStream.get.bind(one.jetStream);
+      one.jetStream.get = async (kind, subject) => {
         if (step.startsWith("reads") && subject.includes(".file.") && kind === "batchdata") await stop();
         return await get(kind, subject);
       };
       let puts = 0;
-      const put = one.place.put.bind(one.place);
-      one.place.put = async (subject, ...rest) => {
+      const put = one.jetStream.put.bind(one.jetStream);
+      one.jetStream.put = async (subject, ...rest) => {
         if (step.startsWith("queues") && subject.includes(".batchwork.") && (puts += 1) === 5) await stop();
         return await put(subject, ...rest);
       };
       const lines = named(60);
       const { id } = await createBatch(one.batches, lines);
       await isThere.promise;
-      await put(one.place.subject("batches", "lease", id), encode({ holder: "" }));
+      await put(one.jetStream.subject("batches", "lease", id), encode({ holder: "" }));
       await answers(two, id, 1);
       goesOn.resolve();
       // All that it still does, or would do, to the lines.
@@ -211,11 +213,15 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     const { id } = await createBatch(one.batches, named(3));
     await answers(one, id, 1);
     const lines = [{ number: 9, start: 10_000_000, length: 5 }];
-    const [queue = ""] = await one.place.subjects("batchwork", one.place.subject("batchwork", id, ">"));
-    await one.place.put(queue, encode({ lines }));
+    const [queue = ""] = await one.jetStream.subjects(
+      "batchwork",
+      one.jetStream.subject("batchwork", id, ">"),
+    );
+    await one.jetStream.put(queue, encode({ lines }));
     await expect
       .poll(
-        async () => await one.place.subjects("batchdata", one.place.subject("batchdata", "answer", id, "9")),
+        async () =>
+          await one.jetStream.subjects("batchdata", one.jetStream.subject("batchdata", "answer", id, "9")),
         FAST,
       )
       .toHaveLength(1);
@@ -228,17 +234,20 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
   test("records that are not what their subjects say do not exist", async () => {
     const one = await fleet.join("one");
     await using received = await one.batches.receive([new Uint8Array(10)]);
-    const { id } = await received.keep({ viewer: undefined, purpose: "batch", name: "" });
+    const { id } = await received.store({ viewer: undefined, purpose: "batch", name: "" });
     const record = { owner: "", purpose: "batch", name: "", bytes: 1, createdAt: 0, expiresAt: 0 };
     for (const [at, wrong] of ["*", id, "file-f".padEnd(38, "0")].entries()) {
-      const subject = one.place.subject("batches", "file", `file-f${`${at}`.padEnd(32, "1")}`);
-      await one.place.put(subject, encode({ ...record, id: wrong }));
+      const subject = one.jetStream.subject("batches", "file", `file-f${`${at}`.padEnd(32, "1")}`);
+      await one.jetStream.put(subject, encode({ ...record, id: wrong }));
     }
     const query = { viewer: undefined, limit: 9, descending: false, purposes: ["batch"] as const };
     expect((await one.batches.files(query)).items.map((file) => file.id)).toEqual([id]);
     await one.sweep();
     expect((await one.batches.content(undefined, id, ["batch"])).size).toBe(10);
-    const left = await one.place.subjects("batchdata", one.place.subject("batchdata", "file", id, "*"));
+    const left = await one.jetStream.subjects(
+      "batchdata",
+      one.jetStream.subject("batchdata", "file", id, "*"),
+    );
     expect(left).toHaveLength(1);
   });
 
@@ -247,8 +256,8 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     const two = await fleet.join("two", { models: {} });
     const { id } = await createBatch(one.batches, named(3));
     await answers(one, id, 1);
-    const put = two.place.put.bind(two.place);
-    two.place.put = async (subject, ...rest) => {
+    const put = two.jetStream.put.bind(two.jetStream);
+    two.jetStream.put = async (subject, ...rest) => {
       const number = await put(subject, ...rest);
       if (subject.endsWith(`.batch.${id}`)) await reaches(one, id, "cancelled");
       return number;
@@ -278,7 +287,7 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     const ids: string[] = [];
     for (let at = 0; at < 20; at += 1) {
       await using received = await one.batches.receive([new Uint8Array(1)]);
-      ids.push((await received.keep({ viewer: undefined, purpose: "batch", name: "" })).id);
+      ids.push((await received.store({ viewer: undefined, purpose: "batch", name: "" })).id);
     }
     const begun = performance.now();
     const query = { viewer: undefined, limit: 20, descending: false, purposes: ["batch"] as const };
@@ -296,10 +305,10 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
       Array.from({ length: 10 }, async () => (await createBatch(one.batches, named(2))).id),
     );
     for (const id of ids) await reaches(one, id, "in_progress");
-    const read = vi.spyOn(one.place, "get");
+    const read = vi.spyOn(one.jetStream, "get");
     const begun = performance.now();
     for (let at = 0; at < 50; at += 1) {
-      for (const id of ids) one.place.nudge(id);
+      for (const id of ids) one.jetStream.announceChange(id);
       await sleep(10);
     }
     // Ten of them, twenty times a second.
@@ -321,7 +330,7 @@ test.skipIf(NATS.isMissing)(`a fleet whose JetStream has no leader yet is away${
   await starting.flush();
   const fleet = new BatchMachines(nats.url, "t");
   const one = await fleet.join("one");
-  expect(await one.place.home()).toBe("away");
+  expect(await one.jetStream.primaryStore()).toBe("away");
   await fleet.close({ hasStreams: false });
 });
 
@@ -346,7 +355,7 @@ test.skipIf(NATS.isMissing)(
     // Longer than it takes until further lines are looked for.
     await sleep(1200);
     await nats.restart();
-    await expect.poll(() => one.place.isConnected, FAST).toBe(true);
+    await expect.poll(() => one.jetStream.isConnected, FAST).toBe(true);
     await sleep(1200);
     isOpen.resolve();
     await expect.poll(async () => (await batchOf(one, id)).status, FAST).toBe("completed");

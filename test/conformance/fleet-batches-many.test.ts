@@ -7,7 +7,7 @@ import { NATS, startNats } from "../support/nats-server.ts";
 const BATCHES = 200;
 const LINES = 200;
 const CREATED_AT_ONCE = 20;
-/** What a line takes. */
+/** Milliseconds that a line takes. */
 const LINE_MS = 100;
 /** About a second, but for machines that do other things as well; behind the lines of the others it would be minutes. */
 const SOON_MS = 15_000;
@@ -31,7 +31,7 @@ test.skipIf(NATS.isMissing)(
     );
     const [one, two] = machines;
     if (!one || !two) throw new Error("there are no machines");
-    await expect.poll(async () => await two.place.home()).toBe("fleet");
+    await expect.poll(async () => await two.jetStream.primaryStore()).toBe("fleet");
     for (let at = 0; at < BATCHES; at += CREATED_AT_ONCE) {
       await Promise.all(
         Array.from({ length: CREATED_AT_ONCE }, async (_, index) => {

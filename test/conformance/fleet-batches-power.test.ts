@@ -17,7 +17,7 @@ const LINES = 300;
 const POLL = { interval: 20, timeout: 60_000 };
 const STREAMS = "jetstream/jetstream/$G/streams";
 
-/** What a disk has after the power was cut is what it had some time before: a server saves what it is told later. */
+/** A disk that loses the last moments when the power is cut: a server saves later what it has acknowledged. */
 class Disk {
   readonly #nats: NatsServer;
   readonly #copy: string;
@@ -70,7 +70,7 @@ describe.skipIf(NATS.isMissing)(`after a power failure of the NATS server${NATS.
   };
   const batchOf = async (id: string): Promise<Batch> => await two.batches.batch(undefined, TEXT_API, id);
   const answered = async (id: string): Promise<number> => (await batchOf(id)).counts.succeeded;
-  /** Time passes quickly, but for the clock of the wall. */
+  /** Advances the fake clock, which the disk's timestamps do not follow. */
   const completes = async (id: string): Promise<void> => {
     await expect
       .poll(async () => {
@@ -91,7 +91,7 @@ describe.skipIf(NATS.isMissing)(`after a power failure of the NATS server${NATS.
     const options = { runLine, now: () => Date.now() + late };
     [one, two] = [await fleet.join("one", options), await fleet.join("two", options)];
     // Both know of the streams before the first copy is taken.
-    await Promise.all([one.place.home(), two.place.home()]);
+    await Promise.all([one.jetStream.primaryStore(), two.jetStream.primaryStore()]);
   });
   afterEach(async () => {
     isOpen.resolve();

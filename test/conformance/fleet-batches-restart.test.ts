@@ -8,16 +8,16 @@ const LINES = 100;
 
 test.skipIf(NATS.isMissing).each([
   { jetStream: true, waiting: `waits for a machine that has ${FLEET_MODEL}` },
-  { jetStream: false, waiting: `waits: The machine desk, which has the model "${FLEET_MODEL}",` },
+  { jetStream: false, waiting: `waits: The machine worker, which has the model "${FLEET_MODEL}",` },
 ])(
-  "a batch that begins while the only machine with its model restarts fails no line, nor is a request told that there is none, with JetStream: $jetStream",
+  "a batch that begins while the only machine with its model restarts fails no line and no other request, with JetStream: $jetStream",
   async ({ jetStream, waiting }) => {
     const fleet = await TestFleet.start({ jetStream });
     onTestFinished(async () => await fleet.stop());
     const entrance = await fleet.join("entrance", { hasModel: false });
-    const desk = await fleet.join("desk");
+    const worker = await fleet.join("worker");
     await fleet.complete(entrance, 2, 1);
-    await desk.stop();
+    await worker.stop();
     await expect.poll(async () => (await fleetOf(entrance)).machines.length, { timeout: MINUTE }).toBe(1);
     const client = clientOf(entrance);
     const id = await createLines(client, LINES);
@@ -34,7 +34,7 @@ test.skipIf(NATS.isMissing).each([
       while (!over.signal.aborted) answered.add((await ask(entrance, "hello", { max_tokens: 1 })).status);
     })();
     try {
-      await fleet.join("desk");
+      await fleet.join("worker");
       await completeLines(() => [client], id, LINES, 2 * MINUTE);
     } finally {
       over.abort();

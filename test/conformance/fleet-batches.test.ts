@@ -146,7 +146,7 @@ describe.skipIf(NATS.isMissing)(`batches that all machines of a fleet answer${NA
           alive = [...alive, await fleet.join(`new-${fault}`)];
         }
       })();
-      faults.catch(() => undefined); // told below
+      faults.catch(() => undefined); // awaited below
       try {
         await completed(() => alive.map(clientOf), id, 40 * MINUTES);
       } finally {
@@ -181,11 +181,11 @@ test.skipIf(NATS.isMissing)(
       },
     });
     await using received = await batches.receive([new Uint8Array(14_500_000)]);
-    const filler = await received.keep({ viewer: undefined, purpose: "batch", name: "" });
+    const filler = await received.store({ viewer: undefined, purpose: "batch", name: "" });
     const { id } = await createBatch(batches, named(6));
     const counts = async () => (await batches.batch(undefined, TEXT_API, id)).counts.succeeded;
     await expect.poll(() => run, { interval: 20 }).toBe(6);
-    // Longer than it takes to save what has room.
+    // Longer than saving everything that fits takes.
     await sleep(2 * SECONDS);
     expect(await counts()).toBeLessThan(6);
     await batches.deleteFile(undefined, filler.id, ["batch"]);

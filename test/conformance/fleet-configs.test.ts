@@ -7,7 +7,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { systemdUnit } from "../../src/cli/service/systemd.ts";
-import { SILENCE_MS } from "../../src/fleet/presence.ts";
+import { SILENCE_TIMEOUT_MS } from "../../src/fleet/presence.ts";
 import { fleetSchema } from "../../src/api/management/machine-schemas.ts";
 import { findProgram } from "../support/find-program.ts";
 import { both, need } from "../support/need.ts";
@@ -90,7 +90,8 @@ describe.skipIf(NATS.isMissing)(`configs/fleet/nats.conf${NATS.note}`, () => {
     await join("one", [server]);
     const observer = await as(server, "observer", PASSWORDS.DAYBREAK_OBSERVER_PASSWORD);
     const presence = observer.subscribe("daybreak.presence", { max: 1 });
-    for await (const beat of presence) expect(beat.json()).toMatchObject({ state: expect.any(String) });
+    for await (const heartbeat of presence)
+      expect(heartbeat.json()).toMatchObject({ state: expect.any(String) });
     for (const subject of ["daybreak.>", "daybreak.inbox.>", "daybreak.card.>"]) {
       expect(await refusal(observer, subject)).toMatch(/permissions violation/i);
     }
@@ -105,9 +106,9 @@ describe.skipIf(NATS.isMissing)(`configs/fleet/nats.conf${NATS.note}`, () => {
     const admin = await as(server, "admin", PASSWORDS.NATS_ADMIN_PASSWORD);
     let seen = 0;
     admin.subscribe("daybreak.>", { callback: () => void (seen += 1) });
-    const beats = await as(server, "observer", PASSWORDS.DAYBREAK_OBSERVER_PASSWORD);
+    const heartbeats = await as(server, "observer", PASSWORDS.DAYBREAK_OBSERVER_PASSWORD);
     let beaten = 0;
-    beats.subscribe("daybreak.presence", { callback: () => void (beaten += 1) });
+    heartbeats.subscribe("daybreak.presence", { callback: () => void (beaten += 1) });
     await expect.poll(() => beaten).toBeGreaterThan(2);
     await admin.flush();
     expect(seen).toBe(0);
@@ -127,7 +128,7 @@ test.skipIf(NATS.isMissing)(
     for (const server of cluster) {
       await server.kill("SIGKILL");
       // As long as it takes to miss a machine.
-      await sleep(SILENCE_MS + 500);
+      await sleep(SILENCE_TIMEOUT_MS + 500);
       await seeEachOther(2);
       await server.restart();
     }
@@ -287,7 +288,7 @@ async function seeEachOther(count: number): Promise<void> {
   }
 }
 
-/** What the server says of a subscription. */
+/** Subscribes, and returns the error of the server. */
 async function refusal(connection: NatsConnection, subject: string): Promise<string> {
   return await new Promise((resolve) => {
     connection.subscribe(subject, { callback: (error) => resolve(String(error)) });

@@ -86,16 +86,16 @@ describe.skipIf(NATS.isMissing)(`a fleet on a server with an operator, accounts 
   afterAll(async () => await nats.stop());
 
   test("is that of one account, whose users need no more than the subjects of the prefix", async () => {
-    const [desk, attic, stranger] = await Promise.all([
+    const [entrance, attic, stranger] = await Promise.all([
       join("desk", credentialsOf(home)),
       join("attic", credentialsOf(home)),
       join("stranger", credentialsOf(neighbour)),
     ]);
-    for (const daemon of [desk, attic])
+    for (const daemon of [entrance, attic])
       await expect.poll(async () => await namesAt(daemon)).toEqual(["attic", "desk"]);
     await expect.poll(async () => (await fleetOf(stranger)).connected).toBe(true);
     expect(await namesAt(stranger)).toEqual(["stranger"]);
-    for (const daemon of [desk, attic, stranger]) {
+    for (const daemon of [entrance, attic, stranger]) {
       const refused = (): string[] =>
         daemon
           .logs()

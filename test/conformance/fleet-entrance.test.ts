@@ -44,14 +44,14 @@ const SOON_MS = 20_000;
 describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   let fleet: TestFleet;
   let attic: TestDaemon;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
 
   beforeAll(async () => {
     const folder = temporaryFolder();
     writeModel(folder, "far-embedder", tinyBert());
     writeModel(folder, "far-reranker", tinyBert({ rerank: true }));
     fleet = await TestFleet.start();
-    [attic, desk] = await Promise.all([
+    [attic, entrance] = await Promise.all([
       fleet.join("attic", {
         folders: [folder],
         env: {
@@ -75,7 +75,7 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   }
 
   async function together(): Promise<void> {
-    await fleet.complete(desk, 2, 1);
+    await fleet.complete(entrance, 2, 1);
   }
 
   async function restartNats(): Promise<void> {
@@ -108,7 +108,7 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
     expect(statuses).toEqual([...Array.from({ length: LIMIT }, () => 200), 429]);
     // The one with the model would have answered a single request in this minute.
     for (let request = 0; request < 3; request += 1)
-      expect((await post(desk, "/v1/chat/completions", chat())).status).toBe(200);
+      expect((await post(entrance, "/v1/chat/completions", chat())).status).toBe(200);
   });
 
   test("alone says how long a request may take", async () => {
@@ -117,7 +117,7 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
     await fleet.complete(hasty, 3, 1);
     const [ended, complete] = [
       await post(hasty, "/v1/chat/completions", long),
-      await post(desk, "/v1/chat/completions", long),
+      await post(entrance, "/v1/chat/completions", long),
     ];
     expect(ended).toMatchObject({ status: 500, body: { error: { code: "deadline_exceeded" } } });
     expect(ended.text).toContain("longer than 0.2 s");
@@ -125,25 +125,28 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   });
 
   test("passes embeddings, reranking, scores and tokens on", async () => {
-    const embedded = await post(desk, "/v1/embeddings", { model: "far-embedder", input: ["hello", "world"] });
+    const embedded = await post(entrance, "/v1/embeddings", {
+      model: "far-embedder",
+      input: ["hello", "world"],
+    });
     expect(embedded.status).toBe(200);
     const { data } = EMBEDDINGS.parse(embedded.body);
     expect(data.map(({ embedding }) => embedding.length)).toEqual([32, 32]);
     const length = Math.hypot(...(data[0]?.embedding ?? []));
     expect(length).toBeCloseTo(1, 3);
-    const ranked = await post(desk, "/v1/rerank", {
+    const ranked = await post(entrance, "/v1/rerank", {
       model: "far-reranker",
       query: "hello",
       documents: ["the cat", "world"],
     });
     expect(ranked.status).toBe(200);
     expect(ranked.body["results"]).toHaveLength(2);
-    const tokenized = await post(desk, "/tokenize", { model: FLEET_MODEL, content: "once upon a time" });
+    const tokenized = await post(entrance, "/tokenize", { model: FLEET_MODEL, content: "once upon a time" });
     const { tokens } = TOKENS.parse(tokenized.body);
     expect(tokens.length).toBeGreaterThan(2);
-    const back = await post(desk, "/detokenize", { model: FLEET_MODEL, tokens });
+    const back = await post(entrance, "/detokenize", { model: FLEET_MODEL, tokens });
     expect(back.body["content"]).toBe("once upon a time");
-    const scored = await post(desk, "/v1/completions", {
+    const scored = await post(entrance, "/v1/completions", {
       model: FLEET_MODEL,
       prompt: "once upon a time",
       echo: true,
@@ -155,7 +158,7 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   });
 
   test("says where a model is that it cannot load itself", async () => {
-    const { status, text } = await post(desk, "/api/models/load", { alias: FLEET_MODEL });
+    const { status, text } = await post(entrance, "/api/models/load", { alias: FLEET_MODEL });
     expect(status).toBe(404);
     expect(text).toContain("is on other machines of the fleet (attic)");
   });
@@ -163,10 +166,10 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
   test("says soon that a request that has not begun may be sent again when the NATS server is gone", async () => {
     await together();
     const isAsked = Promise.withResolvers<void>();
-    const spy = await listenToFrames(fleet, "call", "attic", desk, () => isAsked.resolve());
+    const spy = await listenToFrames(fleet, "call", "attic", entrance, () => isAsked.resolve());
     try {
       attic.kill("SIGSTOP");
-      const asked = post(desk, "/v1/chat/completions", chat());
+      const asked = post(entrance, "/v1/chat/completions", chat());
       await Promise.race([isAsked.promise, asked]);
       const goneAt = performance.now();
       await fleet.nats.kill("SIGKILL");
@@ -187,11 +190,11 @@ describe.skipIf(NATS.isMissing)(`the entrance of a fleet${NATS.note}`, () => {
     // The first report says that it has begun, the second one has text.
     let reports = 0;
     const hasBegun = Promise.withResolvers<void>();
-    const spy = await listenToFrames(fleet, "answer", "desk", desk, ({ kind }) => {
+    const spy = await listenToFrames(fleet, "answer", "desk", entrance, ({ kind }) => {
       if (kind === "last" && (reports += 1) === 2) hasBegun.resolve();
     });
     try {
-      const asked = post(desk, "/v1/chat/completions", chat({ max_tokens: 1900, ignore_eos: true }));
+      const asked = post(entrance, "/v1/chat/completions", chat({ max_tokens: 1900, ignore_eos: true }));
       await Promise.race([hasBegun.promise, asked]);
       const goneAt = performance.now();
       await fleet.nats.kill("SIGKILL");

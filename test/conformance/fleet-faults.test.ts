@@ -7,9 +7,9 @@ import { ask, FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 import { untilKilled } from "../support/until-killed.ts";
 
 const TOKENS = 160;
-/** Of an answer that is still being given when its machine has been found and killed. */
+/** Tokens of an answer that is still running when its machine has been found and killed. */
 const LONG = 1500;
-/** When a client asks again that is told to. */
+/** Milliseconds after which a client that got Retry-After repeats its request. */
 const RETRY_MS = 500;
 /** In a row, which is a minute: the fleet has not found together again. */
 const MAX_REFUSALS = 120;
@@ -56,7 +56,7 @@ async function stream(
 
 describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   const expected = new Map<string, string>();
   let workers: TestDaemon[];
   let names = 0;
@@ -64,12 +64,12 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
   /** The entrance has no model, so that everything goes over the network. */
   beforeAll(async () => {
     fleet = await TestFleet.start();
-    [desk, ...workers] = await Promise.all([
+    [entrance, ...workers] = await Promise.all([
       fleet.join("desk", { hasModel: false }),
       fleet.join("one"),
       fleet.join("two"),
     ]);
-    await fleet.complete(desk, 3, 2);
+    await fleet.complete(entrance, 3, 2);
     const [one] = workers;
     if (!one) throw new Error("there is no machine");
     for (const prompt of PROMPTS) expected.set(prompt, (await stream(one, prompt)).text);
@@ -80,7 +80,7 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
   /** Starts those that a test, or its first try, has left missing. */
   async function haveWorkers(count: number): Promise<void> {
     while (workers.length < count) workers.push(await fleet.join(`new-${(names += 1)}`));
-    await fleet.complete(desk, 1 + workers.length, workers.length);
+    await fleet.complete(entrance, 1 + workers.length, workers.length);
   }
 
   /** Ends one that works for others, and starts a new one in its place. */
@@ -97,9 +97,9 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
   ])("continues %s on another machine, with the same text and without an error", async (_name, sampling) => {
     const further = { ...sampling, max_tokens: LONG };
     const [prompt = ""] = PROMPTS;
-    const whole = await stream(desk, prompt, undefined, further);
+    const whole = await stream(entrance, prompt, undefined, further);
     const moved = await untilKilled(
-      async (end) => await stream(desk, prompt, (count) => void (count === 40 && end()), further),
+      async (end) => await stream(entrance, prompt, (count) => void (count === 40 && end()), further),
       () => workers,
       replace,
     );
@@ -130,13 +130,13 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
           }
         }
       })();
-      faults.catch(() => undefined); // told below
+      faults.catch(() => undefined); // awaited below
       const wrong: string[] = [];
       const queue = Array.from({ length: 200 }, (_, index) => PROMPTS[index % PROMPTS.length] ?? "");
       const client = async (): Promise<void> => {
         let refusals = 0;
         for (let prompt = queue.pop(); prompt !== undefined && !signal.aborted; prompt = queue.pop()) {
-          const { text, failure } = await stream(desk, prompt);
+          const { text, failure } = await stream(entrance, prompt);
           const isRefused = text === "" && failure?.includes(`"fleet_unreachable"`);
           refusals = isRefused ? refusals + 1 : 0;
           if (isRefused && refusals < MAX_REFUSALS) {
@@ -166,14 +166,14 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
     await fleet.nats.kill("SIGKILL");
     try {
       expect((await ask(worker, prompt)).status).toBe(200);
-      expect(await ask(desk, prompt)).toMatchObject({
+      expect(await ask(entrance, prompt)).toMatchObject({
         status: 503,
         body: { error: { code: "fleet_unreachable" } },
       });
     } finally {
       await fleet.nats.restart();
     }
-    await fleet.complete(desk, 1 + workers.length, workers.length);
-    expect((await ask(desk, prompt)).status).toBe(200);
+    await fleet.complete(entrance, 1 + workers.length, workers.length);
+    expect((await ask(entrance, prompt)).status).toBe(200);
   });
 });

@@ -49,7 +49,7 @@ describe.skipIf(NATS.isMissing)(`files in a fleet${NATS.note}`, () => {
     expect(readFileSync(blobOf(two)).equals(BIG)).toBe(true);
   });
 
-  test("are had from another machine when the hub is not there, and the user is told", async () => {
+  test("come from another machine when the hub is unreachable, and a warning says so", async () => {
     const one = await join("one");
     expect(await pull(one)).toContain('"status":"success"');
     const two = await join("two", { HUB_URL: "http://127.0.0.1:9" });
@@ -68,7 +68,7 @@ describe.skipIf(NATS.isMissing)(`files in a fleet${NATS.note}`, () => {
     onTestFinished(() => rest.resolve());
     hub.failNext(/^storage/, { pause: { after: 50e6, until: rest.promise } });
     const first = pull(one);
-    first.catch(() => undefined); // told below
+    first.catch(() => undefined); // awaited below
     await expect.poll(() => bodies().length).toBe(1);
     let following = 0;
     const follow = (line: string): void => {

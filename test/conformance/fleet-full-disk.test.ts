@@ -10,14 +10,14 @@ const LINES = 3;
 
 describe.skipIf(NATS.isMissing)(`a fleet whose NATS server has no room on its disk${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   let client: OpenAI;
 
   beforeAll(async () => {
     fleet = await TestFleet.start(FULL);
-    [desk] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("attic")]);
-    await fleet.complete(desk, 2, 1);
-    client = new OpenAI({ baseURL: `${desk.url}/v1`, apiKey: "any", maxRetries: 0 });
+    [entrance] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("attic")]);
+    await fleet.complete(entrance, 2, 1);
+    client = new OpenAI({ baseURL: `${entrance.url}/v1`, apiKey: "any", maxRetries: 0 });
   });
   afterAll(async () => await fleet.stop());
 
@@ -49,7 +49,7 @@ describe.skipIf(NATS.isMissing)(`a fleet whose NATS server has no room on its di
   });
 
   test("warns once of each, in each machine's log", () => {
-    const warnings = desk
+    const warnings = entrance
       .logs()
       .split("\n")
       .filter((line) => line.includes('"level":40'));

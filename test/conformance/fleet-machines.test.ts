@@ -13,7 +13,7 @@ const ask: typeof askFor = async (daemon, content, further) =>
   await askFor(daemon, content, { cache_prompt: false, ...further });
 const LONG = { max_tokens: 1900, ignore_eos: true };
 const IMPOSTOR = "1".repeat(32);
-const BEAT_MS = 500;
+const HEARTBEAT_MS = 500;
 /** An answer is offered at once to a machine that may go on with it. */
 const OFFERED_MS = 2000;
 
@@ -50,13 +50,13 @@ function stream({ url }: TestDaemon, content: string): { hasBegun: Promise<void>
 
 describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   let observer: NatsConnection;
 
   beforeAll(async () => {
     fleet = await TestFleet.start();
     observer = await connect({ servers: fleet.nats.url });
-    desk = await fleet.join("desk", { hasModel: false });
+    entrance = await fleet.join("desk", { hasModel: false });
   });
   afterAll(async () => {
     await observer?.close();
@@ -72,20 +72,20 @@ describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`,
 
   test("of another engine do not continue its answers, and may begin others", async () => {
     const [attic, cellar] = await Promise.all([visit("attic"), visit("cellar")]);
-    await fleet.complete(desk, 3, 2);
+    await fleet.complete(entrance, 3, 2);
     // One that does not run is gone, and back as soon as it runs: it need not start while an answer waits for it.
     cellar.kill("SIGSTOP");
     onTestFinished(() => cellar.kill("SIGCONT"));
-    await fleet.complete(desk, 2, 1);
-    const whole = await ask(desk, "once upon a time", LONG);
-    const seen = await whatIsTold(observer, attic);
+    await fleet.complete(entrance, 2, 1);
+    const whole = await ask(entrance, "once upon a time", LONG);
+    const seen = await reportedMachine(observer, attic);
     const tell = (state: Heartbeat["state"]): void => {
-      observer.publish("daybreak.presence", writeJson({ ...seen.beat, id: IMPOSTOR, state }));
+      observer.publish("daybreak.presence", writeJson({ ...seen.heartbeat, id: IMPOSTOR, state }));
     };
     const cards = observer.subscribe(`daybreak.card.${IMPOSTOR}`, {
       callback: (_error, message) => {
-        const card = { ...seen.card, id: IMPOSTOR, name: "impostor", engine: "e".repeat(64) };
-        void message.respond(writeJson(card));
+        const info = { ...seen.info, id: IMPOSTOR, name: "impostor", engine: "e".repeat(64) };
+        void message.respond(writeJson(info));
       },
     });
     let offers = 0;
@@ -94,28 +94,31 @@ describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`,
         if (readFrame(data)?.kind === "offer") offers += 1;
       },
     });
-    const asked = stream(desk, "once upon a time");
-    asked.text.catch(() => undefined); // told below
+    const asked = stream(entrance, "once upon a time");
+    asked.text.catch(() => undefined); // awaited below
     // An answer without a word may be begun anew by anybody.
     await asked.hasBegun;
     expect((await busyOf([attic])).pid).toBe(attic.pid);
-    const beats = setInterval(() => tell("ready"), BEAT_MS);
+    const heartbeats = setInterval(() => tell("ready"), HEARTBEAT_MS);
     try {
       tell("ready");
-      await expect.poll(async () => await namesAt(desk), { interval: 10 }).toContain("impostor");
+      await expect.poll(async () => await namesAt(entrance), { interval: 10 }).toContain("impostor");
       attic.kill("SIGKILL");
-      await expect.poll(async () => await namesAt(desk)).not.toContain("attic");
+      await expect.poll(async () => await namesAt(entrance)).not.toContain("attic");
       await sleep(OFFERED_MS);
       expect(offers).toBe(0);
       cellar.kill("SIGCONT");
       expect(await asked.text).toBe(whole.text);
       expect(offers).toBe(0);
       // It answers nothing, so that the other one does.
-      const [first, second] = await Promise.all([ask(desk, "the end", LONG), ask(desk, "an end", LONG)]);
+      const [first, second] = await Promise.all([
+        ask(entrance, "the end", LONG),
+        ask(entrance, "an end", LONG),
+      ]);
       expect([first.status, second.status]).toEqual([200, 200]);
       expect(offers).toBeGreaterThan(0);
     } finally {
-      clearInterval(beats);
+      clearInterval(heartbeats);
       tell("gone");
       for (const subscription of [cards, calls]) subscription.unsubscribe();
     }
@@ -123,27 +126,27 @@ describe.skipIf(NATS.isMissing)(`the machines of a fleet that work${NATS.note}`,
 
   test("may come and leave while they answer, and nobody notices", async () => {
     await visit("cellar");
-    await fleet.complete(desk, 2, 1);
+    await fleet.complete(entrance, 2, 1);
     const prompts = Array.from({ length: 8 }, (_, index) => `once upon a time there was ${index * 7919}`);
     const texts = new Map<string, string>();
-    for (const prompt of prompts) texts.set(prompt, (await ask(desk, prompt, { max_tokens: 300 })).text);
+    for (const prompt of prompts) texts.set(prompt, (await ask(entrance, prompt, { max_tokens: 300 })).text);
     const over = new AbortController();
     const wrong: unknown[] = [];
     let answered = 0;
     const client = async (first: number): Promise<void> => {
       for (let turn = first; !over.signal.aborted; turn += 1) {
         const prompt = prompts[turn % prompts.length] ?? "";
-        const { status, text, body } = await ask(desk, prompt, { max_tokens: 300 });
+        const { status, text, body } = await ask(entrance, prompt, { max_tokens: 300 });
         answered += 1;
         if (status !== 200 || text !== texts.get(prompt)) wrong.push({ status, body });
       }
     };
     const clients = Promise.all([0, 1, 2, 3].map(client));
-    clients.catch(() => undefined); // told below
+    clients.catch(() => undefined); // awaited below
     try {
       for (const name of ["one", "two", "three"]) {
         const guest = await visit(name);
-        await fleet.complete(desk, 3, 2);
+        await fleet.complete(entrance, 3, 2);
         // For the clients to use it.
         await sleep(500);
         await guest.stop();
@@ -162,23 +165,23 @@ async function namesAt(daemon: TestDaemon): Promise<string[]> {
   return (await fleetOf(daemon)).machines.map(({ name }) => name);
 }
 
-/** What a machine says of itself, once it has loaded the model. */
-async function whatIsTold(nats: NatsConnection, { url }: TestDaemon) {
+/** Reads a machine's member info and heartbeat, once it has loaded the model. */
+async function reportedMachine(nats: NatsConnection, { url }: TestDaemon) {
   const fleet: { machines: { self: boolean; id: string }[] } = JSON.parse(
     await (await fetch(`${url}/api/fleet`)).text(),
   );
   const id = fleet.machines.find(({ self }) => self)?.id ?? "";
-  const card = readJson(memberInfoSchema, (await nats.request(`daybreak.card.${id}`)).data);
-  const beat = await new Promise<Heartbeat>((resolve) => {
-    const beats = nats.subscribe("daybreak.presence", {
+  const info = readJson(memberInfoSchema, (await nats.request(`daybreak.card.${id}`)).data);
+  const heartbeat = await new Promise<Heartbeat>((resolve) => {
+    const heartbeats = nats.subscribe("daybreak.presence", {
       callback: (_error, { data }) => {
         const each = readJson(heartbeatSchema, data);
         if (each?.id !== id || each.loaded.length === 0) return;
-        beats.unsubscribe();
+        heartbeats.unsubscribe();
         resolve(each);
       },
     });
   });
-  if (!card) throw new Error("it has no card");
-  return { card, beat };
+  if (!info) throw new Error("it has no card");
+  return { info, heartbeat: heartbeat };
 }

@@ -19,7 +19,7 @@ import type { TestDaemon } from "../support/start-daemon.ts";
 import { FLEET_MODEL, TestFleet } from "../support/test-fleet.ts";
 import { untilKilled } from "../support/until-killed.ts";
 
-/** Of an answer that is still being given when its machine has been found and killed. */
+/** Tokens of an answer that is still running when its machine has been found and killed. */
 const LONG = 1600;
 /** Pieces after which its machine is killed. */
 const BEGUN = 16;
@@ -95,7 +95,7 @@ function withOtherWeights(file: string): void {
 
 describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   let workers: TestDaemon[];
   let names = 0;
 
@@ -107,7 +107,7 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
       chatTemplate: readFileSync(new URL("templates/qwen3.jinja", import.meta.url), "utf8"),
       words: [...CHATML_WORDS, "<tool_call>", "</tool_call>", "<think>", "</think>"],
     });
-    [desk, ...workers] = await Promise.all([
+    [entrance, ...workers] = await Promise.all([
       fleet.join("desk", { hasModel: false }),
       fleet.join("one"),
       fleet.join("two"),
@@ -117,7 +117,7 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
   // What a test, or its first try, has killed is replaced.
   beforeEach(async () => {
     while (workers.length < 2) workers.push(await fleet.join(`new-${(names += 1)}`));
-    await fleet.complete(desk, 3, 2);
+    await fleet.complete(entrance, 3, 2);
   });
 
   async function kill(victim: TestDaemon): Promise<void> {
@@ -152,7 +152,7 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
     async (_what, sampling) => {
       const messages = [{ role: "user", content: "say some words" }];
       const body = { messages, format: WORDS, think: false, ...sampling };
-      const [whole, moved] = await twice(`${desk.url}/api/chat`, body);
+      const [whole, moved] = await twice(`${entrance.url}/api/chat`, body);
       expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
       expect(textOf(moved)).toBe(textOf(whole));
     },
@@ -163,22 +163,22 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
     const format = { ...WORDS, properties: { words: { ...WORDS.properties.words, uniqueItems: true } } };
     const messages = [{ role: "user", content: "say some words" }];
     const body = { messages, format, think: false, temperature: 1.5, seed: 7 };
-    const whole = await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+    const whole = await Array.fromAsync(stream(`${entrance.url}/api/chat`, body));
     // The first report says that it has begun; the second one, with a sign of life, tells its tokens.
     let reports = 0;
-    let onTold: (() => void) | undefined;
-    const spy = await listenToFrames(fleet, "answer", "desk", desk, ({ kind }) => {
-      if (kind === "last" && (reports += 1) === 2) onTold?.();
+    let onReport: (() => void) | undefined;
+    const spy = await listenToFrames(fleet, "answer", "desk", entrance, ({ kind }) => {
+      if (kind === "last" && (reports += 1) === 2) onReport?.();
     });
     onTestFinished(async () => await spy.close());
     const ask = async (end: () => void): Promise<unknown[]> => {
-      [reports, onTold] = [0, end];
-      return await Array.fromAsync(stream(`${desk.url}/api/chat`, body));
+      [reports, onReport] = [0, end];
+      return await Array.fromAsync(stream(`${entrance.url}/api/chat`, body));
     };
     const moved = await untilKilled(ask, () => workers, kill);
     expect(moved.at(-1)).toMatchObject({ done: true, moved: { times: 1, other_tokens: 0 } });
     expect(textOf(moved)).toBe(textOf(whole));
-    expect(desk.logs()).toMatch(/"tokens":[1-9]\d*[^\n]*an answer goes on/);
+    expect(entrance.logs()).toMatch(/"tokens":[1-9]\d*[^\n]*another machine continues an answer/);
   });
 
   test("goes on with the arguments of a tool call", async () => {
@@ -190,10 +190,10 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
       temperature: 1.5,
       seed: 9,
     };
-    const [whole, moved] = await twice(`${desk.url}/v1/chat/completions`, body);
+    const [whole, moved] = await twice(`${entrance.url}/v1/chat/completions`, body);
     expect(callOf(whole)).toContain("write_words");
     expect(callOf(moved)).toBe(callOf(whole));
-    const metrics = await (await fetch(`${desk.url}/metrics`)).text();
+    const metrics = await (await fetch(`${entrance.url}/metrics`)).text();
     expect(metrics).toMatch(/service_fleet_answers_moved_total [1-9]/);
     expect(metrics).toMatch(/service_fleet_answers_moved_otherwise_total 0/);
   });
@@ -209,10 +209,10 @@ describe.skipIf(NATS.isMissing)(`an answer whose machine is killed${NATS.note}`,
       const other = await fleet.join("other", { env: { SERVICE_MODELS_DIRS: folder } });
       workers.push(other);
       onTestFinished(async () => await kill(other));
-      await fleet.complete(desk, 3, 2);
+      await fleet.complete(entrance, 3, 2);
       const messages = [{ role: "user", content: "say some words" }];
       const body = { messages, temperature: 1.5, seed: 3, ignore_eos: true };
-      const [before, all] = await moving(`${desk.url}/api/chat`, body);
+      const [before, all] = await moving(`${entrance.url}/api/chat`, body);
       const last = all.at(-1);
       expect(last).toMatchObject({ done: true, completion_tokens: LONG, moved: { times: 1 } });
       expect(isLine(last) && last.moved?.other_tokens).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { fleetOf } from "../support/test-fleet.ts";
 
 let nats: NatsServer;
-let desk: TestDaemon;
+let entrance: TestDaemon;
 let attic: TestDaemon;
 
 async function join(name: string, url = nats.url): Promise<TestDaemon> {
@@ -25,17 +25,17 @@ async function namesAt(daemon: TestDaemon): Promise<string> {
 describe.skipIf(NATS.isMissing)(`the machines of a fleet${NATS.note}`, () => {
   beforeAll(async () => {
     nats = await startNats();
-    [desk, attic] = await Promise.all([join("desk"), join("attic")]);
+    [entrance, attic] = await Promise.all([join("desk"), join("attic")]);
   });
 
   afterAll(async () => {
-    await Promise.all([desk, attic].map((daemon) => daemon?.stop()));
+    await Promise.all([entrance, attic].map((daemon) => daemon?.stop()));
     await nats.stop();
   });
 
   test("see each other, with what they have loaded", async () => {
-    await expect.poll(() => namesAt(desk)).toMatch(/^(desk attic|attic desk)$/);
-    const { joined, connected, machines } = await fleetOf(desk);
+    await expect.poll(() => namesAt(entrance)).toMatch(/^(desk attic|attic desk)$/);
+    const { joined, connected, machines } = await fleetOf(entrance);
     expect({ joined, connected }).toEqual({ joined: true, connected: true });
     const [self, other] = machines;
     expect(self).toMatchObject({ self: true, state: "ready", running: 0 });
@@ -44,34 +44,34 @@ describe.skipIf(NATS.isMissing)(`the machines of a fleet${NATS.note}`, () => {
     expect(model?.slots).toBeGreaterThan(0);
     const same = self?.models.find(({ alias }) => alias === model?.alias);
     expect(same).toMatchObject({ files: model?.files, settings: model?.settings });
-    expect(desk.logs()).toContain("Fleet: joined as ");
-    const metrics = await (await fetch(`${desk.url}/metrics`)).text();
+    expect(entrance.logs()).toContain("Fleet: joined as ");
+    const metrics = await (await fetch(`${entrance.url}/metrics`)).text();
     expect(metrics).toContain("service_fleet_machines 2\n");
   });
 
   test("are missed when they are silent after they were killed, and say that they leave when they are stopped", async () => {
     const [killed, stopped] = await Promise.all([visit("killed"), visit("stopped")]);
-    await expect.poll(async () => (await fleetOf(desk)).machines.length).toBe(4);
-    const before = desk.logs().length;
-    const told = (): string => desk.logs().slice(before);
+    await expect.poll(async () => (await fleetOf(entrance)).machines.length).toBe(4);
+    const before = entrance.logs().length;
+    const reported = (): string => entrance.logs().slice(before);
     killed.kill("SIGKILL");
-    await expect.poll(() => namesAt(desk)).not.toContain("killed");
-    await expect.poll(told).toMatch(/"machine":"killed".*fleet: a machine is gone/);
+    await expect.poll(() => namesAt(entrance)).not.toContain("killed");
+    await expect.poll(reported).toMatch(/"machine":"killed".*fleet: a machine is gone/);
     stopped.kill("SIGTERM");
-    await expect.poll(() => namesAt(desk)).not.toContain("stopped");
-    await expect.poll(told).toMatch(/"machine":"stopped".*fleet: a machine has left/);
+    await expect.poll(() => namesAt(entrance)).not.toContain("stopped");
+    await expect.poll(reported).toMatch(/"machine":"stopped".*fleet: a machine has left/);
   });
 
   test("work alone without the NATS server, and find each other again when it is back", async () => {
     await nats.kill("SIGKILL");
-    await expect.poll(async () => (await fleetOf(desk)).connected).toBe(false);
-    expect((await fleetOf(desk)).machines.length).toBe(1);
+    await expect.poll(async () => (await fleetOf(entrance)).connected).toBe(false);
+    expect((await fleetOf(entrance)).machines.length).toBe(1);
     const late = await visit("late");
     await expect
       .poll(() => late.logs())
       .toContain("Fleet: the NATS server is not reachable yet; late works alone until it is");
     await nats.restart();
-    await expect.poll(async () => (await fleetOf(desk)).machines.length).toBe(3);
+    await expect.poll(async () => (await fleetOf(entrance)).machines.length).toBe(3);
     await expect.poll(async () => (await fleetOf(late)).machines.length).toBe(3);
   });
 

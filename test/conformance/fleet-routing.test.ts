@@ -35,28 +35,28 @@ async function experiment({ url }: TestDaemon) {
 
 describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   let attic: TestDaemon;
 
   beforeAll(async () => {
     fleet = await TestFleet.start();
-    [desk, attic] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("attic")]);
-    await fleet.complete(desk, 2, 1);
+    [entrance, attic] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("attic")]);
+    await fleet.complete(entrance, 2, 1);
   });
   afterAll(async () => await fleet.stop());
 
   test("for a model that another machine has is answered as that machine answers", async () => {
     const there = await ask(attic, "once upon a time");
     expect(there).toMatchObject({ status: 200, body: { usage: { completion_tokens: 48 } } });
-    const here = await ask(desk, "once upon a time");
+    const here = await ask(entrance, "once upon a time");
     expect(here.text).toBe(there.text);
     expect(here.body).toMatchObject({ model: FLEET_MODEL, usage: { completion_tokens: 48 } });
   });
 
   test("finds that model in every API's list", async () => {
     for (const path of ["/v1/models", "/ollama/api/tags", "/api/models"])
-      expect(await read(desk, path)).toContain(FLEET_MODEL);
-    expect(JSON.parse(await read(desk, `/api/models/${FLEET_MODEL}`))).toMatchObject({
+      expect(await read(entrance, path)).toContain(FLEET_MODEL);
+    expect(JSON.parse(await read(entrance, `/api/models/${FLEET_MODEL}`))).toMatchObject({
       source: "fleet",
       from: "attic",
     });
@@ -72,7 +72,7 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
     ["/tokenize", { content: "once upon a time" }],
   ])("%s with %j works on any entrance", async (path, body) => {
     const answers = await Promise.all(
-      [desk, attic].map(async ({ url }) => {
+      [entrance, attic].map(async ({ url }) => {
         const response = await postJson(`${url}${path}`, { model: FLEET_MODEL, ...body });
         return { status: response.status, text: await response.text() };
       }),
@@ -85,7 +85,7 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
   test("as an experiment tells every token of the machine that answers", async () => {
     const there = await experiment(attic);
     expect(there.tokens).not.toEqual([]);
-    const here = await experiment(desk);
+    const here = await experiment(entrance);
     expect(here).toEqual({ ...there, machine: here.machine });
     // It tells the processor and system of the other machine, which does not tell its Node.
     expect(there.machine).toContain(`${here.machine}, Node`);
@@ -95,37 +95,37 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
     expect((await fetch(`${attic.url}/api/models/${FLEET_MODEL}/unload`, { method: "POST" })).status).toBe(
       200,
     );
-    expect(await ask(desk, "once upon a time")).toMatchObject({ status: 200 });
+    expect(await ask(entrance, "once upon a time")).toMatchObject({ status: 200 });
   });
 
   test("without a prompt, as Ollama's clients load a model, is answered when it is loaded there", async () => {
     expect((await fetch(`${attic.url}/api/models/${FLEET_MODEL}/unload`, { method: "POST" })).status).toBe(
       200,
     );
-    const response = await postJson(`${desk.url}/ollama/api/generate`, { model: FLEET_MODEL });
+    const response = await postJson(`${entrance.url}/ollama/api/generate`, { model: FLEET_MODEL });
     expect(await response.json()).toMatchObject({ done_reason: "load" });
-    await fleet.complete(desk, 2, 1);
+    await fleet.complete(entrance, 2, 1);
   });
 
   test("with a field that is wrong gets the same error as on that machine", async () => {
     const wrong = { logit_bias: { 999999: 1 } };
-    const [here, there] = await Promise.all([ask(desk, "a", wrong), ask(attic, "a", wrong)]);
+    const [here, there] = await Promise.all([ask(entrance, "a", wrong), ask(attic, "a", wrong)]);
     expect(here).toEqual(there);
     expect(here.status).toBe(400);
-    const tooLong = await ask(desk, "a b ".repeat(3000));
+    const tooLong = await ask(entrance, "a b ".repeat(3000));
     expect(tooLong).toMatchObject({ status: 400, body: { error: { code: "context_length_exceeded" } } });
   });
 
   test("for a model that nobody has is 404", async () => {
     // As soon as all machines had time to come.
-    await expect.poll(async () => (await ask(desk, "a", { model: "nonexistent" })).status).toBe(404);
+    await expect.poll(async () => (await ask(entrance, "a", { model: "nonexistent" })).status).toBe(404);
   });
 
   test("is streamed piece by piece, and ended on the other machine when the client leaves", async () => {
     const tokens = 1900;
     const before = await tokensOf(attic);
     const stop = new AbortController();
-    const response = await fetch(`${desk.url}/v1/chat/completions`, {
+    const response = await fetch(`${entrance.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({
@@ -152,7 +152,7 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
 
   test("waits in the entrance's queue while all machines are busy, and none is lost", async () => {
     const answers = await Promise.all(
-      Array.from({ length: 16 }, async (_, index) => await ask(desk, `the ${index}`, { max_tokens: 24 })),
+      Array.from({ length: 16 }, async (_, index) => await ask(entrance, `the ${index}`, { max_tokens: 24 })),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
@@ -160,10 +160,10 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
   test("goes to several machines, and a conversation to the one that knows its beginning", async () => {
     const cellar = await fleet.join("cellar");
     onTestFinished(async () => await cellar.stop());
-    await fleet.complete(desk, 3, 2);
+    await fleet.complete(entrance, 3, 2);
     const before = [await requestsOf(attic), await requestsOf(cellar)];
     await Promise.all(
-      Array.from({ length: 8 }, async (_, index) => await ask(desk, `of ${index}`, { max_tokens: 64 })),
+      Array.from({ length: 8 }, async (_, index) => await ask(entrance, `of ${index}`, { max_tokens: 64 })),
     );
     const after = [await requestsOf(attic), await requestsOf(cellar)];
     expect(after[0]).toBeGreaterThan(before[0] ?? 0);
@@ -171,7 +171,7 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
     const messages = [{ role: "user", content: "once upon a time there was a ".repeat(20) }];
     const cached: number[] = [];
     for (let turn = 0; turn < 4; turn += 1) {
-      const { text, body } = await ask(desk, "", { messages, max_tokens: 8 });
+      const { text, body } = await ask(entrance, "", { messages, max_tokens: 8 });
       const usage = JSON.stringify(body);
       cached.push(Number(/"cached_tokens":(\d+)/.exec(usage)?.[1]));
       messages.push({ role: "assistant", content: text }, { role: "user", content: "and" });
@@ -182,8 +182,8 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
   test("may be sent again while the NATS server is gone, and has just come back", async () => {
     await fleet.nats.kill("SIGKILL");
     try {
-      await expect.poll(async () => (await fleetOf(desk)).connected).toBe(false);
-      expect(await ask(desk, "a")).toMatchObject({
+      await expect.poll(async () => (await fleetOf(entrance)).connected).toBe(false);
+      expect(await ask(entrance, "a")).toMatchObject({
         status: 503,
         body: { error: { code: "fleet_unreachable" } },
       });
@@ -192,7 +192,7 @@ describe.skipIf(NATS.isMissing)(`a request to a fleet${NATS.note}`, () => {
     }
     // Until it is answered, nothing else is said.
     const statuses = new Set([503]);
-    const asked = async (): Promise<Set<number>> => statuses.add((await ask(desk, "a")).status);
+    const asked = async (): Promise<Set<number>> => statuses.add((await ask(entrance, "a")).status);
     await expect.poll(asked, { interval: 10 }).toEqual(new Set([503, 200]));
   });
 });

@@ -35,17 +35,17 @@ const PAUSE_MS = 5000;
 
 describe.skipIf(NATS.isMissing)(`a client of an answer that another machine gives${NATS.note}`, () => {
   let fleet: TestFleet;
-  let desk: TestDaemon;
+  let entrance: TestDaemon;
   let worker: TestDaemon;
   let spy: NatsConnection;
-  /** Of answers, that have come to the entrance. */
+  /** Bytes of answers that have reached the entrance. */
   let bytes = 0;
 
   beforeAll(async () => {
     fleet = await TestFleet.start({}, MODEL);
-    [desk, worker] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("worker")]);
-    await fleet.complete(desk, 2, 1);
-    spy = await listenToFrames(fleet, "answer", "desk", desk, ({ payload }) => {
+    [entrance, worker] = await Promise.all([fleet.join("desk", { hasModel: false }), fleet.join("worker")]);
+    await fleet.complete(entrance, 2, 1);
+    spy = await listenToFrames(fleet, "answer", "desk", entrance, ({ payload }) => {
       bytes += payload.length;
     });
   });
@@ -63,7 +63,7 @@ describe.skipIf(NATS.isMissing)(`a client of an answer that another machine give
     "may not read for a while: no more of it is sent than fits, and then all of it comes",
     async () => {
       bytes = 0;
-      const response = await open(desk);
+      const response = await open(entrance);
       const rest: Buffer[] = [];
       response.once("data", (chunk: Buffer) => {
         rest.push(chunk);
@@ -91,7 +91,7 @@ describe.skipIf(NATS.isMissing)(`a client of an answer that another machine give
   test("frees the machine's slot at once when it leaves, also while it does not read", async () => {
     for (const reads of [true, false]) {
       const before = bytes;
-      const response = await open(desk);
+      const response = await open(entrance);
       await once(response, "data");
       if (!reads) response.pause();
       response.destroy();

@@ -32,7 +32,7 @@ test.skipIf(NATS.isMissing)(
   async () => {
     const nats = await startNats();
     closed.push(() => nats.stop());
-    const [desk, attic] = [await join(nats), await join(nats)];
+    const [entrance, attic] = [await join(nats), await join(nats)];
     let given = 0;
     let hasEnded = false;
     async function* endless(): AsyncGenerator<InferenceEvent, undefined> {
@@ -64,7 +64,7 @@ test.skipIf(NATS.isMissing)(
       },
       refusal: () => undefined,
     });
-    const calls = new RemoteCalls(desk, idOf("desk"));
+    const calls = new RemoteCalls(entrance, idOf("desk"));
     closed.push(
       () => served.close(),
       () => calls.close(),

@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const shipped = (name: string): string => path.join(path.dirname(SHIPPED_MODEL), `${name}.gguf`);
-/** Of what it says, each token is a character. */
+/** A model whose tokens are single characters. */
 const tale = ensureBenchModel(folder, "tiny", "Q8_0", 2);
 
 const endless = { temperature: 0, seed: 1, ignoreEos: true };
@@ -61,7 +61,7 @@ async function thoughts(engine: Engine, request: GenerationRequest): Promise<Tok
 
 interface Situation {
   readonly spec: EngineSpec;
-  /** What two engines must agree about. */
+  /** Output on which two engines must agree. */
   ask(engine: Engine): Promise<unknown>;
 }
 

@@ -18,7 +18,7 @@ const ITSELF = "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}";
 /** How often a machine may be too busy to show something. */
 const ROUNDS = 5;
 
-/** A template that is harmless while a model is loaded, and does its harm when it is told to. */
+/** A template that is harmless while a model is loaded, and harmful when a message asks for it. */
 const onWord = (harm: string): string =>
   `${CHATML_TEMPLATE}{% if messages[0].content == 'boom' %}${harm}{% endif %}`;
 
@@ -123,7 +123,7 @@ describe.skipIf(process.platform !== "linux")("a template that turns hostile in 
   test("and never ends holds nobody's slot when its client leaves", async () => {
     const { alias, file, status } = await load("endless", onWord(ENDLESS));
     expect(status).toBe(200);
-    /** Whether the slot is free before the engine, which hears of nothing, has been ended. */
+    /** True if the slot is free before the engine, which reads no messages, has been ended. */
     const isFreedBefore = async (): Promise<boolean> => {
       const engines = engineProcesses(file).engine;
       const leaving = new AbortController();

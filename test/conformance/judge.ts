@@ -4,21 +4,21 @@ import { isObject } from "../../src/grammar/json-schema.ts";
 import addFormats from "ajv-formats";
 import type { Draft } from "./schema-suite.ts";
 
-/** What decides whether a value fits a schema: ajv, which shares nothing with our own validator. */
+/** Compiles a schema with ajv, which shares no code with our own validator. */
 export function judge(schema: unknown, draft: Draft): ValidateFunction | undefined {
   const options = { strict: false, logger: false, ownProperties: true, multipleOfPrecision: 9 } as const;
   const ajv = draft === "draft7" ? new Ajv(options) : new Ajv2020(options);
   addFormats.default(ajv, { mode: "full" });
   try {
-    return ajv.compile(withoutDialect(schema));
+    return ajv.compile(withoutSchemaKeyword(schema));
   } catch {
-    // A remote reference, a pattern that is no regular expression with the flag u, or a custom dialect.
+    // A remote reference, a pattern that is no regular expression with the flag u, or a meta-schema of its own.
     return undefined;
   }
 }
 
-/** Ajv refuses the address of a dialect that it does not hold. */
-function withoutDialect(schema: unknown): object | boolean {
+/** Removes "$schema", since ajv refuses the address of a meta-schema that it does not have. */
+function withoutSchemaKeyword(schema: unknown): object | boolean {
   if (typeof schema === "boolean") return schema;
   return isObject(schema) ? { ...schema, $schema: undefined } : true;
 }

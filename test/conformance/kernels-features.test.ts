@@ -51,7 +51,7 @@ async function using<Result>(
   }
 }
 
-/** What stock answers to a comparison about the shipped model. */
+/** Recorded answers of the stock engine to a comparison about the shipped model. */
 function stockOf(comparison: Comparison): ReturnType<typeof stockAnswers> {
   return stockAnswers(comparison, specOf(comparison, ""));
 }

@@ -28,13 +28,13 @@ function read(file: string): string {
   return readFileSync(path.join(CONFIGS, file), "utf8");
 }
 
-/** What Kubernetes' types say against manifests. */
+/** Errors that Kubernetes' types find in manifests. */
 function problemsOf(manifests: string): string[] {
   const found = execFileSync(PYTHON, [PROBLEMS], { input: manifests, encoding: "utf8" });
   return found.split("\n").filter((line) => line !== "");
 }
 
-/** What docker-compose says of files together. */
+/** Checks compose files together with docker-compose. */
 function check(files: readonly string[], env: Record<string, string> = VARIABLES) {
   const args = files.flatMap((file) => ["-f", path.join(CONFIGS, file)]);
   const { status, stderr } = spawnSync(COMPOSE ?? "", [...args, "config", "--quiet"], {

@@ -27,7 +27,7 @@ const PROMPT_LENGTHS = [5, 9, 12, 17, 22, 29, 40, 50, 93, 150];
  */
 const LARGEST_DIFFERENCE = 0.06;
 
-/** What the model thinks of one letter behind each prompt: a grammar makes it say that letter. */
+/** Log probability of one letter after each prompt: a grammar allows that letter alone. */
 async function measure(start: StartEngine, file: string, threads = 1): Promise<(number | undefined)[]> {
   const engine = await start(engineSpec(file, { flashAttention: "false", slots: 1, threads }));
   try {

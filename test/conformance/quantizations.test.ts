@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
-import { bytesOf, piecesOf } from "../../src/engine/quantize/quantize-job.ts";
+import { bytesOf, chunksOf } from "../../src/engine/quantize/quantize-job.ts";
 import { Quantizer } from "../../src/engine/quantize/quantizer.ts";
 import { FILE_TYPES } from "../../src/models/quantize/quantize-options.ts";
 import { planQuantization } from "../../src/models/quantize/plan-quantization.ts";
@@ -43,7 +43,7 @@ describe.each(Object.entries(QUANTIZATION_MODELS))("%s has the bytes of llama-qu
     const { header, job, fileSize } = await planQuantization([source], fileType, true);
     const file = readFileSync(source);
     const parts = [header];
-    for (const piece of piecesOf({ ...job, threads: 1 })) {
+    for (const piece of chunksOf({ ...job, threads: 1 })) {
       const input = file.subarray(piece.offset, piece.offset + bytesOf(piece.weights, piece.from));
       parts.push(Buffer.from(quantizer.convert(input, piece)));
     }

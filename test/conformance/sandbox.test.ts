@@ -12,7 +12,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
-import { candidatesHere } from "../../src/engine/sandbox/sandbox-finder.ts";
+import { findCandidates } from "../../src/engine/sandbox/sandbox-finder.ts";
 import { tryEngineStart } from "../../src/engine/sandbox/try-engine-start.ts";
 import type { Sandbox } from "../../src/engine/sandbox/sandbox.ts";
 import {
@@ -61,8 +61,8 @@ afterAll(() => {
   fs.rmSync(folder, { recursive: true });
 });
 
-/** What hostile code in the place of an engine's could do, with the very rights of one. */
-async function probe(wall: Sandbox | undefined): Promise<z.infer<typeof probeSchema>> {
+/** Runs hostile code with the very rights of an engine process. */
+async function probe(sandbox: Sandbox | undefined): Promise<z.infer<typeof probeSchema>> {
   const secret = path.join(folder, "secret.txt");
   fs.writeFileSync(secret, "secret");
   const link = path.join(folder, "link.txt");
@@ -73,7 +73,7 @@ async function probe(wall: Sandbox | undefined): Promise<z.infer<typeof probeSch
     wasmPath: STOCK_WASM_PATH,
     heapLimitBytes: STOCK_HEAP_BYTES,
     files: [modelFile, PROBE],
-    wall,
+    sandbox,
     spawn: (command, args, options) => {
       const entry = /engine-main\.[jt]s$/;
       return spawnEngine(
@@ -97,7 +97,7 @@ function expectRefused(results: Readonly<Record<string, string>>, kinds: readonl
   expect(attempts.filter(([, outcome]) => !outcome.startsWith("refused: "))).toEqual([]);
 }
 
-/** Kinds of attempts that each wall holds back, beside what Node does. */
+/** Kinds of attempts that each sandbox prevents, in addition to Node's permission model. */
 const HELD_BACK: Readonly<Record<Sandbox["name"], readonly string[]>> = {
   bubblewrap: ["processes", "network", "files", "calls"],
   "sandbox-exec": ["processes", "network", "files", "calls"],
@@ -116,33 +116,33 @@ test("Node keeps hostile code in an engine from files, network, processes and it
   expect(process.platform === "win32" ? "" : seen).not.toMatch(/HOME|PATH|USER/);
 });
 
-const found = candidatesHere().walls;
+const found = findCandidates().sandboxes;
 const names =
   process.platform === "linux" ? (["bubblewrap", "namespaces"] as const) : found.map(({ name }) => name);
 
-/** A wall of this system, and what keeps tests from it. */
+/** Sandbox of this system, and the reason why tests cannot use it. */
 async function candidate(name: Sandbox["name"]) {
-  const wall = found.find((each) => each.name === name);
-  const problem = wall
-    ? await tryEngineStart({ runtime: process.execPath, wall })
+  const sandbox = found.find((each) => each.name === name);
+  const problem = sandbox
+    ? await tryEngineStart({ runtime: process.execPath, sandbox })
     : "its program is not installed";
   const works = need(`wall of ${name} that works here: ${problem}`, problem === undefined);
-  return [`${name}${works.note}`, wall!, works] as const;
+  return [`${name}${works.note}`, sandbox!, works] as const;
 }
 
-describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, wall, works) => {
+describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, sandbox, works) => {
   const isSeen = both(works, PROC);
 
-  test.skipIf(works.isMissing)("hostile code gets no further than the wall promises", async () => {
-    const { results } = await probe(wall);
+  test.skipIf(works.isMissing)("hostile code gets no further than the sandbox promises", async () => {
+    const { results } = await probe(sandbox);
     expect(results["read its own model"]).toBe("done");
-    expectRefused(results, ["node", ...HELD_BACK[wall.name]]);
+    expectRefused(results, ["node", ...HELD_BACK[sandbox.name]]);
   });
 
   test.skipIf(works.isMissing)(
     "an engine works, says its memory, and is gone when it is closed",
     async () => {
-      const engine = await startBehind(wall);
+      const engine = await startBehind(sandbox);
       expect(await generateText(engine, promptRequest("It works"))).toBeDefined();
       expect(await engine.memoryUsage()).toBeGreaterThan(10_000_000);
       await engine.close();
@@ -151,7 +151,7 @@ describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, wall
   );
 
   test.skipIf(works.isMissing)("an engine that is killed ends with its reason", async () => {
-    const engine = await startBehind(wall);
+    const engine = await startBehind(sandbox);
     const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
     const generation = generated(engine, endless, NEVER);
     await generation.next();
@@ -167,7 +167,7 @@ describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, wall
     `a start that is given up ends at any moment, with all its processes${isSeen.note}`,
     async () => {
       for (let ms = 0; ms < 20; ms += 1) {
-        const started = await startBehind(wall, AbortSignal.timeout(ms)).catch(() => undefined);
+        const started = await startBehind(sandbox, AbortSignal.timeout(ms)).catch(() => undefined);
         await started?.close();
       }
       await expect.poll(() => processesWith(modelFile)).toEqual([]);
@@ -177,7 +177,7 @@ describe.each(await Promise.all(names.map(candidate)))("behind %s", (_what, wall
   test.skipIf(isSeen.isMissing)(
     `an engine does not outlive a daemon that is killed${isSeen.note}`,
     async () => {
-      const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, "1", wall.name], {
+      const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, "1", sandbox.name], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       await once(daemon.stdout, "data");
@@ -195,11 +195,11 @@ function processesWith(file: string): string[] {
     .filter((line) => line.includes(file));
 }
 
-async function startBehind(wall: Sandbox, signal?: AbortSignal): Promise<Engine> {
+async function startBehind(sandbox: Sandbox, signal?: AbortSignal): Promise<Engine> {
   const start = createEngineStarter({
     loadTimeoutMs: 120_000,
     stallTimeoutMs: 120_000,
-    findWall: async () => wall,
+    findSandbox: async () => sandbox,
     spawn: spawnTestEngine,
   });
   return await start(engineSpec(modelFile, { contextShift: true }), signal && { signal });

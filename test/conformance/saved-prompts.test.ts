@@ -59,18 +59,18 @@ async function answer(
   return { text: textOf(events), cached: doneOf(events).usage.cachedTokens };
 }
 
-/** What the slot that was used last has. */
+/** Saves the slot that was used last. */
 async function save(engine: Engine): Promise<Saved> {
   const slots = new EngineSlots(engine);
   const [last] = (await slots.list(NEVER)).toSorted((a, b) => b.lastUsed - a.lastUsed);
   return await slots.save(
     last!.id,
-    async ({ tokens, scales, pieces }) => ({
+    async ({ tokens, scales, chunks: pieces }) => ({
       tokens: Int32Array.from(tokens),
       scales,
       bytes: new Uint8Array(Buffer.concat(await Array.fromAsync(pieces))),
     }),
-    { most: 1e9, signal: NEVER },
+    { maxBytes: 1e9, signal: NEVER },
   );
 }
 
@@ -78,7 +78,7 @@ async function restore(engine: Engine, slot: number, { tokens, scales, bytes }: 
   const pieces = (async function* () {
     yield bytes;
   })();
-  await new EngineSlots(engine).restore(slot, { tokens, scales, bytes: bytes.length, pieces }, NEVER);
+  await new EngineSlots(engine).restore(slot, { tokens, scales, bytes: bytes.length, chunks: pieces }, NEVER);
 }
 
 const SETTINGS: readonly (readonly [string, Partial<EngineSpec>])[] = [
@@ -97,7 +97,7 @@ const FAMILIES: readonly (readonly [string, () => GgufFile])[] = [
   ["gemma3, with windows of attention", tinyGemma3],
 ];
 
-/** What an engine answers in which a slot was restored, and what engines answer that never were. */
+/** Compares the answers of an engine with a restored slot and of engines without one. */
 async function comesBack(
   file: string,
   settings: Partial<EngineSpec>,

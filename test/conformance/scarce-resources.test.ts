@@ -105,7 +105,7 @@ describe.skipIf(CLIENTS_OF_IT.isMissing)(`a daemon that may open few files${CLIE
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
     expect(await healthOverSocket(daemon)).toBe(200);
     expect(readdirSync(`/proc/${daemon.pid}/fd`).length).toBeLessThan(DESCRIPTORS - RESERVE);
-    // A connection may be idle for a moment before it makes room.
+    // A connection may be idle for a moment before it is closed for a new one.
     await expect.poll(async () => await listModels(daemon)).toBe(200);
     expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
     expect(await generate(daemon, "own")).toBe(200);
@@ -117,7 +117,7 @@ describe.skipIf(CLIENTS_OF_IT.isMissing)(`a daemon that may open few files${CLIE
     const ask = async (): Promise<Response> =>
       await fetch(`${daemon.url}/api/models`, { headers: { connection: "close" } });
     let refused = await ask();
-    // Connections of the test before may still have been there, and left room when they went.
+    // Connections of the previous test may still have been open, and made others possible when they closed.
     const askAgain = async (): Promise<number> => {
       if (refused.status === 503) return 503;
       sockets.push(...(await connect(daemon, RESERVE, UNFINISHED)));
@@ -198,7 +198,7 @@ describe.skipIf(process.platform !== "linux")("a daemon that cannot see /proc", 
 describe.skipIf(process.platform !== "linux").each([
   ["full", onFullDisk, "insufficient_disk", /the disk is full\.$/, true],
   ["read-only", onReadOnlyDisk, "cache_not_writable", /it is read-only\.$/, false],
-] as const)("a daemon whose cache folder is %s", (kind, mount, code, message, isElsewhere) => {
+] as const)("a daemon whose cache folder is %s", (kind, mount, code, message, isOtherFolder) => {
   const cacheDir = path.join(os.tmpdir(), `daybreak-${kind}-${process.pid}`);
   mkdirSync(cacheDir, { recursive: true });
   const through = mount(cacheDir);
@@ -217,8 +217,8 @@ describe.skipIf(process.platform !== "linux").each([
       expect(await (await fetch(`${daemon.url}/api/system/status`)).json()).toMatchObject({
         kernels: "daybreak",
       });
-      const [, elsewhere] = /The engine is kept in (\S+) until the daemon exits/.exec(daemon.logs()) ?? [];
-      expect(elsewhere !== undefined).toBe(isElsewhere);
+      const [, otherFolder] = /The engine is kept in (\S+) until the daemon exits/.exec(daemon.logs()) ?? [];
+      expect(otherFolder !== undefined).toBe(isOtherFolder);
       expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
       expect(await generate(daemon, "own")).toBe(200);
       const made = await post(daemon, "/api/models/create", {
@@ -229,7 +229,7 @@ describe.skipIf(process.platform !== "linux").each([
       expect(made.body.error?.code).toBe(code);
       expect(made.body.error?.message).toMatch(message);
       await daemon.stop();
-      expect(elsewhere !== undefined && existsSync(elsewhere)).toBe(false);
+      expect(otherFolder !== undefined && existsSync(otherFolder)).toBe(false);
     },
   );
 });

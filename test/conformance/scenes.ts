@@ -4,7 +4,7 @@ import { scriptLength } from "../support/scripted/scripted-model.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import type { Call, Family } from "./family.ts";
 
-/** What a client gets: text and reasoning in one piece each. */
+/** Answer as a client sees it: text and reasoning joined. */
 export interface Answer {
   readonly reasoning: string;
   readonly text: string;

@@ -9,7 +9,7 @@ import { readSuite, type Draft, type SuiteSchema } from "./schema-suite.ts";
 /** Hostile texts of each grammar. */
 const SAMPLES = 200;
 
-/** What is outside of what we promise: other documents, and assertions that a dialect turns on or off. */
+/** Features that we do not promise: other documents, and assertions that a meta-schema turns on or off. */
 const NOT_APPLICABLE = /^(?:refRemote|vocabulary|optional\/(?:cross-draft|content|format-assertion))\b/;
 
 /** Where we mean something else than a draft. */
@@ -47,7 +47,7 @@ function compiled(schema: unknown): CompiledSchema | SchemaError {
   }
 }
 
-/** Whether ajv agrees with the suite about a schema; where it does not, the suite is right. */
+/** True if ajv agrees with the suite about a schema; where it does not, the suite is right. */
 function isJudgeRight(validate: ReturnType<typeof judge>, { cases }: SuiteSchema): boolean {
   return validate !== undefined && cases.every(({ data, valid }) => validate(data) === valid);
 }

@@ -26,7 +26,7 @@ describe("a model with two adapters", () => {
   const file = writeModel(folder, "tiny", tinyLlama());
   const one = writeModel(folder, "one", tinyLora({ deviation: 2 }));
   const two = writeModel(folder, "other", tinyLora({ deviation: 4 }));
-  /** What is said with each of the choices, asked for one after the other. */
+  /** Answers with each of the choices, requested one after the other. */
   const said: string[] = [];
   beforeAll(async () => {
     daemon = await sharedDaemon();
@@ -53,7 +53,7 @@ describe("a model with two adapters", () => {
     return choices?.[0]?.text ?? JSON.stringify(answer);
   }
 
-  test("shows them, by the names of their files or of its Modelfile", async () => {
+  test("lists them by file name or Modelfile name", async () => {
     const answer = await fetch(`${daemon.url}/api/models/${MODEL}`);
     expect(JSON.parse(await answer.text())).toMatchObject({
       adapters: [
@@ -63,19 +63,19 @@ describe("a model with two adapters", () => {
     });
   });
 
-  test("says something else with each choice, and by itself what its Modelfile chooses", async () => {
+  test("answers differently with each choice, and by default with that of its Modelfile", async () => {
     expect(new Set(said).size).toBe(CHOICES.length);
     expect(await complete({})).toBe(said[1]);
     expect(await complete({ lora: [] })).toBe(said[0]);
   });
 
-  test("says the same when requests with all of them come at once, and their prompts are in the cache", async () => {
+  test("gives the same answers for concurrent requests and with cached prompts", async () => {
     const asked = Array.from({ length: 16 }, (_, at) => (at * 7) % CHOICES.length);
     const answers = await Promise.all(asked.map((at) => complete({ lora: CHOICES[at] })));
     expect(answers).toEqual(asked.map((at) => said[at]));
   });
 
-  test("has a name for each of them", async () => {
+  test("has a model name for each of them", async () => {
     expect(await complete({ model: `${MODEL}:one` })).toBe(said[1]);
     // Its own scale is 0.
     expect(await complete({ model: `${MODEL}:two` })).toBe(said[2]);
@@ -85,7 +85,7 @@ describe("a model with two adapters", () => {
     });
   });
 
-  test("has other scales by llama-server's route until they are changed again", async () => {
+  test("accepts scales by llama-server's route until they are changed again", async () => {
     const path = `/lora-adapters?model=${MODEL}`;
     expect(await post(path, [{ id: 1, scale: 1 }])).toEqual({ success: true });
     expect(await complete({})).toBe(said[2]);
@@ -94,7 +94,7 @@ describe("a model with two adapters", () => {
     expect(await complete({})).toBe(said[1]);
   });
 
-  test("has a saved prompt again for requests with the scales that it was saved of", async () => {
+  test("restores a saved prompt only for the scales it was saved with", async () => {
     const slots = `/api/models/${MODEL}/slots`;
     const scales = [{ id: 0, scale: -0.5 }];
     const cachedOf = async (lora: readonly object[]): Promise<unknown> =>
@@ -110,7 +110,7 @@ describe("a model with two adapters", () => {
     });
   });
 
-  test("takes the choice in the daemon's own API, too", async () => {
+  test("accepts the choice in the native API", async () => {
     const fields = { prompt: PROMPT, max_tokens: 24, lora: [{ name: "two" }] };
     expect(await post("/api/generate", fields)).toMatchObject({ response: said[2] });
   });

@@ -37,13 +37,13 @@ function create(body: object) {
   return client.messages.create({ model, max_tokens: 4, messages, ...GREEDY, ...body });
 }
 
-/** Tokens of the whole prompt, read or reused. */
+/** Prompt tokens, computed or cached. */
 function promptOf({ usage }: Anthropic.Message): number {
   return usage.input_tokens + (usage.cache_read_input_tokens ?? 0);
 }
 
 describe("messages with the official client", () => {
-  test("answer with text, a reason and the counts", async () => {
+  test("return text, a stop reason and usage", async () => {
     const message = await create({ max_tokens: AMPLE_TOKENS, system: "Be brief." });
     expect(message).toMatchObject({
       type: "message",
@@ -55,7 +55,7 @@ describe("messages with the official client", () => {
     expect(message.usage.output_tokens).toBeLessThan(AMPLE_TOKENS);
   });
 
-  test("call a tool of the API that the client runs", async () => {
+  test("call a built-in tool of the API that the client runs", async () => {
     const tools = [{ type: "bash_20250124" as const, name: "bash" as const }];
     const message = await create({ max_tokens: 64, tools, tool_choice: { type: "tool", name: "bash" } });
     const [call] = message.content;
@@ -63,19 +63,19 @@ describe("messages with the official client", () => {
     expect(["command", "restart"]).toEqual(expect.arrayContaining(Object.keys(Object(call).input)));
   });
 
-  test("have their models listed in the form of the same API", async () => {
+  test("have a model list in the format of the API", async () => {
     const ids: string[] = [];
     for await (const { id } of client.models.list({ limit: 1 })) ids.push(id);
     expect(ids).toContain(model);
     expect(await client.models.retrieve(model)).toMatchObject({ type: "model", id: model });
   });
 
-  test("end at their limit", async () => {
+  test("end at max_tokens", async () => {
     const message = await create({ max_tokens: 8, output_config: ENDLESS });
     expect(message).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 8 } });
   });
 
-  test("stream the blocks in order and know the length of the prompt from the start", async () => {
+  test("stream blocks in order with the prompt's length at the start", async () => {
     const stream = client.messages.stream({ model, max_tokens: 64, messages, output_config: ENDLESS });
     const types: string[] = [];
     let promptTokens = 0;
@@ -96,7 +96,7 @@ describe("messages with the official client", () => {
     expect(promptOf(message)).toBe(promptTokens);
   });
 
-  test("use a tool that must be used, and go on with its result", async () => {
+  test("call a required tool and continue with its result", async () => {
     const question = [{ role: "user" as const, content: QUESTION_FOR_WEATHER }];
     const body = { model, max_tokens: AMPLE_TOKENS, ...GREEDY, tools: [TOOL], messages: question };
     const message = await client.messages.stream({ ...body, tool_choice: { type: "any" } }).finalMessage();
@@ -119,7 +119,7 @@ describe("messages with the official client", () => {
     expect(answer.usage.cache_read_input_tokens).toBeGreaterThan(promptOf(message) / 2);
   });
 
-  test("think when asked, in a signed block that they take back", async () => {
+  test("return reasoning in a signed block and accept it in the next request", async () => {
     const thinking = { type: "enabled" as const, budget_tokens: 1024 };
     const question = [{ role: "user" as const, content: QUESTION_TO_THINK_ABOUT }];
     const message = await create({ max_tokens: 6, thinking, messages: question });
@@ -141,7 +141,7 @@ describe("messages with the official client", () => {
     expect(promptOf(again)).toBeGreaterThan(promptOf(message));
   });
 
-  test("stop at a stop sequence and name it", async () => {
+  test("stop at a stop sequence and report it", async () => {
     const schema = { type: "object", properties: { a: { const: "stop here now" } }, required: ["a"] };
     const message = await client.messages.create({
       model,
@@ -155,7 +155,7 @@ describe("messages with the official client", () => {
     expect(JSON.stringify(message.content)).not.toContain("here");
   });
 
-  test("end with their client", async () => {
+  test("end when the client disconnects", async () => {
     const stream = await client.messages.create({
       model,
       max_tokens: 1500,
@@ -179,7 +179,7 @@ describe("messages with the official client", () => {
         error: {
           type: "invalid_request_error",
           code: "context_length_exceeded",
-          // By this beginning, clients recognize that the conversation has to be shortened.
+          // Clients recognize a too long conversation by this text.
           message: expect.stringMatching(/^prompt is too long: \d+ tokens > \d+ maximum\. /),
         },
       },

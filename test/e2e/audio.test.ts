@@ -8,7 +8,7 @@ import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyAudioProjector, tinyWav } from "../support/tiny-audio.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "../support/tiny-models.ts";
 
-/** For each 30 seconds, begun ones included. */
+/** Tokens per started 30 seconds. */
 const CHUNK_TOKENS = 750;
 const base64 = Buffer.from(tinyWav(0.2)).toString("base64");
 const model = "listener";
@@ -50,7 +50,7 @@ function openaiChat(name: string): Promise<OpenAI.Chat.ChatCompletion> {
   });
 }
 
-describe("a model with an audio projector hears recordings", () => {
+describe("a model with an audio projector reads recordings", () => {
   test("of OpenAI chats", async () => {
     expect((await openaiChat(model)).usage?.prompt_tokens).toBeGreaterThan(CHUNK_TOKENS);
   });
@@ -63,14 +63,14 @@ describe("a model with an audio projector hears recordings", () => {
     expect(answer.prompt_tokens).toBeGreaterThan(CHUNK_TOKENS);
   });
 
-  test("of Ollama clients, which send them as they send images", async () => {
+  test("of Ollama clients, which send them like images", async () => {
     const messages = [{ role: "user", content: text, images: [base64] }];
     const body = { model, messages, stream: false, options: { num_predict: 1 } };
     const answer: { prompt_eval_count: number } = await (await post("/ollama/api/chat", body)).json();
     expect(answer.prompt_eval_count).toBeGreaterThan(CHUNK_TOKENS);
   });
 
-  test("and is described so", async () => {
+  test("and reports the capability", async () => {
     const detail: unknown = await (await fetch(`${daemon.url}/api/models/${model}`)).json();
     expect(detail).toMatchObject({ audio_input: true, capabilities: { vision: false } });
     const shown: { capabilities: string[] } = await (await post("/ollama/api/show", { model })).json();
@@ -79,12 +79,12 @@ describe("a model with an audio projector hears recordings", () => {
 });
 
 describe("transcriptions", () => {
-  test("are texts with their tokens", async () => {
+  test("return the text and token counts", async () => {
     const answer = await openai.audio.transcriptions.create({ model, file: await wav(), language: "en" });
     expect(answer).toMatchObject({ text: expect.any(String), usage: { type: "tokens" } });
   });
 
-  test("come in pieces", async () => {
+  test("are streamed", async () => {
     const events = await openai.audio.transcriptions.create({ model, file: await wav(), stream: true });
     let pieces = "";
     let done: string | undefined;
@@ -98,13 +98,13 @@ describe("transcriptions", () => {
   test.each([
     ["times of words", { response_format: "verbose_json" as const }, "verbose_json"],
     ["log-probabilities", { include: ["logprobs" as const] }, "include[]"],
-  ])("with %s are refused in words", async (_, fields, words) => {
+  ])("with %s are refused with a message", async (_, fields, words) => {
     const file = await wav();
     const asked = openai.audio.transcriptions.create({ model, file, ...fields });
     await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining(words) });
   });
 
-  test("of what is not a recording are refused in words", async () => {
+  test("of other files are refused with a message", async () => {
     const file = await toFile(Buffer.from("no sound"), "speech.wav");
     const asked = openai.audio.transcriptions.create({ model, file });
     await expect(asked).rejects.toMatchObject({
@@ -122,13 +122,13 @@ describe("transcriptions", () => {
       "--x\r\n".repeat(100),
       400,
     ],
-  ])("asked for with %s are refused", async (_, headers, body, status) => {
+  ])("with %s are refused", async (_, headers, body, status) => {
     const response = await fetch(`${daemon.url}/v1/audio/transcriptions`, { method: "POST", headers, body });
     expect(response.status).toBe(status);
   });
 });
 
-test("a model that cannot hear says so, whatever the API", async () => {
+test("a model without an audio projector refuses recordings in every API", async () => {
   await expect(openaiChat(deaf)).rejects.toMatchObject({
     status: 400,
     message: expect.stringContaining("hear"),

@@ -14,7 +14,7 @@ beforeAll(async () => {
   daemon = await sharedDaemon();
 });
 
-test("a batch of the official client of OpenAI says what a request says", async () => {
+test("a batch of OpenAI's client has the answers of single requests", async () => {
   const client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
   const body = { model, messages, max_tokens: 4, ...GREEDY };
   const line = { custom_id: "one", method: "POST", url: "/v1/chat/completions", body };
@@ -37,7 +37,7 @@ test("a batch of the official client of OpenAI says what a request says", async 
   expect(answered.response.body.choices).toEqual(asked.choices);
 });
 
-test("so does one of the official client of Anthropic", async () => {
+test("a batch of Anthropic's client has the answers of single requests", async () => {
   const client = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
   const params = { model, messages, max_tokens: 4, temperature: 0 };
   const { id } = await client.messages.batches.create({ requests: [{ custom_id: "one", params }] });

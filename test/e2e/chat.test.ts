@@ -83,19 +83,19 @@ describe("POST /api/chat", () => {
     });
   });
 
-  test("thinks when asked, in lines of their own", async () => {
+  test("sends reasoning in separate lines when requested", async () => {
     const question = [{ role: "user", content: QUESTION_TO_THINK_ABOUT }];
     const lines = await stream({ messages: question, max_tokens: AMPLE_TOKENS, think: true, ...GREEDY });
     const pieces = lines.slice(0, -1).map(({ message }) => message);
     expect(pieces[0]?.thinking).toMatch(/./s);
     expect(pieces.every(({ content, thinking }) => (content === "") === (thinking !== undefined))).toBe(true);
-    // Once the answer has begun, nothing more is thought.
+    // No reasoning follows once the answer has begun.
     const answerAt = pieces.findIndex(({ content }) => content !== "");
     expect(answerAt).toBeGreaterThan(0);
     expect(pieces.slice(answerAt).every(({ thinking }) => thinking === undefined)).toBe(true);
   });
 
-  test("calls a tool when it must, with arguments that fit", async () => {
+  test("calls a required tool with valid arguments", async () => {
     const answer = await chat({
       messages: weatherMessages,
       max_tokens: AMPLE_TOKENS,
@@ -110,7 +110,7 @@ describe("POST /api/chat", () => {
     expect(JSON.parse(call?.function.arguments ?? "")).toBeTypeOf("object");
   });
 
-  test("calls the tool that is named, streamed too, and goes on with its result", async () => {
+  test("calls a named tool, also streamed, and continues with its result", async () => {
     const tool_choice = { type: "function", function: { name: "get_weather" } };
     const lines = await stream({
       messages: weatherMessages,
@@ -138,7 +138,7 @@ describe("POST /api/chat", () => {
     );
   });
 
-  test("takes the developer's role for the system's", async () => {
+  test("treats the developer role as the system role", async () => {
     const asSystem = await chat({ messages, max_tokens: 1 });
     const asDeveloper = await chat({
       messages: [{ role: "developer", content: "Be brief." }, messages[1]],
@@ -147,7 +147,7 @@ describe("POST /api/chat", () => {
     expect(asDeveloper.prompt_tokens).toBe(asSystem.prompt_tokens);
   });
 
-  test("goes on with an answer that was begun", async () => {
+  test("continues an assistant message", async () => {
     const answer = await chat({
       messages: [...messages, { role: "assistant", content: "Once upon" }],
       max_tokens: 4,

@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 describe("run without a daemon", () => {
-  it("starts one that stays, on this machine alone, with its log in the cache folder; stop ends it", async () => {
+  it("starts a background daemon on loopback with its log in the cache folder, which stop ends", async () => {
     const first = await runCli(["run", "hi", "-n", "2"], { env });
     expect(first).toMatchObject({
       code: 0,
@@ -49,21 +49,21 @@ describe("run without a daemon", () => {
     expect(await runCli(["status", "--url", status.http_endpoint], { env })).toMatchObject({ code: 3 });
   });
 
-  it("tells why the daemon does not start", async () => {
+  it("reports why the daemon does not start", async () => {
     const { code, stderr } = await runCli(["run", "hi"], { env: { ...env, SERVICE_HTTP_ADDR: "192.0.2.1" } });
     expect(code).toBe(1);
     expect(stderr).toMatch(/daemon\.log:\n.*192\.0\.2\.1/s);
   });
 });
 
-/** A process that runs the daemon in the foreground, without a model; resolves when it listens. */
+/** Starts a daemon in the foreground without a model; resolves when it listens. */
 async function foreground(
   command: string,
   args: string[],
   options: { cwd?: string; detached?: boolean } = {},
 ) {
   const child = spawn(command, args, {
-    // A list of nothing; an empty variable would be none.
+    // An empty list; an empty variable would be ignored.
     env: { ...cleanEnv(), PATH: SYSTEM_PATH, SERVICE_MODELS_LOAD: ",", ...env },
     ...options,
   });
@@ -78,7 +78,7 @@ async function foreground(
   return child;
 }
 
-/** Starts a daemon, and ends what has started it. */
+/** Starts a daemon and ends the process that started it. */
 async function endStarter(command: string, args: string[], signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   const child = await foreground(command, args, { cwd: ROOT, detached: true });
   const ended = once(child, "exit");
@@ -86,7 +86,7 @@ async function endStarter(command: string, args: string[], signal: "SIGTERM" | "
   await ended;
 }
 
-/** Whether a daemon listens on the socket of this test. */
+/** True if a daemon listens on the socket of this test. */
 function answers(): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(env["SERVICE_SOCKET"]!);
@@ -107,22 +107,22 @@ function version(cacheDir: string): Promise<CliResult> {
   return runCli(["--version"], { env: { SERVICE_CACHE_DIR: cacheDir, NODE_COMPILE_CACHE: "" } });
 }
 
-describe("what is compiled of the program", () => {
-  it("is kept in the cache folder", async () => {
+describe("the compile cache", () => {
+  it("is stored in the cache folder", async () => {
     expect((await version(folder)).code).toBe(0);
-    // Beside it lies what the launcher has found out about a Node that did not come along.
+    // The launcher also caches what it has detected about Node there.
     const kept = readdirSync(path.join(folder, "code")).filter((name) => name.startsWith(process.version));
     expect(kept).toHaveLength(1);
   });
 
-  it("is not missed where nothing can be written", async () => {
+  it("is not required on a read-only file system", async () => {
     writeFileSync(path.join(folder, "file"), "");
     expect(await version(path.join(folder, "file"))).toMatchObject({ code: 0, stderr: "" });
   });
 });
 
-describe("under the Node of the system", () => {
-  it("runs, whatever its version", async () => {
+describe("under the system's Node", () => {
+  it("runs with any version", async () => {
     const manifest: { version: string } = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
     const result = await runCli(["--version"], { node: SYSTEM_NODE, env: { PATH: SYSTEM_PATH } });
     expect(result).toMatchObject({
@@ -142,7 +142,7 @@ describe("under the Node of the system", () => {
 });
 
 describe.skipIf(process.platform === "win32")("a daemon in the foreground", () => {
-  // The shell between npm and the daemon is seen in /proc alone.
+  // The shell between npm and the daemon is visible only in /proc.
   it.skipIf(PROC.isMissing).each([
     ["ended", "SIGTERM"],
     ["killed", "SIGKILL"],
@@ -151,15 +151,15 @@ describe.skipIf(process.platform === "win32")("a daemon in the foreground", () =
     await expect.poll(answers, { interval: 200 }).toBe(false);
   });
 
-  it("is not left behind when its launcher is killed", async () => {
+  it("ends when its launcher is killed", async () => {
     await endStarter(SYSTEM_NODE, [LAUNCHER, "serve"], "SIGKILL");
     await expect.poll(answers, { interval: 200 }).toBe(false);
   });
 });
 
-describe("where Yarn has put the program into an archive", () => {
-  it("says what to write into which file", async () => {
-    // Yarn's hook tells its version there.
+describe("in an archive of Yarn Plug'n'Play", () => {
+  it("explains how to unplug the package", async () => {
+    // Yarn's hook adds its version there.
     const hook = path.join(folder, "pnp.cjs");
     writeFileSync(hook, 'process.versions.pnp = "3";');
     const result = await runCli(["--version"], { env: { NODE_OPTIONS: `--require ${hook}` } });

@@ -7,7 +7,7 @@ import { cleanEnv, LAUNCHER } from "./cli-process.ts";
 
 const CTRL_C = "\u0003";
 const PROMPT = /> $/;
-/** An answer that takes the model long, whatever it thinks of the question. */
+/** Request with a long answer. */
 const LONG_FORMAT = {
   type: "array",
   items: { type: "string", enum: ["again"] },
@@ -15,7 +15,7 @@ const LONG_FORMAT = {
   maxItems: 400,
 };
 
-/** script(1) of util-linux makes one, where the system has a file system of them. */
+/** script(1) of util-linux creates a pseudo-terminal if the system has devpts. */
 const TERMINAL =
   process.platform === "linux"
     ? need(
@@ -52,7 +52,7 @@ function openChat(...options: string[]) {
   });
   return {
     ended,
-    /** Types, then waits until the screen ends in, or holds, what is expected since; rejects when it ends without that. */
+    /** Types, then waits until the new output matches; rejects if the process exits first. */
     async type(keys: string, expected: RegExp): Promise<string> {
       const from = shown.length;
       child.stdin.write(keys);
@@ -74,7 +74,7 @@ function openChat(...options: string[]) {
 }
 
 describe.skipIf(TERMINAL.isMissing)(`chat in a terminal${TERMINAL.note}`, () => {
-  it("answers, knows its commands, and leaves by /bye", async () => {
+  it("answers, runs slash commands, and exits by /bye", async () => {
     const chat = openChat("--max-tokens", "8", "--no-think");
     await chat.type("", PROMPT);
     await chat.type("Hello\r", /\n> $/);
@@ -85,7 +85,7 @@ describe.skipIf(TERMINAL.isMissing)(`chat in a terminal${TERMINAL.note}`, () => 
     expect(await chat.ended).toBe(0);
   });
 
-  it("cancels the answer by Ctrl-C, and leaves by two at the prompt", async () => {
+  it("cancels the answer on Ctrl-C, and exits on two at the prompt", async () => {
     const chat = openChat("--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT));
     await chat.type("", PROMPT);
     await chat.type("Go on\r", /Go on\r*\n.*\S{3}/s);

@@ -14,21 +14,21 @@ export interface CliResult {
 
 interface CliProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  /** Resolves when it has written something, an answer or the reasoning before it. */
+  /** Resolves at the first output, an answer or reasoning. */
   readonly speaking: Promise<unknown>;
   readonly result: Promise<CliResult>;
 }
 
 export interface CliProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Absent: standard input is empty. */
+  /** Standard input; absent: empty. */
   readonly stdin?: string;
-  /** The Node that runs the launcher. */
+  /** Node that runs the launcher. */
   readonly node?: string;
   readonly launcher?: string;
 }
 
-/** The environment without what would configure the program or make it think that npm runs it. */
+/** Environment without variables of the program and of npm. */
 export function cleanEnv(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(
     ([name]) => !/^(SERVICE_|HUB_|npm_|VITEST|NODE_OPTIONS)/.test(name),
@@ -43,7 +43,7 @@ export function startCli(args: readonly string[], options: CliProcessOptions = {
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk));
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk));
-  // A program that does not read its input may have ended before it was written.
+  // A program that does not read its input may exit before it is written.
   child.stdin.on("error", () => {});
   child.stdin.end(stdin);
   const result = new Promise<CliResult>((resolve, reject) => {
@@ -53,7 +53,7 @@ export function startCli(args: readonly string[], options: CliProcessOptions = {
   return { child, speaking: Promise.race([once(child.stdout, "data"), once(child.stderr, "data")]), result };
 }
 
-/** Runs the program to its end. */
+/** Runs the program until it exits. */
 export function runCli(args: readonly string[], options: CliProcessOptions = {}): Promise<CliResult> {
   return startCli(args, options).result;
 }

@@ -12,7 +12,7 @@ import { runCli as runHere } from "../unit/cli/run-cli.ts";
 import { type CliProcessOptions, runCli, startCli } from "./cli-process.ts";
 
 const MODEL = "daybreak-mini";
-/** An answer that takes the model long, whatever it thinks of the question: it must name 400 things. */
+/** Request with a long answer. */
 const LONG_FORMAT = {
   type: "array",
   items: { type: "string", enum: ["again"] },
@@ -26,7 +26,7 @@ const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(L
 let hub: FixtureHub;
 let daemon: TestDaemon;
 let folder: string;
-/** The model that is pulled, by its name. */
+/** Name of the model that is pulled. */
 let pulled = "";
 beforeAll(async () => {
   hub = await sharedHub();
@@ -41,17 +41,17 @@ afterAll(async () => {
 
 const promptTokens = ({ stdout }: { stdout: string }): unknown => JSON.parse(stdout).prompt_tokens;
 
-/** Runs the program against the daemon of this file, in a process of its own. */
+/** Runs the program against the daemon of this file in a separate process. */
 function cli(args: readonly string[], options: CliProcessOptions = {}) {
   return runCli(args, { ...options, env: { SERVICE_SOCKET: daemon.socket, ...options.env } });
 }
 
-/** Runs a command in this process, for what is not about processes: to start one takes far longer. */
+/** Runs a command in this process, which is faster than starting another one. */
 function command(args: readonly string[], env: Record<string, string> = atSocket()) {
   return runHere([...args], { env });
 }
 
-/** The daemon of this file alone: where its socket is not asked, a daemon at the default port must not answer instead. */
+/** Environment in which no daemon of the user at the default port answers. */
 function atSocket(): Record<string, string> {
   return { SERVICE_SOCKET: daemon.socket, SERVICE_HTTP_PORT: PORT_OF_NOBODY };
 }
@@ -62,13 +62,13 @@ async function commandJson(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** Waits until nothing runs at the daemon. */
+/** Waits until the daemon runs no request. */
 async function untilIdle(): Promise<void> {
   await expect.poll(() => activeRequests(daemon)).toBe(0);
 }
 
-describe("looking at the daemon", () => {
-  it("doctor finds it where it listens, with the wall that its engines have", async () => {
+describe("inspecting the daemon", () => {
+  it("doctor reports the daemon's addresses and its sandbox", async () => {
     const env = {
       SERVICE_SOCKET: daemon.socket,
       SERVICE_HTTP_ADDR: "127.0.0.1",
@@ -91,7 +91,7 @@ describe("looking at the daemon", () => {
     });
   });
 
-  it("status, list, ps and show agree on the model that ships", async () => {
+  it("status, list, ps and show agree on the shipped model", async () => {
     expect(await commandJson("status")).toMatchObject({
       default_model: MODEL,
       http_endpoint: daemon.url,
@@ -106,13 +106,13 @@ describe("looking at the daemon", () => {
     });
   });
 
-  it("is possible over TCP too", async () => {
+  it("works over TCP", async () => {
     const { code, stdout } = await command(["list", "--quiet", "--url", daemon.url], {});
     expect(code).toBe(0);
     expect(stdout.split("\n")).toContain(MODEL);
   });
 
-  it("is possible by the address that the configuration gives when there is no socket", async () => {
+  it("uses the configured address without a socket", async () => {
     const env = { SERVICE_SOCKET: "/nonexistent/d.sock", SERVICE_HTTP_PORT: new URL(daemon.url).port };
     expect((await command(["status"], env)).code).toBe(0);
   });
@@ -141,14 +141,14 @@ it("a process ends with the exit code of its command", async () => {
 });
 
 describe("run", () => {
-  it("keeps statistics apart from the answer", async () => {
+  it("prints statistics separately from the answer", async () => {
     const { code, stdout, stderr } = await cli(["run", "Hello", "-n", "8", "--verbose"]);
     expect(code).toBe(0);
     expect(stdout).not.toContain("tokens/s");
     expect(stderr).toMatch(/\[\d+ tokens in, \d+ tokens out, [\d.]+ tokens\/s, .+ in all\]\n$/);
   });
 
-  it("takes the same prompt from an argument and from a pipe", async () => {
+  it("accepts a prompt from an argument and from a pipe", async () => {
     const options = ["--json", "-n", "1"];
     const [given, piped, other] = await Promise.all([
       cli(["run", "Hello there", ...options]),
@@ -159,7 +159,7 @@ describe("run", () => {
     expect(promptTokens(other)).not.toBe(promptTokens(given));
   });
 
-  // On Windows no process can send another what Ctrl-C sends.
+  // On Windows a process cannot send Ctrl-C to another one.
   it.skipIf(process.platform === "win32")(
     "is cancelled at the daemon by Ctrl-C, and ends with 130",
     async () => {
@@ -173,7 +173,7 @@ describe("run", () => {
     },
   );
 
-  it("is cancelled at the daemon when the reader of its output leaves", async () => {
+  it("cancels the request when the reader of its output exits", async () => {
     const { child, speaking, result } = startCli(["run", "Tell me a story", ...LONG], {
       env: { SERVICE_SOCKET: daemon.socket },
     });
@@ -186,7 +186,7 @@ describe("run", () => {
 });
 
 describe.skipIf(process.platform === "win32")("an agent that launch runs", () => {
-  it("reaches the model by its own variables, gets its arguments, and its exit code is the program's", async () => {
+  it("gets variables and arguments, and its exit code becomes that of daybreak", async () => {
     const agent = `
 const { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key, ANTHROPIC_MODEL: model } = process.env;
 const headers = { "content-type": "application/json", "x-api-key": key };
@@ -198,10 +198,10 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
 `;
     const code = path.join(folder, "agent.cjs");
     writeFileSync(code, agent);
-    // A first line that names Node allows no space in its path, and not much more than a hundred characters.
+    // A shebang line allows no spaces and about a hundred characters in Node's path.
     const start = `#!/bin/sh\nexec "${process.execPath}" "${code}" "$@"\n`;
     writeFileSync(path.join(folder, "claude"), start, { mode: 0o755 });
-    // With as much context as agents need, which this model has to be stretched for.
+    // The model is stretched to the context that agents need.
     const modelfile = `FROM ${MODEL}\nPARAMETER rope_scaling linear\nPARAMETER rope_freq_scale 0.125\n`;
     writeFileSync(path.join(folder, "Stretched"), modelfile);
     await command(["create", "stretched", "-f", path.join(folder, "Stretched")]);
@@ -222,7 +222,7 @@ fetch(url + "/v1/messages", { method: "POST", headers, body: JSON.stringify({ mo
 });
 
 describe("models", () => {
-  it("are made from a Modelfile, copied, loaded, used, unloaded and removed", async () => {
+  it("are created from a Modelfile, copied, loaded, used, unloaded and removed", async () => {
     writeFileSync(
       path.join(folder, "Modelfile"),
       `FROM ${MODEL}\nSYSTEM Be brief.\nPARAMETER temperature 0\n`,
@@ -248,7 +248,7 @@ describe("models", () => {
     expect(await done("list", "--quiet")).not.toMatch(/^(corsair|pirate)$/m);
   });
 
-  it("with a mistake in their Modelfile are refused with the line", async () => {
+  it("are refused with the line of an error in the Modelfile", async () => {
     const { code, stderr } = await cli(["create", "broken", "-f", "-"], {
       stdin: `FROM ${MODEL}\nNONSENSE 1\n`,
     });
@@ -263,7 +263,7 @@ describe("models", () => {
       .split("\n")
       .map((line) => z.array(z.number()).parse(JSON.parse(line)));
     expect(vectors).toHaveLength(2);
-    // Alone, a text is computed in another step than beside others, which rounds differently.
+    // Batches of different sizes round differently.
     const close = vectors[0]!.map((value) => expect.closeTo(value, 5));
     expect(await commandJson("embed", "one")).toMatchObject({
       embeddings: [close],
@@ -273,7 +273,7 @@ describe("models", () => {
 });
 
 describe("search", () => {
-  it("lists what the hub has, and that it fits", async () => {
+  it("lists models of the hub and whether they fit", async () => {
     hub.setRepo("owner/found", { files: { "found-Q8_0.gguf": shippedModel() } });
     const { code, stdout } = await cli(["search", "found", "-n", "1"]);
     expect(code).toBe(0);
@@ -284,13 +284,13 @@ describe("search", () => {
 describe("pull", () => {
   const spec = "hf:owner/tiny";
 
-  it("goes on after Ctrl-C where it ended, reports its course, and is told when there is no such repository", async () => {
+  it("resumes after Ctrl-C, reports progress, and fails for an unknown repository", async () => {
     const held = Promise.withResolvers<void>();
     hub.failNext(/^storage GET/, { pause: { after: 1_000_000, until: held.promise } });
     const interrupted = startCli(["pull", spec, "--json"], { env: { SERVICE_SOCKET: daemon.socket } });
     await interrupted.speaking;
     interrupted.child.kill("SIGINT");
-    // On Windows no process can send another what Ctrl-C sends: it is killed.
+    // On Windows a process cannot send Ctrl-C to another one, so it is killed.
     expect((await interrupted.result).code).toBe(process.platform === "win32" ? null : 130);
     held.resolve();
 

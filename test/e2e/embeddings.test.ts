@@ -23,7 +23,7 @@ async function embed(input: string | string[]) {
 }
 
 describe("POST /api/embeddings", () => {
-  test("gives a vector of length 1", async () => {
+  test("returns a vector of length 1", async () => {
     const { model, embeddings, dimensions, total_tokens: tokens } = await embed("The sun rises.");
     expect(model).toBe("daybreak-mini");
     expect(embeddings).toHaveLength(1);
@@ -32,7 +32,7 @@ describe("POST /api/embeddings", () => {
     expect(tokens).toBeGreaterThan(1);
   });
 
-  test("gives one vector for each text, in order, for more texts than there are slots", async () => {
+  test("returns a vector per text in order, also for more texts than slots", async () => {
     const texts = Array.from({ length: 12 }, (_, index) => `Text number ${index}: ${"word ".repeat(index)}`);
     const batch = await embed(texts);
     expect(batch.embeddings).toHaveLength(12);
@@ -43,7 +43,7 @@ describe("POST /api/embeddings", () => {
     expect(batch.total_tokens).toBe(single.reduce((sum, tokens) => sum + tokens, 0));
   });
 
-  test("works beside a generation", async () => {
+  test("works during a generation", async () => {
     const generation = postJson(`${daemon.url}/api/generate`, {
       prompt: "hi",
       max_tokens: 64,

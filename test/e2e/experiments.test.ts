@@ -34,13 +34,13 @@ async function post(body: object) {
 }
 
 describe("an experiment", () => {
-  test("that comes along has the recorded tokens here, with the same log-probabilities", async () => {
+  test("that ships reproduces its recorded tokens and log-probabilities", async () => {
     const { code, stdout, stderr } = await experiment("run", EXAMPLE, "--tolerance", "0");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain("Same: 24 tokens, log-probabilities equal to the last bit.");
   });
 
-  test("that was recorded with a seed is repeated; with another model it differs", async () => {
+  test("with a seed is reproducible, and differs with another model", async () => {
     const file = path.join(folder, "seed.json");
     const sampling = ["-t", "1.2", "--seed", "5", "-n", "32"];
     const recorded = await experiment("record", "Tell me about models.", ...sampling, "-o", file);
@@ -57,7 +57,7 @@ describe("an experiment", () => {
 });
 
 describe.skipIf(CHROMIUM.isMissing)(`an experiment in Chromium${CHROMIUM.note}`, () => {
-  test("has the tokens and log-probabilities that were recorded in a daemon", async () => {
+  test("reproduces the tokens and log-probabilities of a daemon", async () => {
     const run = await experiment("run", EXAMPLE, "--where", "chromium", "--tolerance", "0", "--json");
     expect(run.stderr).toBe("");
     expect(JSON.parse(run.stdout)).toMatchObject({
@@ -66,11 +66,11 @@ describe.skipIf(CHROMIUM.isMissing)(`an experiment in Chromium${CHROMIUM.note}`,
       result: { where: "browser" },
     });
     expect(run.code).toBe(0);
-    // Where the processes of this test are told to keep their settings.
+    // Folder for the settings of this test's processes.
     expect(existsSync("/nonexistent")).toBe(false);
   });
 
-  test("says why it failed there", async () => {
+  test("reports an error of the page", async () => {
     const file = path.join(folder, "embed.json");
     writeFileSync(
       file,
@@ -82,7 +82,7 @@ describe.skipIf(CHROMIUM.isMissing)(`an experiment in Chromium${CHROMIUM.note}`,
   });
 });
 
-test("without a browser, --where chromium says how to name one", async () => {
+test("--where chromium without a browser explains how to name one", async () => {
   const run = await runCli(["experiment", "run", EXAMPLE, "--where", "chromium"], {
     env: { SERVICE_SOCKET: daemon.socket, CHROMIUM: "/nonexistent/chromium" },
   });
@@ -93,7 +93,7 @@ test("without a browser, --where chromium says how to name one", async () => {
 describe("POST /api/experiment", () => {
   const messages = [{ role: "user", content: "What is Daybreak?" }];
 
-  test("lists all tokens of the text, whose IDs are those of the tokenizer", async () => {
+  test("lists all tokens with the tokenizer's ids", async () => {
     const { tokens, text } = await post({ messages, temperature: 0, max_tokens: 20 });
     expect(tokens).toHaveLength(20);
     const answer = await postJson(`${daemon.url}/detokenize`, {
@@ -103,7 +103,7 @@ describe("POST /api/experiment", () => {
     expect(await answer.json()).toEqual({ content: text });
   });
 
-  test("has the likeliest token first among the alternatives, and chooses it at temperature 0", async () => {
+  test("lists the most likely alternative first and chooses it at temperature 0", async () => {
     const { tokens } = await post({ messages, temperature: 0, max_tokens: 20, alternatives: 3 });
     for (const { id, logprob, top } of tokens) {
       expect(top.map((each) => each.logprob)).toEqual(
@@ -114,7 +114,7 @@ describe("POST /api/experiment", () => {
     }
   });
 
-  test("reports log-probabilities beside tools, which the model calls", async () => {
+  test("reports log-probabilities of tool calls", async () => {
     const weather = {
       name: "get_weather",
       description: "Get the weather of a city",

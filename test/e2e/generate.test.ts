@@ -7,7 +7,7 @@ import { GUARDED, guardedDaemon, sharedDaemon } from "../support/shared-daemon.t
 import type { TestDaemon } from "../support/start-daemon.ts";
 
 const ENDLESS = { max_tokens: 1500, format: ENDLESS_LIST };
-/** So long that no model ends it within the few tokens of a test. */
+/** Prompt whose answer is longer than the limits of the tests. */
 const LONG_TEXT = { type: "string", minLength: 500 };
 
 let daemon: TestDaemon;
@@ -44,7 +44,7 @@ async function count(metric: string): Promise<number> {
 }
 
 describe("POST /api/generate", () => {
-  test("generates no more tokens than were asked for", async () => {
+  test("generates at most the requested tokens", async () => {
     const answer = await generate({ prompt: "How do I load a model?", max_tokens: 8, temperature: 0 });
     expect(answer).toMatchObject({
       model: "daybreak-mini",
@@ -57,7 +57,7 @@ describe("POST /api/generate", () => {
     expect(answer.tokens_per_second).toBeGreaterThan(0);
   });
 
-  test("streams the same text in pieces", async () => {
+  test("streams the same text", async () => {
     const body = { prompt: "Once upon a time", max_tokens: 12, seed: 2, format: LONG_TEXT };
     const lines = await stream(body);
     const whole = await generate(body);
@@ -73,7 +73,7 @@ describe("POST /api/generate", () => {
     expect(lines.length).toBeGreaterThan(2);
   });
 
-  test("sends each piece when it is there, not all at the end", async () => {
+  test("sends tokens as they are generated", async () => {
     const response = await post({ prompt: "hi", ...ENDLESS, stream: true });
     const reader = response.body!.getReader();
     const first = await reader.read();
@@ -82,11 +82,11 @@ describe("POST /api/generate", () => {
     await reader.cancel();
   });
 
-  test("repeats itself with the same seed, and not with another", async () => {
-    // Any token of forty, so that two draws of sixteen are not the same by chance.
+  test("repeats an answer with the same seed only", async () => {
+    // With 40 candidates per token, two answers of 16 tokens are not equal by chance.
     const anything = { format: LONG_TEXT, temperature: 5, top_p: 1, min_p: 0 };
     const texts: string[] = [];
-    // One after the other: what is computed beside others is rounded differently, and one digit may tip a draw.
+    // Sequential requests, because concurrent ones round differently.
     for (const seed of [7, 7, 8]) {
       texts.push((await generate({ prompt: "hi", max_tokens: 16, ...anything, seed })).response);
     }
@@ -94,12 +94,12 @@ describe("POST /api/generate", () => {
     expect(texts[0]).not.toBe(texts[2]);
   });
 
-  test("always takes the likeliest token at temperature 0", async () => {
+  test("always chooses the most likely token at temperature 0", async () => {
     const body = { prompt: "hi", max_tokens: 12, temperature: 0, format: LONG_TEXT };
     expect((await generate(body)).response).toBe((await generate(body)).response);
   });
 
-  test("stops at a stop text and leaves it out", async () => {
+  test("stops at a stop sequence and omits it", async () => {
     const body = { prompt: "hi", max_tokens: AMPLE_TOKENS, format: { const: "one two three four" } };
     expect((await generate(body)).response).toContain("two three");
     const stopped = await generate({ ...body, stop: ["o thr"] });
@@ -128,7 +128,7 @@ describe("POST /api/generate", () => {
     });
   });
 
-  test("shows what the model thinks apart from its answer, and only when asked", async () => {
+  test("returns reasoning separately, and only when requested", async () => {
     const body = { prompt: QUESTION_TO_THINK_ABOUT, max_tokens: AMPLE_TOKENS, ...GREEDY };
     const answer = await generate({ ...body, think: true });
     expect(answer.thinking).toMatch(/\w/);
@@ -137,7 +137,7 @@ describe("POST /api/generate", () => {
     expect(await generate(body)).not.toHaveProperty("thinking");
   });
 
-  test("serves more requests at once than there are slots", async () => {
+  test("serves more concurrent requests than slots", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
         generate({ prompt: `Story ${index}`, max_tokens: 8, format: LONG_TEXT }),
@@ -147,7 +147,7 @@ describe("POST /api/generate", () => {
     await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
-  test("ends a generation whose client has gone", async () => {
+  test("cancels a streamed generation when the client disconnects", async () => {
     const client = new AbortController();
     const response = await post({ prompt: "hi", ...ENDLESS, stream: true }, client.signal);
     await response.body!.getReader().read();
@@ -155,7 +155,7 @@ describe("POST /api/generate", () => {
     await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
-  test("ends a whole answer whose client has gone", async () => {
+  test("cancels a non-streamed generation when the client disconnects", async () => {
     const client = new AbortController();
     const answer = post({ prompt: "hi", ...ENDLESS }, client.signal).catch(() => undefined);
     await expect.poll(() => activeRequests(daemon)).toBe(1);
@@ -204,7 +204,7 @@ describe("errors of POST /api/generate", () => {
   });
 });
 
-describe("a daemon that works on few requests and lets none wait", () => {
+describe("a daemon with few slots and no queue", () => {
   let narrow: TestDaemon;
   beforeAll(async () => {
     narrow = await guardedDaemon();
@@ -218,7 +218,7 @@ describe("a daemon that works on few requests and lets none wait", () => {
     });
   }
 
-  test("answers 503 with Retry-After when it is busy, and serves the others", async () => {
+  test("answers 503 with Retry-After when all slots are busy", async () => {
     const asked = Array.from({ length: GUARDED.slots }, () => ask({ ...ENDLESS, stream: true }));
     const running = (await Promise.all(asked)).map(({ body }) => body!.getReader());
     for (const reader of running) expect((await reader.read()).done).toBe(false);

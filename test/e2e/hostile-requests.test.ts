@@ -7,7 +7,7 @@ const MODEL = "daybreak-mini";
 
 const deepText = '{"a":'.repeat(DEPTH) + "1" + "}".repeat(DEPTH);
 const user = { role: "user", content: "Hello." };
-/** Replaced by JSON that is nested too deep; JSON.stringify itself could not write it. */
+/** Placeholder of too deeply nested JSON, which JSON.stringify cannot write. */
 const DEEP = "DEEP";
 
 const CASES: readonly (readonly [what: string, route: string, body: object])[] = [
@@ -55,7 +55,7 @@ function tool(): object {
   return { type: "function", function: { name: "f", parameters: { a: DEEP } } };
 }
 
-describe("what is nested 4,000 levels deep", () => {
+describe("JSON that is nested 4,000 levels deep", () => {
   let daemon: TestDaemon;
 
   beforeAll(async () => {
@@ -72,7 +72,7 @@ describe("what is nested 4,000 levels deep", () => {
     return /^service_engine_restarts_total.*$/m.exec(await metrics.text())?.[0] ?? "";
   }
 
-  test.each(CASES)("is refused before the engine gets it: %s at %s", async (_what, route, body) => {
+  test.each(CASES)("is refused before it reaches the engine: %s at %s", async (_what, route, body) => {
     const before = await engineRestarts();
     const response = await post(route, JSON.stringify({ model: MODEL, ...body }).replace('"DEEP"', deepText));
     expect(response.status).toBe(400);

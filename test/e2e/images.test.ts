@@ -38,8 +38,8 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-describe("a model with a projector is shown images", () => {
-  /** Tokens of a prompt with an image, or without one. */
+describe("a model with a projector reads images", () => {
+  /** Prompt tokens with or without an image. */
   const apis: { api: string; promptTokens: (withImage: boolean) => Promise<number | undefined> }[] = [
     {
       api: "chat completions",

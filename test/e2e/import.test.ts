@@ -7,10 +7,10 @@ import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "../unit/cli/run-cli.ts";
 
-/** Another file system than that of the cache, on most Linux systems: files of it can be neither cloned nor linked. */
+/** Folder on another file system on most Linux systems, from which files cannot be cloned or linked. */
 const OTHER_DISK = "/dev/shm";
 
-/** A new folder there; the other folder where this account may make none. */
+/** Creates a folder there; returns the other folder without permission. */
 function folderOnOtherDisk(otherwise: string): string {
   try {
     return mkdtempSync(path.join(OTHER_DISK, "daybreak-import-"));
@@ -21,29 +21,29 @@ function folderOnOtherDisk(otherwise: string): string {
 
 let daemon: TestDaemon;
 let folder: string;
-let elsewhere: string;
+let otherFileSystem: string;
 beforeAll(async () => {
   daemon = await sharedDaemon();
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-import-"));
-  elsewhere = folderOnOtherDisk(folder);
+  otherFileSystem = folderOnOtherDisk(folder);
 });
 afterAll(() => {
-  for (const each of [folder, elsewhere]) rmSync(each, { recursive: true, force: true });
+  for (const each of [folder, otherFileSystem]) rmSync(each, { recursive: true, force: true });
 });
 
 async function command(...args: string[]) {
   return await runCli(args, { env: { SERVICE_SOCKET: daemon.socket, SERVICE_HTTP_PORT: "1" } });
 }
 
-test("a model of Ollama is imported, answers inside its walls, and is deleted", async () => {
-  const store = path.join(elsewhere, "ollama");
+test("a model of Ollama is imported, answers in a sandboxed engine, and is deleted", async () => {
+  const store = path.join(otherFileSystem, "ollama");
   const weights = addToOllama(store, {
     name: "tiny:1b",
     system: "Be brief.",
     params: { num_predict: 2 },
     config: { parser: "tiny" },
   });
-  const isOther = statSync(elsewhere).dev !== statSync(daemon.cacheDir).dev;
+  const isOther = statSync(otherFileSystem).dev !== statSync(daemon.cacheDir).dev;
   const { code, stdout, stderr } = await command("import", "--from", store);
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("1 imported.") });
   expect(stdout).toMatch(
@@ -56,7 +56,7 @@ test("a model of Ollama is imported, answers inside its walls, and is deleted", 
   expect(existsSync(weights)).toBe(true);
 });
 
-test("the cache of the hub's tools is linked, and unlinked again", async () => {
+test("models of the Hugging Face cache are linked and unlinked", async () => {
   const hub = path.join(folder, "hub");
   addToHubCache(hub, "ada/tiny-GGUF", "imported-Q8_0.gguf");
   expect((await command("import", "--from", hub)).stdout).toMatch(
@@ -69,7 +69,7 @@ test("the cache of the hub's tools is linked, and unlinked again", async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-test("a folder that is not there, and a client behind a proxy, are refused in a sentence", async () => {
+test("a missing folder and a client behind a proxy are refused", async () => {
   const missing = await command("import", "--from", path.join(folder, "nothing"));
   expect(missing.code).not.toBe(0);
   expect(missing.stderr).toMatch(/There is no folder/);

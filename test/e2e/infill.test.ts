@@ -41,7 +41,7 @@ async function tokenize(content: string): Promise<number[]> {
   return Array.isArray(tokens) ? tokens : [];
 }
 
-/** What the model is to read: the beginning, the text before, the text after, and the sign to write what is between. */
+/** Prompt of the model: BOS, the prefix, the suffix, and the token that asks for the middle. */
 async function expectedIds(): Promise<number[]> {
   return [
     tokenId(MODEL, "<s>"),
@@ -54,13 +54,13 @@ async function expectedIds(): Promise<number[]> {
 }
 
 describe("a suffix", () => {
-  test("is what the text is fitted in front of", async () => {
+  test("makes the model fill in the text before it", async () => {
     const ids = await expectedIds();
     const wanted = await client.completions.create({ ...SETTINGS, prompt: ids, logprobs: 3 });
     expect(wanted.usage?.prompt_tokens).toBe(ids.length);
     const filled = await client.completions.create({ ...SETTINGS, prompt, suffix, logprobs: 3 });
     expect(filled.usage?.prompt_tokens).toBe(ids.length);
-    // What the cache holds is not computed again, so sums may be rounded otherwise.
+    // A cached prompt is not computed again, so sums may be rounded differently.
     const [one, other] = [filled.choices[0]!, wanted.choices[0]!];
     expect(one.text).toBe(other.text);
     expect(one.logprobs?.tokens).toEqual(other.logprobs?.tokens);
@@ -72,7 +72,7 @@ describe("a suffix", () => {
     ).toBeGreaterThan(0.01);
   });
 
-  test("gives the same streamed", async () => {
+  test("gives the same answer streamed", async () => {
     const whole = await client.completions.create({ ...SETTINGS, prompt, suffix });
     let streamed = "";
     for await (const { choices } of await client.completions.create({
@@ -86,7 +86,7 @@ describe("a suffix", () => {
     expect(streamed).toBe(whole.choices[0]?.text);
   });
 
-  test("works in the API of Ollama too, which calls it insert", async () => {
+  test("works in Ollama's API, where the capability is named insert", async () => {
     const ollama = new Ollama({ host: `${daemon.url}/ollama` });
     expect((await ollama.show({ model })).capabilities).toContain("insert");
     const options = { num_predict: 6, temperature: 0, seed: 1 };

@@ -12,7 +12,7 @@ import { onIpv6Alone } from "../support/system-limits.ts";
 import { cleanEnv } from "./cli-process.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
-/** In a network of its own every port is free. */
+/** Port in a separate network namespace, where every port is free. */
 const PORT = "8080";
 
 let folder: string;

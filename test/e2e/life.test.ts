@@ -21,7 +21,7 @@ import {
 } from "../support/start-daemon.ts";
 import { PROC } from "../support/proc.ts";
 
-/** Longer than the moment within which two signals count as one. */
+/** Longer than the time within which two signals count as one. */
 const SAME_SIGNAL_MS = 300;
 
 let folder: string;
@@ -64,14 +64,14 @@ function children(pid: number): number[] {
 
 function alive(pid: number): boolean {
   try {
-    // A zombie has ended; nobody in a container may be there to collect it.
+    // A zombie has ended; a container may have no init process to reap it.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
   }
 }
 
-/** A request that is under way until the socket is destroyed: its body never comes to an end. */
+/** Starts a request that runs until its socket is destroyed, because its body never ends. */
 async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
   const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
   socket.on("error", () => undefined);
@@ -79,7 +79,7 @@ async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
   socket.write(
     "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
   );
-  // An answer on another connection says that the daemon has read what came before.
+  // After a response on another connection, the daemon has read the earlier data.
   await fetch(`${daemon.url}/health`);
   return socket;
 }
@@ -92,7 +92,7 @@ function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
   return postJson(`${daemon.url}/api/generate`, { prompt: "hi", max_tokens: maxTokens, stream: true });
 }
 
-/** Starts faster: nothing is loaded. */
+/** Options without a model, for a faster start. */
 const WITHOUT_MODEL = ["--models-load", ""];
 
 describe("a daemon that cannot load its model, loads none on demand, and listens on all addresses", () => {
@@ -104,8 +104,8 @@ describe("a daemon that cannot load its model, loads none on demand, and listens
     });
   });
 
-  test("serves all the same and says how to get the model", async () => {
-    // Polled: errors and announcements come through different pipes.
+  test("serves, and explains how to get the model", async () => {
+    // Polled, because errors and announcements use different pipes.
     await expect
       .poll(() => daemon.logs())
       .toMatch(/Cannot load no-such-model: .*daybreak pull no-such-model/);
@@ -120,7 +120,7 @@ describe("a daemon that cannot load its model, loads none on demand, and listens
     expect(daemon.url).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 
-  test("makes a second one on its port fail with what to do", async () => {
+  test("a second daemon on the port fails with advice", async () => {
     const failure = await startFailure({ args: ["--http-port", new URL(daemon.url).port] });
     expect(failure.code).toBe(1);
     expect(failure.logs).toMatch(/another program is using it\. .*--http-port/);
@@ -128,7 +128,7 @@ describe("a daemon that cannot load its model, loads none on demand, and listens
 });
 
 describe("the start", () => {
-  test("fails on a bad option with its source", async () => {
+  test("fails for an invalid option and names its source", async () => {
     const failure = await startFailure({ env: { SERVICE_HTTP_BODY_LIMIT: "lots" } });
     expect(failure.code).toBe(2);
     expect(failure.logs).toMatch(
@@ -136,7 +136,7 @@ describe("the start", () => {
     );
   });
 
-  test("fails on an alias file that cannot be read, with its name", async () => {
+  test("fails for an unreadable alias file and names it", async () => {
     const file = path.join(folder, "aliases.toml");
     writeFileSync(file, '[models."x"]\nrepo = "no-slash"\n');
     const failure = await startFailure({ args: ["--models-aliases-file", file] });
@@ -155,14 +155,14 @@ describe("the start", () => {
 });
 
 describe.skipIf(process.platform === "win32")("the end", () => {
-  test("SIGTERM lets running answers end, refuses new ones and exits with 0", async () => {
+  test("SIGTERM lets running requests finish, refuses new ones and exits with 0", async () => {
     const daemon = await start();
     expect(daemon.logs()).toMatch(
       /"msg":"Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//,
     );
     expect(daemon.logs()).toMatch(/"msg":"Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU"/);
     expect(daemon.logs()).not.toMatch(/no API key/);
-    // Both outputs, where one format is asked for.
+    // The format applies to both outputs.
     for (const line of daemon.logs().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     const held = await holdOpen(daemon);
     const running = await generate(daemon, 30);
@@ -184,7 +184,7 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     async () => {
       let daemon = await start({ until: "listening" });
       let first = await health(daemon);
-      // A test that waits for the processor may ask when it is loaded already; another try tells.
+      // On a busy machine the model may be loaded already; then the test tries again.
       for (let again = 0; again < 4 && first !== 503; again += 1) {
         daemon = await start({ until: "listening" });
         first = await health(daemon);
@@ -196,7 +196,7 @@ describe.skipIf(process.platform === "win32")("the end", () => {
       await holdOpen(daemon);
       daemon.kill("SIGINT");
       await expect.poll(() => daemon.logs()).toMatch(/draining/);
-      // What a terminal sends twice within a moment counts as once.
+      // Two signals in quick succession count as one.
       await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
       daemon.kill("SIGINT");
       expect((await daemon.exited).code).toBe(130);

@@ -11,10 +11,10 @@ import { LINUX_PROC } from "../support/proc.ts";
 import { MANY_FILES } from "../support/many-files.ts";
 import { both } from "../support/need.ts";
 
-/** Far more than any client opens, and fewer than the usual limit of open files. */
+/** More connections than any client opens, but fewer than the usual limit of open files. */
 const OPEN_STREAMS = 400;
 
-/** What seeing their connections needs. */
+/** Requirements of the test that counts connections. */
 const STREAMS_SEEN = both(MANY_FILES, LINUX_PROC);
 let daemon: TestDaemon;
 
@@ -46,7 +46,7 @@ describe("bodies", () => {
     },
   );
 
-  test("one that arrives in chunks is refused before it has all come", async () => {
+  test("a chunked body is refused before it is complete", async () => {
     const socket = await connect();
     socket.write(
       "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -59,7 +59,7 @@ describe("bodies", () => {
     socket.destroy();
   });
 
-  test("one that arrives in pieces, through a character too, is read whole", async () => {
+  test("a body in chunks that split a character is read completely", async () => {
     const body = Buffer.from(JSON.stringify({ prompt: "é", max_tokens: 1, model: "no-such-model-é" }));
     const cut = body.lastIndexOf("é") + 1;
     const socket = await connect();
@@ -67,7 +67,7 @@ describe("bodies", () => {
       `POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     );
     socket.write(body.subarray(0, cut));
-    // The daemon has read the first piece when it answers another request.
+    // The daemon has read the first chunk when it answers another request.
     await fetch(`${daemon.url}/health`);
     socket.write(body.subarray(cut));
     let answer = "";
@@ -75,7 +75,7 @@ describe("bodies", () => {
     expect(answer).toContain("no-such-model-é");
   });
 
-  test("one too large over the IPC socket is answered as well", async () => {
+  test("a too large body over the IPC socket gets a response", async () => {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
       const sent = request(
@@ -83,14 +83,14 @@ describe("bodies", () => {
         resolve,
       );
       sent.on("error", reject);
-      // Not ended: what has come already is too much.
+      // The body is not ended: it is too large already.
       sent.write(Buffer.alloc(BODY_LIMIT + 1, " "));
     });
     expect(response.statusCode).toBe(413);
     response.destroy();
   });
 
-  test("the daemon serves on after a client that stops in mid-body", async () => {
+  test("the daemon keeps serving after a client that stops in its body", async () => {
     const socket = await connect();
     socket.write(
       "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
@@ -110,7 +110,7 @@ async function answerTo(sent: string): Promise<{ status: number; body: unknown }
   return { status: Number(head.split(" ")[1]), body: JSON.parse(body) };
 }
 
-describe("what is not a request", () => {
+describe("malformed requests", () => {
   test.each([
     ["no HTTP", "hello\r\n\r\n", 400, "malformed_request"],
     ["a header line without a colon", "GET /health HTTP/1.1\r\nhello\r\n\r\n", 400, "malformed_request"],
@@ -126,7 +126,7 @@ describe("what is not a request", () => {
       431,
       "headers_too_large",
     ],
-  ])("is answered with an error body and the connection closed: %s", async (_what, sent, status, code) => {
+  ])("get an error response and close the connection: %s", async (_what, sent, status, code) => {
     expect(await answerTo(sent)).toEqual({
       status,
       body: { error: { type: "invalid_request", code, message: expect.stringMatching(/\.$/) } },
@@ -134,7 +134,7 @@ describe("what is not a request", () => {
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
   });
 
-  test("closes a connection on which an answer has begun, without a second head in the middle of it", async () => {
+  test("close a connection with a response in progress without a second response", async () => {
     const body = JSON.stringify({ prompt: "Hello", stream: true, max_tokens: 1500, format: ENDLESS_LIST });
     const socket = await connect();
     socket
@@ -190,13 +190,13 @@ describe("hostile values are 400 with the path of the field", () => {
     },
   );
 
-  test("__proto__ is a field like any other unknown one", async () => {
+  test("__proto__ is ignored like other unknown fields", async () => {
     const body = '{"prompt": "hi", "max_tokens": 1, "__proto__": {"max_tokens": 99}, "constructor": 1}';
     expect((await post("/api/generate", body)).status).toBe(200);
   });
 });
 
-describe("clients that go away", () => {
+describe("clients that disconnect", () => {
   test("free their slot at once", async () => {
     const body = JSON.stringify({ prompt: "hi", max_tokens: 1500, stream: true, format: ENDLESS_LIST });
     const aborts = Array.from({ length: 6 }, () => new AbortController());
@@ -225,7 +225,7 @@ describe("clients that go away", () => {
   test.skipIf(STREAMS_SEEN.isMissing)(
     `close their connections with their event streams${STREAMS_SEEN.note}`,
     async () => {
-      // Those of the test before may not all be closed yet.
+      // Connections of the previous test may still be closing.
       await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 4);
       const abort = new AbortController();
       const streams = await openStreams(abort.signal);
@@ -237,7 +237,7 @@ describe("clients that go away", () => {
   );
 });
 
-/** Without fetch, whose pool opens connections anew when their requests abort. */
+/** Without fetch, whose pool reopens connections of aborted requests. */
 function openStreams(signal: AbortSignal): Promise<IncomingMessage[]> {
   return Promise.all(Array.from({ length: OPEN_STREAMS }, () => openStream(signal)));
 }
@@ -250,7 +250,7 @@ async function openStream(signal: AbortSignal): Promise<IncomingMessage> {
   return answer!;
 }
 
-/** Files and connections that the daemon has open. */
+/** Open files and connections of the daemon. */
 function openFiles(): number {
   return readdirSync(`/proc/${daemon.pid}/fd`).length;
 }

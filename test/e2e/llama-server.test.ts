@@ -15,7 +15,7 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await sharedDaemon();
-  // Room for half a minute of an endless answer: within 512 tokens it was over before a busy machine looked at its slot.
+  // Enough tokens for half a minute: a shorter answer could end before a busy machine reads the slot's state.
   const file = writeModel(folder, "editor", tinyLlama({ words: MARKERS, context: 32_768 }));
   await addModel(daemon, model, `FROM ${file}\nPARAMETER num_ctx 32768\n`);
 });
@@ -46,8 +46,8 @@ async function get(path: string): Promise<unknown> {
 const complete = async (body: object) =>
   completionSchema.parse(JSON.parse(await post("/completion", { ...GREEDY, ...body })));
 
-describe("llama.cpp's server, as its clients see it:", () => {
-  test("a completion tells how its prompt was read, and is the same when it is streamed", async () => {
+describe("llama-server's API:", () => {
+  test("a completion reports its prompt statistics, and is the same streamed", async () => {
     const asked = { model: "daybreak-mini", prompt: "Once upon a time" };
     const whole = await complete({ ...asked, return_tokens: true });
     expect(whole).toMatchObject({ tokens_predicted: 4, stop_type: "limit", truncated: false });
@@ -66,7 +66,7 @@ describe("llama.cpp's server, as its clients see it:", () => {
     expect(again.timings.cache_n).toBeGreaterThan(0);
   });
 
-  test("a request waits for the slot that it names, and others do not", async () => {
+  test("a request waits for the slot that it names, while others do not", async () => {
     const leave = new AbortController();
     const long = { ...GREEDY, prompt: "once", n_predict: -1, ignore_eos: true, stream: true };
     const busy = await fetch(`${daemon.url}/completion`, { ...request(long), signal: leave.signal });
@@ -89,7 +89,7 @@ describe("llama.cpp's server, as its clients see it:", () => {
     expect(order).toEqual(["other", "named"]);
   });
 
-  test("a gap is filled as an editor asks for it, and its ring of files is read ahead", async () => {
+  test("/infill fills in the middle, and its extra context is prefilled", async () => {
     const gap = {
       input_prefix: "once ",
       input_suffix: " time",
@@ -113,7 +113,7 @@ describe("llama.cpp's server, as its clients see it:", () => {
     expect(Object(filled)["timings/cache_n"]).toBeGreaterThan(10);
   });
 
-  test("a chat's prompt continues as the chat itself does", async () => {
+  test("/apply-template gives the prompt of a chat", async () => {
     const messages = [{ role: "user", content: "Hello" }];
     const asked = { model: "daybreak-mini", temperature: 0 };
     const applied: unknown = JSON.parse(await post("/apply-template", { model: "daybreak-mini", messages }));
@@ -128,14 +128,14 @@ describe("llama.cpp's server, as its clients see it:", () => {
     expect(completionSchema.parse(completion).content.trim()).toBe(message.content.trim());
   });
 
-  test("props and slots describe the model that is loaded", async () => {
+  test("/props and /slots describe the loaded model", async () => {
     expect(await get(`/props?model=${model}`)).toMatchObject({ model_alias: model, is_sleeping: false });
     const idle = { speculative: false, is_processing: false, n_prompt_tokens: expect.any(Number) };
     expect(await get(`/slots?model=${model}`)).toContainEqual(expect.objectContaining(idle));
     expect(await get(`/lora-adapters?model=${model}`)).toEqual([]);
   });
 
-  test("what a slot has read is saved, erased and restored", async () => {
+  test("a slot's prompt is saved, erased and restored", async () => {
     const asked = { prompt: "the sun rose over the hills and the birds began to sing" };
     const { id_slot: slot, timings } = await complete(asked);
     expect(timings.cache_n).toBe(0);

@@ -19,10 +19,10 @@ const MODEL = "tiny-with-settings";
 const END_OF_TEXT = 2;
 const PROMPT = "once upon a time there was and she was ".repeat(4);
 
-describe("a model that is loaded with settings of llama.cpp", () => {
+describe("a model with load settings", () => {
   let daemon: TestDaemon;
   const folder = temporaryFolder();
-  // Heads are 64 wide, which quantized keys need to be shifted.
+  // Heads of 64 dimensions, which quantized keys need for a context shift.
   const file = writeModel(folder, "tiny", tinyLlama({ embedding: 128, heads: 2, kvHeads: 1, context: 256 }));
   beforeAll(async () => {
     daemon = await sharedDaemon();
@@ -38,7 +38,7 @@ describe("a model that is loaded with settings of llama.cpp", () => {
     return JSON.parse(await answer.text());
   }
 
-  /** Loads the model so, and takes it away again after what is asked of it. */
+  /** Loads the model with settings, runs requests, and unloads it. */
   async function loaded<Result>(settings: object, ask: () => Promise<Result>): Promise<Result> {
     const answer = await call("POST", "/api/models/load", { alias: MODEL, path: file, ...settings });
     expect(answer).toMatchObject({ status: "loaded" });
@@ -63,7 +63,7 @@ describe("a model that is loaded with settings of llama.cpp", () => {
   const embed = async (): Promise<{ readonly embeddings: readonly (readonly number[])[] }> =>
     await call("POST", "/api/embeddings", { model: MODEL, input: "once upon a time" });
 
-  test("has them, and shows them", async () => {
+  test("applies and reports them", async () => {
     const plain = await loaded({ context_size: 256 }, async () => {
       const answer = await complete({ max_tokens: 400 });
       expect(answer.choices[0].finish_reason).toBe("length");
@@ -83,9 +83,9 @@ describe("a model that is loaded with settings of llama.cpp", () => {
       expect(logprob).toBeCloseTo(plain.logprob, 0);
       const answer = await complete({ max_tokens: 400 });
       expect(answer.usage.completion_tokens).toBe(400);
-      // What has been dropped does not come back: an answer that keeps its prompt goes on in another way.
+      // Dropped tokens change the answer: one that keeps its prompt continues differently.
       expect((await complete({ max_tokens: 400, n_keep: -1 })).choices[0]).not.toEqual(answer.choices[0]);
-      // What came behind something else before, too, unless the request wants none of it.
+      // Also a part of the prompt behind a changed beginning, unless the request forbids that.
       const reusedOf = async (prompt: string, fields: object): Promise<number> =>
         (await complete({ prompt, id_slot: 0, max_tokens: 1, ...fields })).usage.prompt_tokens_details
           .cached_tokens;

@@ -58,7 +58,7 @@ async function call(
 const failure = (status: number, code: string) => ({ status, body: { error: { code } } });
 
 describe("listing and inspecting", () => {
-  test("the shipped model is there, with what its file says", async () => {
+  test("the shipped model is listed with the fields of its file", async () => {
     const { body } = await call("GET", "/api/models");
     expect(body).toMatchObject({
       models: expect.arrayContaining([
@@ -108,7 +108,7 @@ describe("listing and inspecting", () => {
 });
 
 describe("a model made from a Modelfile", () => {
-  test("shows what was set, and its printed Modelfile makes the same model again", async () => {
+  test("reports its settings, and its printed Modelfile recreates it", async () => {
     const modelfile = [
       `FROM ${MODEL}`,
       "PARAMETER temperature 0.25",
@@ -142,7 +142,7 @@ describe("a model made from a Modelfile", () => {
 });
 
 describe("loading and unloading", () => {
-  test("goes from loaded to available and back, with 409 where nothing is to do", async () => {
+  test("switches between loaded and available, with 409 if nothing changes", async () => {
     expect(await call("POST", "/api/models/load", { alias: MODEL })).toMatchObject(
       failure(409, "model_already_loaded"),
     );
@@ -153,7 +153,7 @@ describe("loading and unloading", () => {
     expect(await call("POST", `/api/models/${MODEL}/unload`)).toMatchObject(
       failure(409, "model_already_unloaded"),
     );
-    // The request that names it loads it, on every API.
+    // A request loads the model in every API.
     const messages = [{ role: "user", content: "hi" }];
     expect(
       await call("POST", "/v1/chat/completions", { model: MODEL, messages, max_tokens: 1 }),
@@ -177,7 +177,7 @@ describe("loading and unloading", () => {
     });
   });
 
-  test("a file is loaded under a name of its own", async () => {
+  test("a file is loaded under a given name", async () => {
     const loaded = await call("POST", "/api/models/load", { alias: "by-path", path: MODEL_FILE });
     expect(loaded).toMatchObject({ status: 200, body: { status: "loaded", alias: "by-path" } });
     expect(await call("DELETE", "/api/models/by-path")).toEqual({
@@ -188,7 +188,7 @@ describe("loading and unloading", () => {
     expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({ status: 200 });
   });
 
-  test("a model in a folder of the configuration is there, answers, and cannot be deleted", async () => {
+  test("a model in a configured folder is listed, answers, and cannot be deleted", async () => {
     const name = "watched:1b";
     const detail = await call("GET", `/api/models/${name}`);
     expect(detail).toMatchObject({ status: 200, body: { source: "file", system: "Be brief." } });
@@ -199,7 +199,7 @@ describe("loading and unloading", () => {
     expect(await call("DELETE", `/api/models/${name}`)).toMatchObject(failure(400, "unsupported_feature"));
   });
 
-  test("paths that are not a model of an allowed folder are refused", async () => {
+  test("paths outside of allowed folders are refused", async () => {
     writeFileSync(path.join(folder, "text.gguf"), "this is not a model");
     mkdirSync(path.join(folder, "folder.gguf"), { recursive: true });
     const load = (file: string) => call("POST", "/api/models/load", { alias: "bad", path: file });
@@ -221,7 +221,7 @@ describe("loading and unloading", () => {
   });
 });
 
-describe("making models", () => {
+describe("creating models", () => {
   test("create, copy, show and delete", async () => {
     const modelfile = `FROM ${MODEL}\nPARAMETER temperature 0.5\nSYSTEM You answer in verse.\n`;
     expect(await call("POST", "/api/models/create", { alias: "poet", modelfile })).toEqual({
@@ -290,7 +290,7 @@ describe("pulling", () => {
     expect(await call("GET", route)).toMatchObject(failure(404, "model_not_found"));
   });
 
-  test("answers once when no stream is asked for", async () => {
+  test("sends one response without a stream", async () => {
     const first = await call("POST", "/api/models/pull", { name: "hf:owner/repo:Q8_0" });
     expect(first).toEqual({
       status: 200,
@@ -336,7 +336,7 @@ describe("names", () => {
     "constructor",
   ];
 
-  test.each(hostile)("%s leads nowhere in a path", async (name) => {
+  test.each(hostile)("%s is refused in a path", async (name) => {
     for (const [method, route] of [
       ["GET", `/api/models/${name}`],
       ["DELETE", `/api/models/${name}`],
@@ -348,7 +348,7 @@ describe("names", () => {
     }
   });
 
-  test.each(hostile.map(decodeURIComponent))("%j leads nowhere in a body", async (name) => {
+  test.each(hostile.map(decodeURIComponent))("%j is refused in a body", async (name) => {
     for (const [route, body] of [
       ["/api/models/pull", { name }],
       ["/api/models/load", { alias: name }],

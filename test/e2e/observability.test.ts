@@ -9,7 +9,7 @@ const SECRET = "The password is xylophone";
 
 let receiver: Server;
 let daemon: TestDaemon;
-/** What an OpenTelemetry receiver was sent. */
+/** Data that an OpenTelemetry receiver has received. */
 const received: { path: string | undefined; type: string | undefined; body: Buffer }[] = [];
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ afterAll(async () => {
   receiver.close();
 });
 
-/** Bytes in hexadecimal digits as a text of their own. */
+/** Converts hexadecimal digits to the text of their bytes. */
 function bytes(hex: string): string {
   return Buffer.from(hex, "hex").toString("latin1");
 }
@@ -59,8 +59,8 @@ async function socketChat(): Promise<void> {
   socket.close();
 }
 
-describe("a daemon that is told where a receiver of traces is", () => {
-  test("logs what a request and a chat over a WebSocket took, and counts it for each model", async () => {
+describe("a daemon with a receiver of traces", () => {
+  test("logs the figures of requests and WebSocket chats, and counts them per model", async () => {
     expect((await chat()).status).toBe(200);
     await socketChat();
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
@@ -69,7 +69,7 @@ describe("a daemon that is told where a receiver of traces is", () => {
     expect(metrics).toMatch(/^service_kv_cache_usage_ratio 0$/m);
   });
 
-  test("sends its spans, in the caller's trace and without a word of the texts, before it ends", async () => {
+  test("sends spans in the caller's trace and without prompts before it ends", async () => {
     await daemon.stop();
     const sent = Buffer.concat(received.map(({ body }) => body)).toString("latin1");
     expect(received[0]).toMatchObject({ path: "/v1/traces", type: "application/x-protobuf" });

@@ -72,7 +72,7 @@ describe("the models, with the official client", () => {
 });
 
 describe("chat with the official client", () => {
-  test("answers whole and streamed alike", async () => {
+  test("gives the same answer streamed", async () => {
     const body = { model, messages, options: { num_predict: 12, ...GREEDY } };
     const whole = await client.chat(body);
     expect(whole).toMatchObject({ model, done: true, message: { role: "assistant" } });
@@ -90,7 +90,7 @@ describe("chat with the official client", () => {
     expect(last).toMatchObject({ done: true, done_reason: whole.done_reason, eval_count: whole.eval_count });
   });
 
-  test("fits a schema, and any object with json", async () => {
+  test("follows a schema, and returns an object with json", async () => {
     const format = {
       type: "object",
       properties: { colour: { enum: ["red", "blue"] } },
@@ -104,7 +104,7 @@ describe("chat with the official client", () => {
     expect(any.message.content).toMatch(/^\s*\{/);
   });
 
-  test("goes on from calls of tools and their results", async () => {
+  test("continues after tool calls and their results", async () => {
     const answer = await client.chat({
       model,
       messages: [
@@ -125,7 +125,7 @@ describe("chat with the official client", () => {
     }
   });
 
-  test("shows its thinking apart when asked to think", async () => {
+  test("returns reasoning separately when requested", async () => {
     const question = [{ role: "user", content: QUESTION_TO_THINK_ABOUT }];
     const options = { num_predict: 6, ...GREEDY };
     const { message } = await client.chat({ model, messages: question, think: true, options });
@@ -158,9 +158,9 @@ describe("chat with the official client", () => {
 });
 
 describe("generate with the official client", () => {
-  test("answers whole and streamed alike, from a raw prompt too", async () => {
+  test("gives the same answer streamed, also for a raw prompt", async () => {
     for (const raw of [false, true]) {
-      // A text that has to be long, so that no model ends it at once.
+      // Request with a long answer.
       const format = { type: "string", minLength: 500 };
       const body = { model, prompt: "Once upon", raw, format, options: { num_predict: 64, seed: 5 } };
       const whole = await client.generate(body);
@@ -172,7 +172,7 @@ describe("generate with the official client", () => {
     }
   });
 
-  test("takes a model out of memory and brings it back on demand, as the request says", async () => {
+  test("unloads a model by keep_alive and loads it on demand", async () => {
     const guest = "guest";
     await client.create({ model: guest, from: model });
     const small = { num_ctx: 512, num_predict: 2 };
@@ -212,7 +212,7 @@ describe("embeddings with the official client", () => {
     expect(short.embeddings[0]).toHaveLength(8);
   });
 
-  test("are of the beginning of a text that is too long, unless it must not be cut", async () => {
+  test("truncate a too long text, unless truncate is false", async () => {
     const beginning = "The sun rises over the hills. ";
     const input = [beginning.repeat(1000), `${beginning.repeat(1000)} And then?`];
     const { embeddings, prompt_eval_count: tokens } = await client.embed({ model, input });
@@ -223,8 +223,8 @@ describe("embeddings with the official client", () => {
   });
 });
 
-describe("making, copying, pulling and deleting with the official client", () => {
-  test("a model is made from fields, used, copied and deleted", async () => {
+describe("creating, copying, pulling and deleting with the official client", () => {
+  test("a model is created from fields, used, copied and deleted", async () => {
     const before = await namesOnDisk();
     const made = await client.create({
       model: "mario",
@@ -242,7 +242,7 @@ describe("making, copying, pulling and deleting with the official client", () =>
     expect(shown.parameters).toMatch(/^stop +"END"$/m);
     const answer = await client.chat({ model: "mario", messages });
     expect(answer.eval_count).toBeLessThanOrEqual(3);
-    // Without its first messages, the prompt would be far shorter.
+    // The prompt includes the model's messages.
     expect(answer.prompt_eval_count).toBeGreaterThan(120);
     const statuses: string[] = [];
     for await (const { status } of await client.create({ model: "luigi", from: "mario", stream: true })) {
@@ -256,7 +256,7 @@ describe("making, copying, pulling and deleting with the official client", () =>
     expect(await namesOnDisk()).toEqual(before);
   });
 
-  test("a model is made from an uploaded file, answers, and is deleted", async () => {
+  test("a model is created from an uploaded file, answers, and is deleted", async () => {
     const before = await namesOnDisk();
     const bytes = Uint8Array.from(shippedModel());
     const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
@@ -266,7 +266,7 @@ describe("making, copying, pulling and deleting with the official client", () =>
     expect([junk.status, await junk.text()]).toEqual([400, expect.stringMatching(/Only GGUF/)]);
     expect((await fetch(blob, { method: "POST", body: bytes })).status).toBe(201);
     expect((await fetch(blob, { method: "HEAD" })).status).toBe(200);
-    // The client sends what its types do not know yet.
+    // A field that the client's types lack.
     const request = { model: "uploaded", files: { "model.gguf": digest }, system: "Be brief." };
     expect((await client.create(request)).status).toBe("success");
     const answer = await client.chat({ model: "uploaded", messages, options: { num_predict: 2 } });

@@ -51,7 +51,7 @@ beforeAll(async () => {
 });
 
 describe("responses with the official client", () => {
-  test("answer whole and streamed alike", async () => {
+  test("give the same answer streamed", async () => {
     const body = { model, input, max_output_tokens: 12, ...GREEDY };
     const whole = await client.responses.create(body);
     const stream = client.responses.stream(body);
@@ -66,14 +66,14 @@ describe("responses with the official client", () => {
     expect(streamed.usage?.total_tokens).toBe(whole.usage?.total_tokens);
   });
 
-  test("are counted exactly beforehand", async () => {
+  test("have exact input token counts in advance", async () => {
     const request = { model, input, instructions: "Be brief.", tools: [WEATHER] };
     const { input_tokens: counted } = await client.responses.inputTokens.count(request);
     const { usage } = await client.responses.create({ ...request, max_output_tokens: 1 });
     expect(counted).toBe(usage?.input_tokens);
   });
 
-  test("say that they were cut off", async () => {
+  test("report that they were cut off", async () => {
     const response = await client.responses.create({ model, input, max_output_tokens: 4, text: ENDLESS });
     expect(response).toMatchObject({
       status: "incomplete",
@@ -81,7 +81,7 @@ describe("responses with the official client", () => {
     });
   });
 
-  test("call a tool, then another one, with the whole conversation sent each time", async () => {
+  test("call tools in turn with the full conversation in each request", async () => {
     const tools = [WEATHER, NOW];
     const conversation: ResponseInput = [{ role: "user", content: "Weather and time?" }];
     let length = 0;
@@ -123,7 +123,7 @@ describe("responses with the official client", () => {
     expect(answer.output.some(({ type }) => type === "function_call")).toBe(false);
   });
 
-  test("call a custom tool with text that fits its grammar, of a line or of a patch", async () => {
+  test("call a custom tool with text that follows its grammar", async () => {
     const body = {
       model,
       input: "Say hello.",
@@ -143,7 +143,7 @@ describe("responses with the official client", () => {
     ]);
   });
 
-  test("go on from a kept response with the result of its call", async () => {
+  test("continue from a stored response with a tool result", async () => {
     const tools = [WEATHER];
     const first = await client.responses.create({
       model,
@@ -167,7 +167,7 @@ describe("responses with the official client", () => {
     await expect(client.responses.retrieve(first.id)).rejects.toThrow(NotFoundError);
   });
 
-  test("fit a zod schema", async () => {
+  test("follow a zod schema", async () => {
     const schema = z.object({ colour: z.enum(["red", "blue"]), sure: z.boolean() });
     const text = { format: zodTextFormat(schema, "answer") };
     const body = { model, input, text, ...GREEDY };
@@ -177,7 +177,7 @@ describe("responses with the official client", () => {
     expect(schema.parse(streamed.output_parsed)).toBeTruthy();
   });
 
-  test("show reasoning when an effort is asked for", async () => {
+  test("return reasoning when an effort is requested", async () => {
     const { output } = await client.responses.create({
       model,
       input: QUESTION_TO_THINK_ABOUT,
@@ -190,7 +190,7 @@ describe("responses with the official client", () => {
     });
   });
 
-  test("end with their client", async () => {
+  test("end when the client disconnects", async () => {
     const stream = client.responses.stream({ model, input, text: ENDLESS });
     stream.once("response.output_text.delta", () => stream.abort());
     await expect(stream.finalResponse()).rejects.toThrow(APIUserAbortError);

@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 
 describe("chat completions with the official client", () => {
-  test("answer whole and streamed alike", async () => {
+  test("give the same answer streamed", async () => {
     const body = { model, messages, max_tokens: 12, ...GREEDY };
     const whole = await client.chat.completions.create(body);
     const stream = client.chat.completions.stream({ ...body, stream_options: { include_usage: true } });
@@ -52,14 +52,14 @@ describe("chat completions with the official client", () => {
     expect(streamed.usage?.total_tokens).toBe(whole.usage?.total_tokens);
   });
 
-  test("tell in a stream how much of the prompt has been read, when asked", async () => {
-    const wish = { return_progress: true };
+  test("stream the progress of prefill when requested", async () => {
+    const extraFields = { return_progress: true };
     const stream = await client.chat.completions.create({
       model,
       messages,
       max_tokens: 1,
       stream: true,
-      ...wish,
+      ...extraFields,
     });
     const progress: unknown[] = [];
     for await (const chunk of stream) {
@@ -71,8 +71,8 @@ describe("chat completions with the official client", () => {
     expect(processed).toBe(total);
   });
 
-  test("give several answers at once", async () => {
-    // Of the forty likeliest tokens any: a model that knows its answer would give the same one three times.
+  test("return several choices", async () => {
+    // Uniform over 40 candidates: with the usual sampling the choices could be equal.
     const anyOfForty = { temperature: 5, top_p: 1, min_p: 0 };
     const { choices } = await client.chat.completions.create({
       model,
@@ -86,7 +86,7 @@ describe("chat completions with the official client", () => {
     expect(new Set(choices.map(({ message }) => message.content)).size).toBeGreaterThan(1);
   });
 
-  test("call a tool that is required, then go on with its result", async () => {
+  test("call a required tool, then continue with its result", async () => {
     const question = [{ role: "user" as const, content: QUESTION_FOR_WEATHER }];
     const stream = client.chat.completions.stream({
       model,
@@ -112,7 +112,7 @@ describe("chat completions with the official client", () => {
     expect(answer.usage?.completion_tokens).toBeLessThanOrEqual(4);
   });
 
-  test("fit a zod schema", async () => {
+  test("follow a zod schema", async () => {
     const schema = z.object({ colour: z.enum(["red", "blue"]), sure: z.boolean() });
     const answer = await client.chat.completions.parse({
       model,
@@ -124,7 +124,7 @@ describe("chat completions with the official client", () => {
     expect(schema.parse(answer.choices[0]?.message.parsed)).toBeTruthy();
   });
 
-  test("show reasoning when an effort is asked for", async () => {
+  test("return reasoning when an effort is requested", async () => {
     const stream = await client.chat.completions.create({
       model,
       messages: [{ role: "user", content: QUESTION_TO_THINK_ABOUT }],
@@ -157,7 +157,7 @@ describe("chat completions with the official client", () => {
     expect(content.every(({ logprob, top_logprobs: top }) => logprob <= 0 && top.length === 2)).toBe(true);
   });
 
-  test("report log-probabilities of the text alone where tools may be called", async () => {
+  test("report log-probabilities of the text if tools are offered", async () => {
     const tool = { type: "function", function: { name: "get_weather" } } as const;
     const answer = await client.chat.completions.create({
       model,
@@ -173,7 +173,7 @@ describe("chat completions with the official client", () => {
     expect(choice?.logprobs?.content?.map(({ token }) => token).join("") ?? "").not.toContain("get");
   });
 
-  test("end with their client", async () => {
+  test("end when the client disconnects", async () => {
     const stream = await client.chat.completions.create({
       model,
       messages,
@@ -185,12 +185,12 @@ describe("chat completions with the official client", () => {
     await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
-  test("are stopped when they run in circles, if the request asks for that", async () => {
+  test("are stopped by the repetition guard of the request", async () => {
     const asked = {
       model,
       messages,
       max_tokens: 1500,
-      // Always the same token.
+      // Forces the same token.
       logit_bias: { "300": 100 },
       repetition_guard: true,
     };
@@ -210,7 +210,7 @@ describe("chat completions with the official client", () => {
     ).rejects.toMatchObject({
       status: 400,
       code: "context_length_exceeded",
-      // What agents look for, and what to do about it.
+      // Agents recognize the error by this text.
       message: expect.stringMatching(
         /prompt has \d+ tokens and exceeds the context window: the maximum context length is \d+ tokens \(all that the model was trained for\)\..*use a model that was trained for more/,
       ),
@@ -219,7 +219,7 @@ describe("chat completions with the official client", () => {
 });
 
 describe("text completions with the official client", () => {
-  test("score prompts of text and of tokens, as evaluation harnesses ask for it", async () => {
+  test("score prompts of text and of tokens, as for evaluation harnesses", async () => {
     const request = { model, max_tokens: 1, logprobs: 1, echo: true, temperature: 0 };
     const text = "How do I load a model?";
     const { choices } = await client.completions.create({ ...request, prompt: [text, text] });
@@ -235,8 +235,8 @@ describe("text completions with the official client", () => {
     expect(byIds.choices[0]?.logprobs?.tokens).toEqual(choices[0]?.logprobs?.tokens);
   });
 
-  test("go on with the prompt, streamed and whole alike", async () => {
-    // A prompt that no model ends at once.
+  test("continue the prompt, with the same answer streamed", async () => {
+    // Prompt with a long continuation.
     const prompt = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
     const body = { model, prompt, max_tokens: 6, ...GREEDY, echo: true };
     const whole = await client.completions.create(body);
@@ -249,14 +249,14 @@ describe("text completions with the official client", () => {
     expect(streamed).toBe(whole.choices[0]?.text);
   });
 
-  test("take several prompts", async () => {
+  test("accept several prompts", async () => {
     const { choices } = await client.completions.create({ model, prompt: ["a", "b", "c"], max_tokens: 3 });
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 });
 
 describe("embeddings with the official client", () => {
-  test("come through base64 as the same numbers", async () => {
+  test("have the same numbers in base64", async () => {
     const input = ["The sun rises.", "The moon."];
     const packed = await client.embeddings.create({ model, input });
     const plain = await client.embeddings.create({ model, input, encoding_format: "float" });

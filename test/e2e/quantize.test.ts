@@ -14,7 +14,7 @@ import { runCli } from "./cli-process.ts";
 
 const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-quantize-"));
 const source = path.join(folder, "shared.gguf");
-/** Takes several seconds to quantize. */
+/** Model that takes several seconds to quantize. */
 const long = path.join(folder, "long.gguf");
 let daemon: TestDaemon;
 beforeAll(async () => {
@@ -42,8 +42,8 @@ async function remove(alias: string): Promise<void> {
   await fetch(`${daemon.url}/api/models/${alias}`, { method: "DELETE" });
 }
 
-describe("models are quantized to the bytes of llama-quantize", () => {
-  test("by a streamed request, with progress, and speak", async () => {
+describe("quantized models equal those of llama-quantize", () => {
+  test("by a streamed request with progress, and they answer", async () => {
     expect(sha256(source)).toBe(natives.shared.source);
     const body = { source, destination: "small", quantization: "Q4_K_M", stream: true };
     const text = await (await post("/api/models/quantize", body)).text();
@@ -60,7 +60,7 @@ describe("models are quantized to the bytes of llama-quantize", () => {
     await post("/api/models/small/unload", {});
   });
 
-  test("by the command line, which says how small it is", async () => {
+  test("by the command line, which prints the size", async () => {
     const flags = ["--socket", daemon.socket, "-q", "q6_k"];
     const done = await runCli(["quantize", source, "cli", ...flags]);
     expect(done).toMatchObject({
@@ -88,7 +88,7 @@ describe("models are quantized to the bytes of llama-quantize", () => {
   });
 });
 
-describe("a quantization that is not to be", () => {
+describe("a quantization that fails", () => {
   test.each([
     ["of what is quantized already", { source: "small", quantization: "Q8_0" }, /allow_requantize/],
     ["to a type that needs an importance matrix", { quantization: "IQ2_XS" }, /importance matrix/],
@@ -103,7 +103,7 @@ describe("a quantization that is not to be", () => {
     expect(await answer.json()).toMatchObject({ error: { message: expect.stringMatching(message) } });
   });
 
-  test("of weights that are not numbers ends with an error, and leaves nothing", async () => {
+  test("of NaN weights ends with an error and leaves no files", async () => {
     const file = path.join(folder, "nan.gguf");
     const { metadata, tensors } = tinyLlama();
     const [first, ...others] = tensors;
@@ -117,7 +117,7 @@ describe("a quantization that is not to be", () => {
     expect(await answer.json()).toMatchObject({ error: { message: expect.stringMatching(/not numbers/) } });
   });
 
-  test("ends when its client leaves, and leaves nothing; another one waits for its end", async () => {
+  test("is cancelled without files when the client disconnects, and the next one waits for it", async () => {
     const left = new AbortController();
     const body = { source: long, destination: "left", quantization: "IQ3_S", stream: true };
     const answer = await post("/api/models/quantize", body, left.signal);

@@ -7,19 +7,19 @@ import type { TestDaemon } from "../support/start-daemon.ts";
 import { CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
 
 const MODEL = "tiny-thinker";
-/** Its prompt begins the reasoning, as those of Qwen3 and DeepSeek R1 do. */
+/** Template whose prompt opens the reasoning, as those of Qwen3 and DeepSeek R1. */
 const TEMPLATE =
   "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor -%}" +
   "{%- if add_generation_prompt %}<|im_start|>assistant\n" +
   "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n" +
   "{%- else %}<think>\n{%- endif %}{% endif -%}";
 
-describe("a model that would think for ever", () => {
+describe("a model with endless reasoning", () => {
   let daemon: TestDaemon;
   const folder = temporaryFolder();
   const model = tinyLlama({ chatTemplate: TEMPLATE, words: [...CHATML_WORDS, "<think>", "</think>"] });
   const file = writeModel(folder, "thinker", model);
-  /** Each token is this letter, unless it has to be another one. */
+  /** Bias that makes every unconstrained token this letter. */
   const always = { logit_bias: { [tokenId(model, "x")]: 100 } };
   beforeAll(async () => {
     daemon = await sharedDaemon();
@@ -74,7 +74,7 @@ describe("a model that would think for ever", () => {
     });
   });
 
-  test("answers after a level of Ollama's think, in chats and in texts", async () => {
+  test("answers after a level of Ollama's think, in chat and generate", async () => {
     const fields = { think: "low", stream: false, options: { num_predict: 20, ...always } };
     const expected = { thinking: "x".repeat(16) };
     const chat = await post("/ollama/api/chat", { messages, ...fields });
@@ -83,14 +83,14 @@ describe("a model that would think for ever", () => {
     expect(text).toMatchObject({ ...expected, response: expect.stringMatching(/^x+$/) });
   });
 
-  test("answers after thinking_budget_tokens of the daemon's own API", async () => {
+  test("answers after thinking_budget_tokens of the native API", async () => {
     const fields = { messages, max_tokens: 20, thinking_budget_tokens: 2, ...always };
     expect(await post("/api/chat", fields)).toMatchObject({
       message: { thinking: "xx", content: expect.stringMatching(/^x+$/) },
     });
   });
 
-  test("thinks on without any of them", async () => {
+  test("continues reasoning without a budget", async () => {
     expect(
       await post("/v1/messages", {
         messages,

@@ -34,7 +34,7 @@ interface Completion {
 const complete = (body: object): Promise<Completion> => ask("/v1/completions", body);
 
 describe("llama.cpp's fields", () => {
-  test("a grammar holds on every API", async () => {
+  test("a grammar is enforced in every API", async () => {
     const chat = await ask<{ choices: { message: { content: string } }[] }>("/v1/chat/completions", {
       ...CHAT,
       grammar: GRAMMAR,
@@ -49,7 +49,7 @@ describe("llama.cpp's fields", () => {
     expect(content[0]?.text).toMatch(/^(?:yes|no)$/);
   });
 
-  test("vLLM's fields hold, too", async () => {
+  test("vLLM's fields are enforced", async () => {
     const chosen = await complete({ prompt: "one", max_tokens: 12, guided_choice: ["red", "green"] });
     expect(chosen.choices[0]?.text).toMatch(/^(?:red|green)$/);
     const matching = await complete({ prompt: "one", max_tokens: 12, guided_regex: "[a-c]{2}-\\d" });
@@ -84,7 +84,7 @@ describe("llama.cpp's fields", () => {
     expect(choices[0]?.logprobs?.top_logprobs.map((top) => Object.keys(top).length)).toEqual([3, 3]);
   });
 
-  test("each chunk tells its tokens and times, when asked", async () => {
+  test("each chunk has tokens and timings when requested", async () => {
     const answer = await postJson(`${daemon.url}/v1/completions`, {
       prompt: "one",
       max_tokens: 6,
@@ -96,13 +96,13 @@ describe("llama.cpp's fields", () => {
     const chunks = frames.map((frame) =>
       completionChunkSchema.parse(JSON.parse(frame.slice("data: ".length))),
     );
-    const told = chunks.map(({ timings }) => timings?.predicted_n ?? 0);
-    expect(told).toEqual(told.toSorted((one, other) => one - other));
-    expect([told[0], told.at(-1)]).toEqual([1, 6]);
+    const reported = chunks.map(({ timings }) => timings?.predicted_n ?? 0);
+    expect(reported).toEqual(reported.toSorted((one, other) => one - other));
+    expect([reported[0], reported.at(-1)]).toEqual([1, 6]);
     expect(chunks[1]?.timings?.predicted_ms).toBeGreaterThan(0);
   });
 
-  test("an answer may be limited in time", async () => {
+  test("an answer can be limited in time", async () => {
     const { choices } = await complete({
       prompt: "one\n",
       max_tokens: 400,

@@ -68,7 +68,7 @@ const failure = (status: number, code: string) => ({ status, body: { error: { co
 const folderOf = (alias: string): string =>
   path.join(cacheDir, "prompts", createHash("sha256").update(alias).digest("hex").slice(0, 32));
 
-test("a model that is loaded again, or restarted with its daemon, still knows its last conversation", async () => {
+test("a reloaded model restores its last conversation, also after a restart of the daemon", async () => {
   const { text, cached } = await complete();
   expect(cached).toBe(0);
   await call("POST", `/api/models/${MODEL}/unload`);
@@ -77,11 +77,11 @@ test("a model that is loaded again, or restarted with its daemon, still knows it
   await daemon.stop();
   await start();
   expect(await complete()).toEqual({ text, cached: expect.toSatisfy((count) => count >= LEAST_CACHED) });
-  // The same conversation is kept once, and saved no second time.
+  // The same conversation is saved once.
   expect(readdirSync(folderOf(MODEL))).toEqual([expect.stringMatching(/^@[0-9a-f]{16}\.slot$/)]);
 });
 
-test("a prompt is saved by name, restored into an emptied slot, listed and deleted", async () => {
+test("a prompt is saved by name, restored into an erased slot, listed and deleted", async () => {
   const { text } = await complete();
   const saved = await slots({ action: "save", name: "story" });
   expect(saved).toMatchObject({ status: 200, body: { status: "saved", name: "story" } });
@@ -104,7 +104,7 @@ test("a prompt is saved by name, restored into an emptied slot, listed and delet
   });
 });
 
-test("a saved prompt of another model and a damaged one are refused, and the engine lives on", async () => {
+test("saved prompts of another model and damaged ones are refused without ending the engine", async () => {
   const story = path.join(folderOf(MODEL), "story.slot");
   const file = writeModel(folder, "other", tinyLlama());
   await call("POST", "/api/models/load", { alias: "other", path: file });

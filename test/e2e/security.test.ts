@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const keyed = { authorization: `Bearer ${KEY}` };
 
-/** With headers that fetch would not send. */
+/** Sends a request with headers that fetch refuses. */
 function raw(
   path: string,
   headers: Record<string, string>,
@@ -32,7 +32,7 @@ function raw(
   });
 }
 
-/** The status with which a WebSocket handshake is refused, or 101. */
+/** Status of a WebSocket handshake; 101 if it is accepted. */
 function handshake(headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(`${daemon.url.replace("http", "ws")}/ws/chat`, { headers });
@@ -63,7 +63,7 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     expect((await raw("/health", { host })).status).toBe(200);
   });
 
-  test("asks for the key everywhere but at /health and for files of the page, in the shape of the route", async () => {
+  test("requires the key except for /health and the page's files, with errors in the API's format", async () => {
     for (const path of ["/health", "/ui/", "/browser/page.js"])
       expect((await raw(path, {})).status).toBe(200);
     for (const path of ["/status", "/metrics", "/docs", "/openapi.json", "/api/events", "/nowhere"]) {
@@ -89,7 +89,7 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     expect(await handshake(keyed)).toBe(101);
   });
 
-  test("refuses what a foreign page can send without asking", async () => {
+  test("refuses requests that a foreign page can send without a preflight", async () => {
     const page = { ...keyed, origin: "https://evil.test" };
     expect((await raw("/api/models/daybreak-mini/unload", page, "POST")).status).toBe(403);
     const allowedPage = { ...keyed, origin: ALLOWED_ORIGIN, "content-type": "text/plain" };
@@ -105,7 +105,7 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     expect((await raw("/api/models/daybreak-mini/unload", keyed)).status).not.toBe(200);
   });
 
-  test("logs neither keys nor prompts, and no name can forge a line", async () => {
+  test("logs neither keys nor prompts, and names cannot forge log lines", async () => {
     const prompt = "prompt-that-must-not-leak";
     const response = await fetch(`${daemon.url}/api/generate?api_key=${KEY}`, {
       method: "POST",
@@ -144,30 +144,33 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     async () => {
       const before = daemon.logs().length;
       process.kill(daemon.pid, "SIGUSR1");
-      // Whatever the signal does is done before the second answer.
+      // The signal is handled before the second response.
       for (let time = 0; time < 2; time += 1) expect((await raw("/health", {})).status).toBe(200);
       expect(daemon.logs().slice(before)).not.toMatch(/debugger/i);
     },
   );
 
-  test.skipIf(process.platform === "win32")("its socket is the owner's alone and needs no key", async () => {
-    expect(statSync(daemon.socket).mode & 0o777).toBe(0o600);
-    const status = await new Promise<number>((resolve, reject) => {
-      http
-        .get({ socketPath: daemon.socket, path: "/status" }, (response) => {
-          response.resume();
-          resolve(response.statusCode ?? 0);
-        })
-        .on("error", reject);
-    });
-    expect(status).toBe(200);
-  });
+  test.skipIf(process.platform === "win32")(
+    "its socket is accessible to its owner only and needs no key",
+    async () => {
+      expect(statSync(daemon.socket).mode & 0o777).toBe(0o600);
+      const status = await new Promise<number>((resolve, reject) => {
+        http
+          .get({ socketPath: daemon.socket, path: "/status" }, (response) => {
+            response.resume();
+            resolve(response.statusCode ?? 0);
+          })
+          .on("error", reject);
+      });
+      expect(status).toBe(200);
+    },
+  );
 
   test("the page has a strict policy", async () => {
     const page = await fetch(`${daemon.url}/ui/`, { headers: keyed });
     const policy = page.headers.get("content-security-policy");
     expect(policy).toContain("default-src 'none'");
-    // WebAssembly alone, for an engine in the page: no text becomes a script.
+    // Allows WebAssembly but no eval.
     expect(policy?.replace("'wasm-unsafe-eval'", "")).not.toMatch(/unsafe|\*/);
   });
 });

@@ -10,12 +10,12 @@ import { loadModel, sharedDaemon, unloadModel } from "../support/shared-daemon.t
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
-/** What the models that ship say, through the official clients; greedy, and of what any version of them knows. */
+/** Greedy answers of the shipped models through the official clients, to questions that any version answers. */
 
 const model = "daybreak-mini";
 const OTHERS = ["daybreak-mini-embed", "daybreak-mini-vision"];
 const MAX_TOKENS = 120;
-/** The same answer every time. One of the clients has no field of this name, and sends it all the same. */
+/** Greedy sampling. One client lacks this field in its types but sends it. */
 const greedy = { temperature: 0 };
 
 let daemon: TestDaemon;
@@ -37,7 +37,7 @@ afterAll(async () => {
 
 const user = (content: string) => [{ role: "user" as const, content }];
 
-/** One question and one answer, through each API. */
+/** Asks one question through each API. */
 const APIS: { api: string; ask: (question: string) => Promise<string> }[] = [
   {
     api: "chat completions",
@@ -79,7 +79,7 @@ describe.for(APIS)("through $api daybreak-mini", ({ ask }) => {
   });
 });
 
-describe("daybreak-mini thinks aloud when asked to, then answers rightly", () => {
+describe("daybreak-mini reasons when requested, then answers correctly", () => {
   const question = "What is 12 + 30?";
 
   test("in chat completions", async () => {
@@ -121,7 +121,7 @@ describe("daybreak-mini thinks aloud when asked to, then answers rightly", () =>
   });
 });
 
-test("daybreak-mini, cut off in its thinking, ends it a second time, and its answer has no tag", async () => {
+test("daybreak-mini closes its reasoning after the budget, and its answer has no tag", async () => {
   const budget = { thinking_budget_tokens: 2 };
   const { choices } = await openai.chat.completions.create({
     model,
@@ -139,7 +139,7 @@ test("daybreak-mini, cut off in its thinking, ends it a second time, and its ans
 const PERSON = z.object({ name: z.string(), age: z.number() });
 const ABOUT_ANNA = "Give me JSON with name and age: Anna is 31 years old.";
 
-describe("an answer by a zod schema says what it was told", () => {
+describe("an answer by a zod schema repeats the facts of the prompt", () => {
   test("in chat completions", async () => {
     const { choices } = await openai.chat.completions.parse({
       model,
@@ -172,7 +172,7 @@ describe("an answer by a zod schema says what it was told", () => {
   });
 });
 
-test("daybreak-mini-embed finds a paraphrase more alike than another matter", async () => {
+test("daybreak-mini-embed ranks a paraphrase above another topic", async () => {
   const input = ["How do I delete a model?", "How can I remove a model?", "The daemon listens on port 8080."];
   const { data } = await openai.embeddings.create({ model: "daybreak-mini-embed", input });
   const [question, paraphrase, other] = data.map(({ embedding }) => embedding);
@@ -183,7 +183,7 @@ function isInDisc(x: number, y: number): boolean {
   return Math.hypot(x - 31.5, y - 31.5) < 11;
 }
 
-describe("with its projector the model names the colour of what it sees", () => {
+describe("with its projector the model names the color of an image", () => {
   const vision = "daybreak-mini-vision";
   const question = "What colour is the shape?";
   const COLOURS = { red: [215, 35, 35], blue: [40, 70, 220] } as const;

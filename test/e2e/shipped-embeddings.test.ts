@@ -9,7 +9,7 @@ import type { TestDaemon } from "../support/start-daemon.ts";
 const EMBED = "daybreak-mini-embed";
 const headers = { "content-type": "application/json", authorization: `Bearer ${GUARDED.key}` };
 
-/** It loads the model with the first request. */
+/** Timeout of the first request, which loads the model. */
 let daemon: TestDaemon;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ async function showModel(alias: string) {
   );
 }
 
-/** Paragraphs of real pages, each with the page's title in front, as somebody would index them. */
+/** Paragraphs of real pages with the page's title in front, as in an index. */
 function passagesOf(pages: readonly string[]): { page: string; text: string }[] {
   return pages.flatMap((page) => {
     const markdown = readFileSync(new URL(`../../docs/${page}.md`, import.meta.url), "utf8");
@@ -60,7 +60,7 @@ function passagesOf(pages: readonly string[]): { page: string; text: string }[] 
 }
 
 describe("daybreak-mini-embed", () => {
-  test("is an embedding model that ships", async () => {
+  test("is a shipped embedding model", async () => {
     expect(await showModel(EMBED)).toMatchObject({ purpose: "embed", source: "shipped" });
   });
 
@@ -70,12 +70,12 @@ describe("daybreak-mini-embed", () => {
     ["The home of Paul is in Vienna.", "Vienna is where Paul lives.", "Paul is fond of honey."],
     ["delete a file", "remove a file", "open a window"],
     ["The piano is broken.", "Something is wrong with the piano.", "The piano is green."],
-  ])("puts %j nearer to %j than to %j", async (sentence, same, other) => {
+  ])("ranks %j closer to %j than to %j", async (sentence, same, other) => {
     const [vector, near, far] = await embed([sentence, same, other]);
     expect(likeness(vector!, near!)).toBeGreaterThan(likeness(vector!, far!) + 0.1);
   });
 
-  test("finds the page of our documentation that answers a question", async () => {
+  test("finds the page of the documentation that answers a question", async () => {
     const passages = passagesOf(["cli", "gpu", "hub", "modelfile"]);
     const index = await embed(passages.map(({ text }) => text));
     const questions = {

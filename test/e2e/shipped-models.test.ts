@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => unloadModel(daemon, PIRATE));
 
-/** As much of the answers as these tests look at. */
+/** Fields of responses that these tests check. */
 const bodySchema = z.looseObject({
   models: z.array(z.looseObject({ alias: z.string() })).default([]),
   message: z.object({ content: z.string() }).default({ content: "" }),
@@ -49,8 +49,8 @@ function chat(model: string, message: object): Promise<Answer> {
   });
 }
 
-describe("the models that ship", () => {
-  it("are in the list, the projector and the adapter as models made of the chat model", async () => {
+describe("the shipped models", () => {
+  it("are listed, the projector and the adapter as models derived from the chat model", async () => {
     const { body } = await call("GET", "/api/models");
     const shipped = body.models.filter(({ source }) => source === "shipped");
     expect(shipped.map(({ alias, from, state }) => [alias, from, state])).toEqual([
@@ -61,7 +61,7 @@ describe("the models that ship", () => {
     ]);
   });
 
-  it("show in the list what they can do", async () => {
+  it("are listed with their capabilities", async () => {
     const { body } = await call("GET", "/api/models");
     const able = new Map(body.models.map(({ alias, capabilities }) => [alias, capabilities]));
     expect(able.get(MINI)).toEqual({ vision: false, tools: true, thinking: true, json: true });
@@ -74,13 +74,13 @@ describe("the models that ship", () => {
     });
   });
 
-  it("hold the chat template that training renders, so weights and template belong together", async () => {
+  it("contain the chat template of their training", async () => {
     const { body } = await call("GET", `/api/models/${MINI}`);
     const template = new URL("../../scripts/models/conversations/template.jinja", import.meta.url);
     expect(body.template.trim()).toBe((await readFile(template, "utf8")).trim());
   });
 
-  it("see images with the projector, and only with it", async () => {
+  it("read images only with the projector", async () => {
     expect((await call("GET", `/api/models/${VISION}`)).body).toMatchObject({
       capabilities: { vision: true },
       projector: expect.stringContaining("daybreak-mini-vision.gguf"),
@@ -100,7 +100,7 @@ describe("the models that ship", () => {
     });
   });
 
-  it("speak in another manner with the adapter", async () => {
+  it("answer in another style with the adapter", async () => {
     expect(await call("POST", "/api/models/load", { alias: PIRATE })).toMatchObject({ status: 200 });
     const [plain, pirate] = await Promise.all(
       [MINI, PIRATE].map(
@@ -112,7 +112,7 @@ describe("the models that ship", () => {
     expect(pirate).not.toBe(plain);
   });
 
-  it("are forgotten when deleted, and come back when they are pulled", async () => {
+  it("are hidden when deleted and come back when pulled", async () => {
     const gone = { status: 200, body: { status: "deleted", alias: VISION, source: "shipped" } };
     expect(await call("DELETE", `/api/models/${VISION}`)).toMatchObject(gone);
     expect((await call("GET", `/api/models/${VISION}`)).status).toBe(404);
@@ -123,7 +123,7 @@ describe("the models that ship", () => {
     expect((await call("GET", `/api/models/${VISION}`)).status).toBe(200);
   });
 
-  it("are named by their Modelfiles, which make them again", async () => {
+  it("can be recreated from their Modelfiles", async () => {
     const { body } = await call("GET", `/api/models/${VISION}/modelfile`);
     expect(body.modelfile).toBe(`FROM ${VISION}\n`);
     expect(

@@ -9,11 +9,11 @@ import { z } from "zod";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
-/** Tools that the model that ships calls by itself, in several turns to the end, through the official clients. */
+/** Tool calls that the shipped model chooses, over several turns, through the official clients. */
 
 const model = "daybreak-mini";
 const MAX_TOKENS = 120;
-/** The same answer every time. One of the clients has no field of this name, and sends it all the same. */
+/** Greedy sampling. One client lacks this field in its types but sends it. */
 const greedy = { temperature: 0 };
 
 let daemon: TestDaemon;
@@ -37,11 +37,11 @@ const WEATHER = {
 };
 const ABOUT_PARIS = "What is the weather in Paris?";
 const RESULT = '{"temperature": 4, "sky": "rainy"}';
-/** The answer repeats something of the result. */
-const TOLD = /\b4\b|rain/;
+/** Text of the tool's result in an answer. */
+const RESULT_TEXT = /\b4\b|rain/;
 
-describe("a tool that the model chooses by itself is called with the right city, and its result told", () => {
-  test("by runTools of chat completions, whole and streamed", async () => {
+describe("the model calls a tool with the right city and repeats its result", () => {
+  test("by runTools of chat completions, also streamed", async () => {
     const called: unknown[] = [];
     const weather = {
       type: "function" as const,
@@ -55,12 +55,14 @@ describe("a tool that the model chooses by itself is called with the right city,
       },
     };
     const request = { model, messages: user(ABOUT_PARIS), ...greedy, tools: [weather] };
-    expect(await openai.chat.completions.runTools(request).finalContent()).toMatch(TOLD);
-    expect(await openai.chat.completions.runTools({ ...request, stream: true }).finalContent()).toMatch(TOLD);
+    expect(await openai.chat.completions.runTools(request).finalContent()).toMatch(RESULT_TEXT);
+    expect(await openai.chat.completions.runTools({ ...request, stream: true }).finalContent()).toMatch(
+      RESULT_TEXT,
+    );
     expect(called).toEqual([{ city: "Paris" }, { city: "Paris" }]);
   });
 
-  test("by responses that go on from each other", async () => {
+  test("by responses that continue each other", async () => {
     const settings = {
       model,
       ...greedy,
@@ -74,7 +76,7 @@ describe("a tool that the model chooses by itself is called with the right city,
       previous_response_id: asked.id,
       input: [{ type: "function_call_output", call_id: call!.call_id, output: RESULT }],
     });
-    expect(answered.output_text).toMatch(TOLD);
+    expect(answered.output_text).toMatch(RESULT_TEXT);
   });
 
   test("by the tool runner of messages", async () => {
@@ -98,7 +100,7 @@ describe("a tool that the model chooses by itself is called with the right city,
       tools: [weather],
     });
     expect(called).toEqual([{ city: "Paris" }]);
-    expect(content).toMatchObject([{ type: "text", text: expect.stringMatching(TOLD) }]);
+    expect(content).toMatchObject([{ type: "text", text: expect.stringMatching(RESULT_TEXT) }]);
   });
 
   test("by Ollama's client", async () => {
@@ -108,7 +110,7 @@ describe("a tool that the model chooses by itself is called with the right city,
     expect(message.tool_calls).toMatchObject([{ function: { arguments: { city: "Paris" } } }]);
     const result = { role: "tool", tool_name: WEATHER.name, content: RESULT };
     const answer = await ollama.chat({ ...settings, messages: [...user(ABOUT_PARIS), message, result] });
-    expect(answer.message.content).toMatch(TOLD);
+    expect(answer.message.content).toMatch(RESULT_TEXT);
   });
 
   test("by the Vercel AI SDK", async () => {
@@ -141,13 +143,18 @@ test.each([
   ["Open the gate.", "gobax"],
   ["Please water the flowers now.", "lumef"],
   ["I need a taxi.", "tezin"],
-])("%s finds the tool whose description says so, though its name tells nothing", async (wish, name) => {
+])("%s calls the tool by its description, since its name means nothing", async (prompt, name) => {
   const tools = Object.entries({
     gobax: "Open the garden gate",
     lumef: "Water the flowers",
     tezin: "Call a taxi",
   }).map(([other, description]) => ({ type: "function" as const, function: { name: other, description } }));
-  const { choices } = await openai.chat.completions.create({ model, messages: user(wish), ...greedy, tools });
+  const { choices } = await openai.chat.completions.create({
+    model,
+    messages: user(prompt),
+    ...greedy,
+    tools,
+  });
   expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name, arguments: "{}" } }]);
 });
 
@@ -197,16 +204,24 @@ test.each([
       { name: "paint_wall", arguments: { count: 5, colour: "black" } },
     ],
   ],
-])("%s is called with words that training never held, each in its place", async (wish, offered, expected) => {
-  const tools = [{ type: "function" as const, function: offered }];
-  const { choices } = await openai.chat.completions.create({ model, messages: user(wish), ...greedy, tools });
-  const calls = (choices[0]?.message.tool_calls ?? []).filter((call) => call.type === "function");
-  expect(calls.map(({ function: f }) => ({ name: f.name, arguments: JSON.parse(f.arguments) }))).toEqual(
-    expected,
-  );
-});
+])(
+  "%s calls a tool with the right arguments for words outside of the training data",
+  async (prompt, tool, expected) => {
+    const tools = [{ type: "function" as const, function: tool }];
+    const { choices } = await openai.chat.completions.create({
+      model,
+      messages: user(prompt),
+      ...greedy,
+      tools,
+    });
+    const calls = (choices[0]?.message.tool_calls ?? []).filter((call) => call.type === "function");
+    expect(calls.map(({ function: f }) => ({ name: f.name, arguments: JSON.parse(f.arguments) }))).toEqual(
+      expected,
+    );
+  },
+);
 
-test("two cities are two calls with indices of their own, or one where only one may be made", async () => {
+test("two cities are two calls with separate indices, or one without parallel calls", async () => {
   const request = {
     model,
     messages: user("What is the weather in Paris and Rome?"),
@@ -227,14 +242,14 @@ test("two cities are two calls with indices of their own, or one where only one 
     message: { tool_calls: [{ function: { arguments: expect.stringContaining("Paris") } }] },
   });
   expect(one.choices[0]?.message.tool_calls).toHaveLength(1);
-  // The other one is not generated and left out: the turn ends where it begins, and says what it has cost.
+  // The second call is not generated: the answer ends before it, with the right usage.
   const [many = 0, few = 0] = [both, one].map((answer) => answer.usage?.completion_tokens);
   expect(one.usage?.prompt_tokens).toBe(both.usage?.prompt_tokens);
   expect(few).toBeGreaterThan(many / 3);
   expect(few).toBeLessThan(many * 0.8);
 });
 
-test("no tool is called where none may be", async () => {
+test("no tool is called with tool_choice none", async () => {
   const tools = [{ type: "function" as const, function: WEATHER }];
   const request = { model, messages: user(ABOUT_PARIS), ...greedy, tools, max_tokens: MAX_TOKENS };
   const { choices } = await openai.chat.completions.create({ ...request, tool_choice: "none" });
@@ -252,7 +267,7 @@ test("no tool is called where none may be", async () => {
   expect(message.content).toMatchObject([{ type: "text", text: expect.not.stringContaining("<tool_call>") }]);
 });
 
-test("a tool may be called on the way to an answer that has to fit a schema", async () => {
+test("a tool can be called before an answer with a schema", async () => {
   const messages = user("How is the weather in Paris?");
   const report = z.object({ city: z.enum(["Paris", "Rome"]), sky: z.enum(["sunny", "rainy"]) });
   const request = {

@@ -7,7 +7,7 @@ import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
-/** Its draft model is always right. */
+/** Model whose draft model always predicts the right tokens. */
 const MODEL = "guessing";
 const REQUEST = { model: MODEL, prompt: "Hello! Who are you?", temperature: 0, max_tokens: 12, raw: true };
 
@@ -45,7 +45,7 @@ interface NativeAnswer {
   readonly draft_tokens_accepted?: number;
 }
 
-test("a draft model of a Modelfile guesses, which changes no answer and is counted in it and in the metrics", async () => {
+test("a draft model of a Modelfile speculates without changing answers, and is counted in usage and metrics", async () => {
   const names = ["service_draft_tokens_total", "service_draft_tokens_accepted_total"];
   const before = await Promise.all(names.map(metric));
   const plain = await post<NativeAnswer>("/api/generate", { ...REQUEST, draft_max: 0 });
@@ -61,14 +61,14 @@ test("a draft model of a Modelfile guesses, which changes no answer and is count
   ]);
 });
 
-test("OpenAI's client sees how many guesses were right", async () => {
+test("OpenAI's client gets the accepted prediction tokens", async () => {
   const openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
   const { prompt, temperature, max_tokens } = REQUEST;
   const { usage } = await openai.completions.create({ model: MODEL, prompt, temperature, max_tokens });
   const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } =
     usage?.completion_tokens_details ?? {};
   expect(accepted).toBeGreaterThan(0);
-  // Each step has a token of the model itself, too.
+  // Each step also has a token of the model itself.
   expect(accepted).toBeLessThan(usage?.completion_tokens ?? 0);
   expect(rejected).toEqual(expect.any(Number));
 });

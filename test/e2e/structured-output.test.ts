@@ -4,10 +4,10 @@ import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
-/** With these, and this schema, the shipped model once began a character that the schema left no room to end. */
+/** Seeds with which the shipped model once began a character that the schema's length limit cut off. */
 const SEEDS = [7, 12, 18, 27, 32, 42, 44, 45, 57];
 
-/** Characters as JSON schema counts them. */
+/** Counts characters as JSON schema does. */
 const AT_MOST_20 = /^.{0,20}$/su;
 
 const completion = z.object({
@@ -31,7 +31,7 @@ function ask({ url }: TestDaemon, seed: number): Promise<Response> {
   });
 }
 
-test.each(SEEDS)("a bounded text in an answer ends where its schema ends it, with seed %i", async (seed) => {
+test.each(SEEDS)("maxLength of a schema is enforced, with seed %i", async (seed) => {
   const answer = await ask(await sharedDaemon(), seed);
   expect(answer.status).toBe(200);
   const [{ message, finish_reason: reason }] = completion.parse(await answer.json()).choices;
@@ -39,7 +39,7 @@ test.each(SEEDS)("a bounded text in an answer ends where its schema ends it, wit
   expect(tagged.parse(JSON.parse(message.content)).idTag).toMatch(AT_MOST_20);
 });
 
-describe("with llama.cpp's WebAssembly as it is shipped", () => {
+describe("with llama.cpp's stock WebAssembly", () => {
   let daemon: TestDaemon;
   beforeAll(async () => {
     daemon = await startDaemon({ args: ["--engine-kernels", "stock"] });
@@ -51,7 +51,7 @@ describe("with llama.cpp's WebAssembly as it is shipped", () => {
     async (seed) => {
       const body: unknown = await (await ask(daemon, seed)).json();
       const { choices, error } = completion.partial().extend({ error: failure.optional() }).parse(body);
-      // It has no cure of ours, so what it writes depends on its rounding.
+      // The stock engine lacks the fix, so its answer depends on rounding.
       expect(error?.message ?? choices?.[0].message.content).toMatch(/^[{]|^The model's answer is not valid/);
     },
   );
@@ -71,12 +71,12 @@ async function post(
   return { status: answer.status, headers: answer.headers, body: await answer.json() };
 }
 
-describe("a conversation that ends with an assistant message, with a form for the answer,", () => {
+describe("a conversation that ends with an assistant message, with a response format,", () => {
   test.each([
     ["json_object", { response_format: { type: "json_object" } }],
     ["json_schema", { response_format: { type: "json_schema", json_schema: ANY_JSON } }],
     ["a call that must be made", { tools: [CALL], tool_choice: "required" }],
-  ])("has a new message for its answer in the chat-completions API: %s", async (_, form) => {
+  ])("gets a new message in the chat-completions API: %s", async (_, form) => {
     const { status, body } = await post("/v1/chat/completions", {
       messages: [question, begun("The answer is 42.")],
       max_tokens: 200,
@@ -87,7 +87,7 @@ describe("a conversation that ends with an assistant message, with a form for th
     expect(JSON.stringify(body)).toMatch(/"content":"\{|"name":"now"/);
   });
 
-  test("has one in the Responses API", async () => {
+  test("gets a new message in the Responses API", async () => {
     const { status, body } = await post("/v1/responses", {
       input: [question, begun("The answer is 42.")],
       max_output_tokens: 200,
@@ -107,16 +107,16 @@ describe("a conversation that ends with an assistant message, with a form for th
       response_format: { type: "json_schema", json_schema: { name: "fruit", schema: FRUIT } },
     },
   };
-  test.each(Object.entries(chats))("continues that message within the form: %s", async (path, form) => {
+  test.each(Object.entries(chats))("continues that message within the format: %s", async (path, form) => {
     const beginning = '{"fruit": "ki';
     const { status, body } = await post(path, { messages: [question, begun(beginning)], ...form });
     expect(status).toBe(200);
     expect(body).not.toHaveProperty("error");
-    // Where the beginning ends within a word, just one end of it is left.
+    // Within a word, only one continuation is possible.
     expect(JSON.stringify(body)).toMatch(/"wi\\"\s*\}"/);
   });
 
-  test("begins the form anew behind words that do not belong to it", async () => {
+  test("restarts the format behind text that does not match it", async () => {
     const { body } = await post("/api/chat", {
       messages: [question, begun("Here it is: ")],
       format: FRUIT,
@@ -146,7 +146,7 @@ describe("schemas of tools as agents send them", () => {
     function: { name: `tool_${at}`, parameters },
   }));
 
-  test("do not fail a request in which the model may call them; what is not enforced is told", async () => {
+  test("do not fail a request with optional calls; unenforced keywords are reported", async () => {
     const { status, headers } = await post("/v1/chat/completions", {
       messages: [question],
       tools,
@@ -158,7 +158,7 @@ describe("schemas of tools as agents send them", () => {
     );
   });
 
-  test("are refused by field and keyword where a call must fit them and cannot be made to", async () => {
+  test("are refused with field and keyword if a required call cannot enforce them", async () => {
     const { status, body } = await post("/v1/chat/completions", {
       messages: [question],
       tools: tools.filter(({ function: { name } }) => name === "tool_9"),

@@ -59,7 +59,7 @@ describe("health and status", () => {
       http_endpoint: daemon.url,
       ipc_endpoint: ipcUrl(daemon.socket),
       default_model: MODEL,
-      // Where a wall is missing, it says which.
+      // Without a sandbox, `problem` explains why.
       sandbox: expect.objectContaining({ mode: "auto", wall: expect.any(String), parts: expect.any(Array) }),
       stats: {
         requests_total: expect.any(Number),
@@ -166,7 +166,7 @@ describe("documentation and page", () => {
     );
   });
 
-  test("the page and its files are served, and nothing beside them", async () => {
+  test("only the page and its files are served", async () => {
     const page = await fetch(`${daemon.url}/`, { headers: { accept: "text/html" } });
     expect(page.url).toBe(`${daemon.url}/ui/`);
     const html = await page.text();
@@ -183,7 +183,7 @@ describe("documentation and page", () => {
     }
   });
 
-  test("/ tells programs what this is", async () => {
+  test("/ describes the daemon to programs", async () => {
     expect(await get("/")).toMatchObject({ name: "daybreak", version: packageJson.version });
   });
 
@@ -211,7 +211,7 @@ describe("GET /api/defaults", () => {
     });
   });
 
-  test("use of an unknown one is 404", async () => {
+  test("an unknown default model is 404", async () => {
     const response = await fetch(`${daemon.url}/api/defaults/none/use`, { method: "POST" });
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ error: { type: "not_found", code: "model_not_found" } });

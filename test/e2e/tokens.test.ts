@@ -42,7 +42,7 @@ describe("/tokenize and /detokenize", () => {
     expect(await post("/detokenize", { tokens: [] })).toEqual({ content: "" });
   });
 
-  test("say what each token stands for: text, or bytes that are not text by themselves", async () => {
+  test("return the text or the bytes of each token", async () => {
     const { tokens } = await post("/tokenize", { model, content: "a𓂀", with_pieces: true });
     const pieces = (Array.isArray(tokens) ? tokens : []).map((token) => Object(token)["piece"]);
     expect(pieces.slice(-4)).toEqual([[0xf0], [0x93], [0x82], [0x80]]);
@@ -62,7 +62,7 @@ describe("/tokenize and /detokenize", () => {
 describe("token ids as a prompt", () => {
   test("give the same answer as their text, for each prompt of a list", async () => {
     const settings = { model, max_tokens: 4, temperature: 0, seed: 1 };
-    // Of these the model is sure, so that what is computed beside other prompts, and rounded differently, is the same.
+    // Prompts with certain answers, since concurrent requests round differently.
     const texts = ["Hello", QUESTION_TO_THINK_ABOUT].map(
       (question) => `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`,
     );
@@ -74,7 +74,7 @@ describe("token ids as a prompt", () => {
     expect(byIds.usage?.prompt_tokens).toBe(ids.flat().length);
   });
 
-  test("are refused when no text gives them", async () => {
+  test("are refused if they are no valid text", async () => {
     const [first] = await tokenize({ content: "𓂀" });
     const half = (await tokenize({ content: "𓂀" })).slice(0, -2);
     expect(first).toBeTypeOf("number");
@@ -120,7 +120,7 @@ describe("a bias by token id", () => {
     expect(forced.choices[0]?.text.trim()).toBe(String(written).trim());
     const { choices } = await openai.completions.create({ ...settings, logprobs: 1 });
     const likeliest = choices[0]?.logprobs?.tokens?.[0] ?? "";
-    // Its id is that of the same text in the same place.
+    // The id of the same text at the same position.
     const before = await tokenize({ content: prompt });
     const banned = (await tokenize({ content: prompt + likeliest }))[before.length];
     const without = await openai.completions.create({
@@ -138,7 +138,7 @@ describe("a bias by token id", () => {
   });
 });
 
-test("count_tokens counts what a message costs, with system and tools", async () => {
+test("count_tokens counts a message with system prompt and tools", async () => {
   const tool = { name: "get_weather", input_schema: { type: "object" as const, properties: {} } };
   const messages = [{ role: "user" as const, content: "Hello" }];
   const counts: number[] = [];

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => daemon?.stop());
 
 describe("a pull from a hub that cannot be reached", () => {
-  it("when streamed says so before each attempt and ends with what to do", async () => {
+  it("reports each attempt in a stream and ends with advice", async () => {
     const answer = await fetch(`${daemon.url}/api/models/pull`, {
       method: "POST",
       headers: JSON_BODY,
@@ -51,7 +51,7 @@ describe("a pull from a hub that cannot be reached", () => {
     ]);
   });
 
-  it("tells the user of the command line what happens and ends with 'try later'", async () => {
+  it("reports attempts on the command line and exits with 'try later'", async () => {
     const { code, stderr, stdout } = await runCli(["pull", "hf:owner/tiny", "--url", daemon.url]);
     expect(code).toBe(6);
     expect(stdout).toBe("");
@@ -61,13 +61,13 @@ describe("a pull from a hub that cannot be reached", () => {
 });
 
 describe("a proxy in the environment", () => {
-  it("is what the hub is reached through", async () => {
+  it("is used for the hub", async () => {
     const asked: string[] = [];
     const proxy = http.createServer((request, response) => {
       asked.push(request.url ?? "");
       response.writeHead(404).end();
     });
-    // Node 24 asks for a tunnel, also to a hub without TLS.
+    // Node 24 opens a tunnel also for a hub without TLS.
     proxy.on("connect", (request, tunnel) => {
       asked.push(`http://${request.url}`);
       tunnel.end("HTTP/1.1 404 Not Found\r\n\r\n");

@@ -32,7 +32,7 @@ const prompt = "Hello";
 const once = { prompt, maxRetries: 0 };
 
 const COLOUR = z.object({ colour: z.enum(["red", "blue"]), sure: z.boolean() });
-/** Goes on beyond any limit of tokens, for seconds. */
+/** Request with an endless answer. */
 const ENDLESS = z.object({ list: z.array(z.number().int().min(0).max(9)).min(1000) });
 
 let daemon: TestDaemon;
@@ -41,7 +41,7 @@ beforeAll(async () => {
   daemon = await sharedDaemon();
 });
 
-/** The SDK asks no reasoning model for a temperature: greedy is what it sends only with this. */
+/** Makes the SDK send the temperature, which it omits for reasoning models. */
 const greedily: typeof fetch = (url, init) => {
   if (typeof init?.body !== "string") return fetch(url, init);
   return fetch(url, { ...init, body: JSON.stringify({ ...JSON.parse(init.body), ...GREEDY }) });
@@ -74,7 +74,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ languageModel }) =>
     expect(answer.usage.outputTokens).toBeLessThanOrEqual(8);
   });
 
-  test("streams text, which is the same as the whole one", async () => {
+  test("streams the same text", async () => {
     const request = { ...once, model: languageModel(name), maxOutputTokens: 8 };
     const whole = await generateText(request);
     const streamed = streamText(request);
@@ -85,7 +85,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ languageModel }) =>
     expect((await streamed.usage).totalTokens).toBe(whole.usage.totalTokens);
   });
 
-  test.for(["whole", "streamed"] as const)("calls a tool and goes on with its result, %s", async (how) => {
+  test.for(["whole", "streamed"] as const)("calls a tool and continues with its result, %s", async (how) => {
     const cities: string[] = [];
     const request = {
       prompt: QUESTION_FOR_WEATHER,
@@ -123,7 +123,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ languageModel }) =>
     expect(second?.usage.inputTokens).toBeGreaterThan(alone.usage.inputTokens!);
   });
 
-  test("fits a zod schema, whole, streamed and as the output of a text", async () => {
+  test("follows a zod schema, also streamed and as the output of a text", async () => {
     const request = { ...once, model: languageModel(name), maxOutputTokens: AMPLE_TOKENS };
     const whole = await generateObject({ ...request, schema: COLOUR });
     expect(COLOUR.parse(whole.object)).toBeTruthy();
@@ -195,19 +195,22 @@ describe("reasoning in the Vercel AI SDK", () => {
       languageModel: () => anthropic()(name),
       providerOptions: { anthropic: { thinking: { type: "enabled", budgetTokens: 1024 } } },
     },
-  ])("through $api is shown and given back", async ({ languageModel, providerOptions }) => {
-    const question = QUESTION_TO_THINK_ABOUT;
-    const request = { model: languageModel(), maxRetries: 0, maxOutputTokens: 8, providerOptions };
-    const thoughtful = await generateText({ ...request, prompt: question });
-    expect(thoughtful.reasoningText).toMatch(/./s);
-    const again = await generateText({
-      ...request,
-      messages: [
-        { role: "user", content: question },
-        ...thoughtful.response.messages,
-        { role: "user", content: "And?" },
-      ],
-    });
-    expect(again.usage.inputTokens).toBeGreaterThan(thoughtful.usage.inputTokens!);
-  });
+  ])(
+    "through $api is returned and accepted in the next request",
+    async ({ languageModel, providerOptions }) => {
+      const question = QUESTION_TO_THINK_ABOUT;
+      const request = { model: languageModel(), maxRetries: 0, maxOutputTokens: 8, providerOptions };
+      const thoughtful = await generateText({ ...request, prompt: question });
+      expect(thoughtful.reasoningText).toMatch(/./s);
+      const again = await generateText({
+        ...request,
+        messages: [
+          { role: "user", content: question },
+          ...thoughtful.response.messages,
+          { role: "user", content: "And?" },
+        ],
+      });
+      expect(again.usage.inputTokens).toBeGreaterThan(thoughtful.usage.inputTokens!);
+    },
+  );
 });

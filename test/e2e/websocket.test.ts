@@ -31,9 +31,9 @@ interface Peer {
   readonly frames: ServerFrame[];
   readonly socket: WebSocket;
   say(frame: object): void;
-  /** Waits until this frame has come. */
+  /** Waits for this frame. */
   seen(expected: object): Promise<void>;
-  /** Closes and waits for the end. */
+  /** Closes the socket and waits for its end. */
   leave(): Promise<void>;
 }
 
@@ -78,10 +78,10 @@ describe("WS /ws/chat", () => {
     await peer.leave();
   });
 
-  test("runs several chats at once and keeps them apart", async () => {
+  test("runs several chats concurrently", async () => {
     const peer = await connect();
     const ids = ["a", "b", "c", "d", "e", "f"];
-    // Long enough that the first has not ended when the last is asked, on a busy machine too.
+    // Long enough that the first chat still runs when the last one starts.
     for (const id of ids) peer.say({ type: "chat", id, messages, ...ENDLESS, max_tokens: 100 });
     for (const id of ids) await peer.seen({ type: "done", id });
     const firstEnd = peer.frames.findIndex(({ type }) => type === "done");
@@ -90,7 +90,7 @@ describe("WS /ws/chat", () => {
     await peer.leave();
   });
 
-  test("cancels one chat and goes on with the other", async () => {
+  test("cancels one chat while the other continues", async () => {
     const peer = await connect();
     peer.say({ type: "chat", id: "long", messages, ...ENDLESS });
     await peer.seen({ type: "delta", id: "long" });
@@ -116,7 +116,7 @@ describe("WS /ws/chat", () => {
     await peer.leave();
   });
 
-  test("answers pings and faults without closing", async () => {
+  test("answers pings and errors without closing", async () => {
     const peer = await connect();
     peer.socket.send("{");
     await peer.seen({ type: "error" });
@@ -129,7 +129,7 @@ describe("WS /ws/chat", () => {
     await peer.leave();
   });
 
-  test("ends the chats of a client that goes away", async () => {
+  test("ends the chats of a client that disconnects", async () => {
     const peer = await connect();
     peer.say({ type: "chat", id: "a", messages, ...ENDLESS });
     await peer.seen({ type: "delta", id: "a" });
@@ -137,12 +137,12 @@ describe("WS /ws/chat", () => {
     await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
-  test("serves pages of allowed origins alone", async () => {
+  test("accepts only allowed origins", async () => {
     await (await connect({ origin: ALLOWED_ORIGIN })).leave();
     await expect(connect({ origin: "https://evil.example" })).rejects.toThrow("status 403");
   });
 
-  test("tells a plain request what it is", async () => {
+  test("answers a request without an upgrade with an explanation", async () => {
     const response = await fetch(`${daemon.url}/ws/chat`);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { type: "invalid_request" } });

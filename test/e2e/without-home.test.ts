@@ -9,7 +9,7 @@ import { need } from "../support/need.ts";
 import { PROGRAM } from "../support/program.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
-/** A number that no system has an account for, as containers use them. */
+/** User id without an account, as in containers. */
 const UID = "54321";
 const AS_NOBODY_KNOWN = ["--user", `--map-user=${UID}`, `--map-group=${UID}`];
 
@@ -24,7 +24,7 @@ const UNKNOWN_USER = need(
   spawnSync("unshare", [...AS_NOBODY_KNOWN, "true"]).status === 0,
 );
 
-/** The command line of an account that the system does not know. */
+/** Runs the program under an unknown user id. */
 function daybreak(home: string | undefined, ...args: string[]) {
   const env = { PATH: process.env["PATH"], TMPDIR: temporary, ...(home !== undefined && { HOME: home }) };
   return spawn("unshare", [...AS_NOBODY_KNOWN, process.execPath, LAUNCHER, ...args], {
@@ -36,7 +36,7 @@ function daybreak(home: string | undefined, ...args: string[]) {
 test.skipIf(UNKNOWN_USER.isMissing).each([
   ["no home", undefined],
   ["a home that cannot be made", "/dev/null"],
-])(`an account with %s gets a daemon, and finds its socket${UNKNOWN_USER.note}`, async (_, home) => {
+])(`an account with %s starts a daemon and finds its socket${UNKNOWN_USER.note}`, async (_, home) => {
   const socket = path.join(temporary, `daybreak-${UID}`, "run", "daybreak.sock");
   const daemon = daybreak(home, "serve", "--models-load", "", "--http-port", "0", "--gpu-mode", "off");
   try {

@@ -23,7 +23,7 @@ const modelFile = writeModel(folder, "model", tinyLlama({ words: CHATML_WORDS, c
 const projectorFile = writeModel(folder, "projector", tinyAudioProjector());
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** Half of Whisper's 1500 positions for each 30 seconds, begun ones included. */
+/** Tokens per started 30 seconds: half of Whisper's 1500 positions. */
 const CHUNK_TOKENS = 750;
 const audio: ContentPart = { type: "audio", data: tinyWav(1) };
 const text: ContentPart = { type: "text", text: "what is it" };
@@ -45,7 +45,7 @@ describe("a model with an audio projector", () => {
     return doneOf(await collect(generated(engine, chatRequest(parts), NEVER))).usage.promptTokens;
   }
 
-  test("hears recordings before, behind and between texts", async () => {
+  test("reads recordings before, behind and between texts", async () => {
     expect(engine.info).toMatchObject({ hasAudioInput: true, hasImageInput: false });
     const without = await promptTokens([text]);
     const around = await promptTokens([text, audio, text, audio]);
@@ -57,14 +57,14 @@ describe("a model with an audio projector", () => {
     ["MP3", tinyMp3(4)],
     ["FLAC", tinyFlac(2)],
     ["a short WAV file", tinyWav(0.01)],
-  ])("hears %s", async (_, data) => {
+  ])("reads %s", async (_, data) => {
     const tokens = await promptTokens([{ type: "audio", data: checkAudio(data, "file") }, text]);
     expect(tokens).toBeGreaterThan(CHUNK_TOKENS);
   });
 
   test("survives a damaged recording", async () => {
     const damaged = tinyFlac(2).fill(0x55, 60);
-    // What can be decoded of it is silence, or else the request is refused.
+    // The decoded part is silence, or the request is refused.
     const outcome = await promptTokens([{ type: "audio", data: damaged }, text]).catch(
       (error: unknown) => error,
     );
@@ -74,7 +74,7 @@ describe("a model with an audio projector", () => {
     expect(await promptTokens([text])).toBeLessThan(CHUNK_TOKENS);
   });
 
-  test("says that it cannot see", async () => {
+  test("refuses images", async () => {
     await expect(promptTokens([{ type: "image", data: tinyPng(8, 8) }, text])).rejects.toMatchObject({
       code: "unsupported_feature",
     });

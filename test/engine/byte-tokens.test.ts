@@ -26,25 +26,25 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** The vocabulary's bytes follow its three first tokens. */
+/** Ids of byte tokens, which follow the first three tokens. */
 function isByte({ id }: { id: number }): boolean {
   return id >= 3 + 0x80 && id < 3 + 0x100;
 }
 
-test("pieces keep their log-probabilities, with exact bytes, where tokens or alternatives are parts of characters", async () => {
+test("tokens that are parts of characters have log-probabilities and exact bytes", async () => {
   const sampling = { temperature: 1.5, seed: 7, ignoreEos: true };
   const events = await collect(
     generated(engine, chatRequest("Hello", { logprobs: 20, maxTokens: 60, sampling }), NEVER),
   );
   const pieces = events.filter((event) => event.type === "text-delta").filter(({ text }) => text !== "");
   expect(pieces.length).toBeGreaterThan(10);
-  const told = pieces.map(({ logprobs }) => logprobs ?? []);
-  expect(told.filter((logprobs) => logprobs.length === 0)).toEqual([]);
-  const alternatives = told.flat().flatMap(({ top }) => top.filter(isByte));
+  const reported = pieces.map(({ logprobs }) => logprobs ?? []);
+  expect(reported.filter((logprobs) => logprobs.length === 0)).toEqual([]);
+  const alternatives = reported.flat().flatMap(({ top }) => top.filter(isByte));
   expect(alternatives.length).toBeGreaterThan(20);
   for (const { id, bytes } of alternatives) expect(bytes).toEqual([id - 3]);
-  // llama.cpp tells a character in several tokens with the last of them.
-  const chosen = told.flat().filter(isByte);
+  // llama.cpp reports a character of several tokens with the last one.
+  const chosen = reported.flat().filter(isByte);
   expect(chosen.length).toBeGreaterThan(0);
   for (const { id, bytes } of chosen) expect(bytes?.at(-1)).toBe(id - 3);
   for (const { text, logprobs = [] } of pieces) {

@@ -18,7 +18,7 @@ import { generated } from "../support/generated.ts";
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** Texts that are computed together come out a little different from one alone: other sums in another order. */
+/** Tolerance between batched and single texts, whose sums are rounded differently. */
 function distance(vector: readonly number[], other: readonly number[] | undefined): number {
   return Math.hypot(...vector.map((value, at) => value - (other?.[at] ?? 0)));
 }
@@ -35,7 +35,7 @@ describe("an embedding model", () => {
   });
   afterAll(() => engine.close());
 
-  test("gives a vector of length one, the same for the same text, another for another", async () => {
+  test("returns normalized vectors that depend on the text only", async () => {
     const [hello, again, world] = [
       await engine.embed("hello world", NEVER),
       await engine.embed("hello world", NEVER),
@@ -48,7 +48,7 @@ describe("an embedding model", () => {
     expect(hello.tokens).toBe(4); // [CLS] hello world [SEP]
   });
 
-  test("embeds several texts at once, each as if alone", async () => {
+  test("embeds concurrent texts like single ones", async () => {
     const texts = ["hello", "world", "the cat", "a dog"];
     const together = await Promise.all(texts.map((text) => engine.embed(text, NEVER)));
     for (const [index, text] of texts.entries()) {
@@ -57,7 +57,7 @@ describe("an embedding model", () => {
     }
   });
 
-  test("takes a text as long as its context, and refuses a longer one with both numbers", async () => {
+  test("accepts a text as long as its context and refuses a longer one with both numbers", async () => {
     expect((await engine.embed("hello ".repeat(CONTEXT - 2), NEVER)).tokens).toBe(CONTEXT);
     await expect(engine.embed("hello ".repeat(CONTEXT + 100), NEVER)).rejects.toMatchObject({
       code: "context_length_exceeded",
@@ -74,7 +74,7 @@ describe("an embedding model", () => {
   });
 });
 
-test("a reranker scores documents, the same pair the same", async () => {
+test("a reranker gives equal pairs equal scores", async () => {
   const file = writeModel(folder, "reranker", tinyBert({ context: CONTEXT, rerank: true }));
   const engine = await startEngine(
     engineSpec(file, { purpose: "rerank", contextSize: CONTEXT, batchSize: CONTEXT }),
@@ -88,7 +88,7 @@ test("a reranker scores documents, the same pair the same", async () => {
   await engine.close();
 });
 
-test("a model for text embeds beside a generation, and refuses what is longer than one step", async () => {
+test("a generative model embeds during a generation and refuses texts longer than a batch", async () => {
   const engine = await startEngine(engineSpec(writeModel(folder, "llama", tinyLlama())));
   const alone = await generateText(engine, promptRequest("once upon", { maxTokens: 40 }));
   const [text, first, second] = await Promise.all([
@@ -108,7 +108,7 @@ test("a model for text embeds beside a generation, and refuses what is longer th
 test.each([
   ["that the slots do not share evenly", { batchSize: 5, slots: 4 }],
   ["of one token", { batchSize: 1, slots: 1 }],
-])("a step %s is rounded up, for llama.cpp would abort", async (_, settings) => {
+])("a batch size %s is rounded up, because llama.cpp would abort", async (_, settings) => {
   const file = writeModel(folder, "uneven", tinyLlama());
   const engine = await startEngine(engineSpec(file, settings));
   expect(await generateText(engine, promptRequest("once upon a time"))).toBeDefined();

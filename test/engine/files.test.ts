@@ -29,7 +29,7 @@ async function textWith(spec: EngineSpec, options: EngineLoadOptions = {}): Prom
   }
 }
 
-/** What the whole model says, and what it told of its progress while it was loaded. */
+/** Answer of the model in one file, and its progress during the load. */
 let plain: string;
 const progress: number[] = [];
 beforeAll(async () => {
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 
 describe("the files of a model", () => {
-  test("may be shards, which make the same model, also with an adapter", async () => {
+  test("can be shards, also with an adapter", async () => {
     const adapters = [{ path: adapter, scale: 1 }];
     const adapted = await textWith(engineSpec(whole, { adapters }));
     expect(await textWith(engineSpec(shards))).toBe(plain);
@@ -45,14 +45,14 @@ describe("the files of a model", () => {
     expect(await textWith(engineSpec(shards, { adapters }))).toBe(adapted);
   });
 
-  test("may be two adapters; one of scale 0 changes nothing", async () => {
+  test("can include two adapters; one of scale 0 changes nothing", async () => {
     const none = await textWith(engineSpec(whole, { adapters: [{ path: adapter, scale: 0 }] }));
     expect(none).toBe(plain);
     const both = [0.5, 0.5].map((scale) => ({ path: adapter, scale }));
     expect(await textWith(engineSpec(whole, { adapters: both }))).not.toBe(none);
   });
 
-  test("may not be an adapter of another model", async () => {
+  test("cannot include an adapter of another model", async () => {
     const other = writeModel(folder, "other-adapter", tinyLora({ embedding: 32 }));
     await expect(
       startEngine(engineSpec(whole, { adapters: [{ path: other, scale: 1 }] })),
@@ -62,7 +62,7 @@ describe("the files of a model", () => {
     });
   });
 
-  test("that lack a shard are refused", async () => {
+  test("without a shard are refused", async () => {
     await expect(startEngine(engineSpec(shards.slice(0, 2)))).rejects.toMatchObject({
       code: "invalid_model_file",
     });

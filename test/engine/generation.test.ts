@@ -29,7 +29,7 @@ async function chatTemplateOf(file: string): Promise<string> {
   return String(Object.entries(metadata).find(([key]) => key === "tokenizer.chat_template")?.[1]);
 }
 
-/** What no trained version of the shipped model ends at once. */
+/** Prompt with a long answer. */
 const GREETING = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
 
 const YES_OR_NO = { type: "object", properties: { answer: { enum: ["yes", "no"] } }, required: ["answer"] };
@@ -41,14 +41,14 @@ describe("an engine with the shipped model", () => {
   });
   afterAll(() => engine.close());
 
-  test("reports what it found in the model", () => {
+  test("reports the model's properties", () => {
     expect(engine.info).toMatchObject({ contextSize: 512, hasChatTemplate: true, hasImageInput: false });
     expect(engine.info.vocabSize).toBeGreaterThan(256);
     expect(engine.info.embeddingSize).toBeGreaterThan(0);
     expect(engine.info.backendVersion).toMatch(/^b\d+/);
   });
 
-  test("streams start, progress of the prompt, text and the end, in this order", async () => {
+  test("streams start, prefill progress, text and end in this order", async () => {
     const events = await collect(generated(engine, promptRequest("Hello world", { maxTokens: 5 }), NEVER));
     const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
     expect(types).toEqual(["start", "prompt-progress", "text-delta", "done"]);
@@ -58,7 +58,7 @@ describe("an engine with the shipped model", () => {
     expect(timings.promptMs + timings.completionMs).toBeGreaterThan(0);
   });
 
-  test("generates the same text again, and finds its prompt in the cache", async () => {
+  test("generates the same text again with the cached prompt", async () => {
     const request = promptRequest("The cache is asked twice", { sampling: { temperature: 1, seed: 7 } });
     const first = await collect(generated(engine, request, NEVER));
     const second = await collect(generated(engine, request, NEVER));
@@ -68,14 +68,14 @@ describe("an engine with the shipped model", () => {
     expect(doneOf(uncached).usage.cachedTokens).toBe(0);
   });
 
-  test("draws a fresh seed for a request that names none", async () => {
-    // Nearly uniform over the vocabulary, and not ended early: two such texts are equal only with the same seed.
+  test("chooses a random seed for a request without one", async () => {
+    // Nearly uniform sampling, so that two texts are equal only with the same seed.
     const sampling = { temperature: 100, topK: 0, topP: 1, minP: 0, ignoreEos: true };
     const request = promptRequest("Something new", { sampling, maxTokens: 20 });
     expect(await generateText(engine, request)).not.toBe(await generateText(engine, request));
   });
 
-  test("one token at most is one token", async () => {
+  test("generates one token for a limit of one", async () => {
     const request = promptRequest("Hello", { maxTokens: 1, sampling: { temperature: 0, ignoreEos: true } });
     expect(doneOf(await collect(generated(engine, request, NEVER)))).toMatchObject({
       reason: "length",
@@ -92,7 +92,7 @@ describe("an engine with the shipped model", () => {
     expect(usage.promptTokens + usage.completionTokens).toBe(512);
   });
 
-  test("says which stop sequence ended the text, and leaves it out", async () => {
+  test("reports the stop sequence and omits it from the text", async () => {
     const grammar = { type: "grammar", grammar: 'root ::= "one STOP two"' } as const;
     for (const request of [
       promptRequest("Count", { format: grammar, stop: ["HALT", "STOP"], maxTokens: 40 }),
@@ -104,7 +104,7 @@ describe("an engine with the shipped model", () => {
     }
   });
 
-  test("names no stop sequence when the model stopped by itself", async () => {
+  test("reports no stop sequence when the model stopped by itself", async () => {
     const request = promptRequest("Answer", {
       format: { type: "grammar", grammar: 'root ::= "yes"' },
       stop: ["STOP"],
@@ -144,7 +144,7 @@ describe("an engine with the shipped model", () => {
     }
   });
 
-  test("reports the chosen token alone when no alternatives are asked for", async () => {
+  test("reports only the chosen token without alternatives", async () => {
     const request = chatRequest("Hello", { logprobs: 0, maxTokens: 2 });
     const events = await collect(generated(engine, request, NEVER));
     const logprobs = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
@@ -220,7 +220,7 @@ describe("an engine with the shipped model", () => {
     expect(long).toBeLessThan(short + 10); // no second turn has been opened behind it
   });
 
-  test("takes half a surrogate pair for a replacement character", async () => {
+  test("treats half a surrogate pair as a replacement character", async () => {
     await expect(collect(generated(engine, promptRequest("half \ud83d pair"), NEVER))).resolves.toBeDefined();
   });
 
@@ -232,7 +232,7 @@ describe("an engine with the shipped model", () => {
     });
   });
 
-  test("a grammar that cannot be read fails this request alone", async () => {
+  test("an invalid grammar fails only its request", async () => {
     const format = { type: "grammar", grammar: 'root ::= "yes" | nowhere' } as const;
     await expect(collect(generated(engine, chatRequest("Hi", { format }), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
@@ -240,14 +240,14 @@ describe("an engine with the shipped model", () => {
     await expect(generateText(engine, promptRequest("Hello"))).resolves.toBeDefined();
   });
 
-  test("an image is refused by a model that sees none", async () => {
+  test("an image is refused by a model without a projector", async () => {
     const request = chatRequest([{ type: "image", data: new Uint8Array([1, 2, 3]) }]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "unsupported_feature",
     });
   });
 
-  test("generates four texts at once, each its own", async () => {
+  test("generates four different texts concurrently", async () => {
     const texts = CONVERSATION.slice(0, 4).map(({ answer }) => answer);
     const alone: TokenLogprob[][] = [];
     for (const text of texts) alone.push(await logprobsOf(engine, GREETING, text));
@@ -285,8 +285,8 @@ describe("tool calls", () => {
         chatTemplate: await chatTemplateOf(SHIPPED_MODEL),
       }),
     );
-    // The model is random: it is pushed into beginning a call, and the grammar of the tools does the rest. The
-    // penalty on the last token alone makes "<tool_call>" and the newline behind it take turns.
+    // The model has random weights: a bias makes it begin a call, and the grammar of the tools does the rest. The
+    // penalty on the last token makes "<tool_call>" and the newline behind it alternate.
     const push = (token: string, bias: number): { token: number; bias: number } => ({
       token: tokenId(model, token),
       bias,
@@ -316,7 +316,7 @@ describe("tool calls", () => {
     parameters: { type: "object", properties: {}, additionalProperties: false },
   };
 
-  test("come as a start with id and name, then the arguments in pieces", async () => {
+  test("stream a start with id and name, then the arguments", async () => {
     const request = chatRequest("Rome?", { maxTokens: 120, sampling: eager }, { tools: [weather] });
     const events = await collect(generated(engine, request, NEVER));
     const start = events.find((event) => event.type === "tool-call-start");
@@ -328,7 +328,7 @@ describe("tool calls", () => {
     expect(textOf(events).trim()).toBe("");
   });
 
-  test("of a tool chosen by name are of no other tool", async () => {
+  test("use the tool that is chosen by name", async () => {
     const input = { tools: [weather, clock], toolChoice: { name: "clock" } };
     const request = chatRequest("Time?", { maxTokens: 120, sampling: eager }, input);
     const events = await collect(generated(engine, request, NEVER));
@@ -344,10 +344,10 @@ describe("text that is not UTF-8", () => {
   });
   afterAll(() => engine.close());
 
-  /** A byte that occurs in no UTF-8 text. */
+  /** Byte that is invalid in UTF-8. */
   const BYTE_FF = tokenId(tinyLlama(), "<0xFF>");
 
-  test("is replaced, and what follows is not lost", async () => {
+  test("is replaced without losing the following text", async () => {
     const sampling = { temperature: 0, ignoreEos: true, logitBias: [{ token: BYTE_FF, bias: 100 }] };
     const events = await collect(
       generated(engine, promptRequest("bytes", { sampling, maxTokens: 6 }), NEVER),

@@ -26,7 +26,7 @@ const PERSON = {
 };
 const STORY = "The quick brown fox jumps over the lazy dog and";
 const SAMPLED = { temperature: 3, topK: 200, topP: 0.99, seed: 11 } as const;
-/** All that remember what was said. */
+/** Samplers that depend on earlier tokens. */
 const REMEMBERING = {
   ...SAMPLED,
   repeatPenalty: 1.3,
@@ -38,16 +38,16 @@ const REMEMBERING = {
   xtcThreshold: 0.1,
 } as const;
 
-/** The tokens that an answer has told, and how many of those it was given it would not have chosen. */
+/** Token ids of an answer, and how many prefix tokens the sampler would not have chosen. */
 function tokensOf(events: readonly GenerationEvent[]): { ids: number[]; replaced: number } {
-  const told = events.filter((event) => event.type === "tokens");
+  const tokenEvents = events.filter((event) => event.type === "tokens");
   return {
-    ids: told.flatMap(({ ids }) => ids),
-    replaced: told.reduce((sum, { replaced }) => sum + replaced, 0),
+    ids: tokenEvents.flatMap(({ ids }) => ids),
+    replaced: tokenEvents.reduce((sum, { replaced }) => sum + replaced, 0),
   };
 }
 
-/** All that a client gets: one text for each way of saying it, without the IDs of calls, and how it ends. */
+/** Events as a client gets them: joined texts by kind, without call ids, and the end. */
 function saidOf(events: readonly GenerationEvent[]) {
   const { reason, stopSequence, usage } = doneOf(events);
   const said: { [kind: string]: string } = {};
@@ -64,7 +64,7 @@ function saidOf(events: readonly GenerationEvent[]) {
   return { said, logprobs, reason, stopSequence, promptTokens, completionTokens };
 }
 
-describe("an answer that begins with tokens it is given", () => {
+describe("an answer with prefix tokens", () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine(engineSpec(SHIPPED_MODEL, { guessTokens: 16, contextSize: 1024 }));
@@ -103,7 +103,7 @@ describe("an answer that begins with tokens it is given", () => {
       chatRequest("What is the weather in Paris?", { maxTokens: 60 }, { tools: [WEATHER] }),
     ],
     ["log-probabilities", promptRequest(STORY, { maxTokens: 24, sampling: SAMPLED, logprobs: 2 })],
-  ])("is the same as without them: %s", async (_what, request) => {
+  ])("equals one without them: %s", async (_what, request) => {
     const whole = await run(request);
     const { ids } = tokensOf(whole);
     expect(ids.length).toBeGreaterThan(16);
@@ -114,7 +114,7 @@ describe("an answer that begins with tokens it is given", () => {
     }
   });
 
-  test("ends at a stop string of which it was given a part, or the whole", async () => {
+  test("ends at a stop sequence that begins in the prefix, or is in it", async () => {
     const plain = promptRequest(STORY, { maxTokens: 60, sampling: REMEMBERING });
     const events = await run(plain);
     const { ids } = tokensOf(events);
@@ -127,7 +127,7 @@ describe("an answer that begins with tokens it is given", () => {
       expect(saidOf(await run({ ...plain, stop, given: ids.slice(0, count) }))).toEqual(saidOf(whole));
   });
 
-  test("ends at its limit, which counts what it was given, and at an end that it was given", async () => {
+  test("ends at its limit, which includes the prefix, and at an end token in the prefix", async () => {
     const request = promptRequest(STORY, { maxTokens: 40, sampling: SAMPLED });
     const { ids } = tokensOf(await run(request));
     const short = { ...request, maxTokens: 20 };
@@ -137,7 +137,7 @@ describe("an answer that begins with tokens it is given", () => {
     expect(saidOf(await run({ ...call, given: tokensOf(whole).ids }))).toEqual(saidOf(whole));
   });
 
-  test("goes on from them where it would have said something else, and tells so", async () => {
+  test("continues from prefix tokens that it would not have chosen, and reports them", async () => {
     const request = promptRequest(STORY, { maxTokens: 40 });
     const { ids } = tokensOf(await run({ ...request, sampling: REMEMBERING }));
     const given = ids.slice(0, 30);
@@ -148,7 +148,7 @@ describe("an answer that begins with tokens it is given", () => {
     expect(doneOf(events).usage.guesses).toBeUndefined();
   });
 
-  test("says the same beside others, and is refused tokens that the model does not have", async () => {
+  test("is the same during other requests, and refuses unknown token ids", async () => {
     const requests = [1, 2, 3, 4].map((seed) =>
       promptRequest(`${seed} ${STORY}`, { maxTokens: 40, sampling: { ...REMEMBERING, seed } }),
     );
@@ -162,7 +162,7 @@ describe("an answer that begins with tokens it is given", () => {
     await expect(run({ ...requests[0]!, given })).rejects.toMatchObject({ code: "invalid_parameter" });
   });
 
-  /** All that is kept of what the model has computed in the first slot. */
+  /** State of the first slot. */
   async function stateOf(): Promise<Buffer> {
     const saved = await engine.slots({ action: "save", slot: 0, most: 2 ** 30 }, NEVER);
     const bytes = saved.action === "save" ? saved.bytes : 0;
@@ -175,14 +175,14 @@ describe("an answer that begins with tokens it is given", () => {
     return Buffer.concat(parts);
   }
 
-  test("reads them many at a time, and computes of them what it computes one by one", async () => {
+  test("computes the same state for a batch of prefix tokens as for single ones", async () => {
     const sampling = { ...REMEMBERING, ignoreEos: true, guessTokens: 0 };
     const request = promptRequest(STORY, { maxTokens: 250, sampling, slot: 0, cachePrompt: false });
     const { ids } = tokensOf(await run(request));
     const state = await stateOf();
     const events = await run({ ...request, given: ids.slice(0, 240) });
     expect(tokensOf(events)).toEqual({ ids, replaced: 0 });
-    // Each step tells its tokens once.
+    // Each step reports its tokens once.
     expect(events.filter(({ type }) => type === "tokens").length).toBeLessThan(30);
     expect((await stateOf()).equals(state)).toBe(true);
   });

@@ -21,17 +21,17 @@ import { tinyGemma2, tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-fa
 import { spawnTestEngine } from "../support/program.ts";
 
 const TIMEOUT_MS = 120_000;
-/** What V8 writes when it compiles llama.cpp's function for graphs, which has more than 300,000 bytes, in any way. */
+/** V8's trace when it compiles llama.cpp's graph function, which has more than 300,000 bytes. */
 const COMPILED = /bodysize 3\d{5}\b/;
 
-/** V8 has its last lines in a buffer that is lost when an engine is killed, as engines always are, but not by an exit. */
-const EXIT_WHEN_TOLD = 'data:text/javascript,process.on("SIGTERM",()=>process.exit())';
-const TRACED = ["--trace-wasm-compilation-times", "--import", EXIT_WHEN_TOLD];
+/** Makes an engine exit on SIGTERM, so that V8 flushes its trace, which a kill would lose. */
+const EXIT_ON_SIGTERM = 'data:text/javascript,process.on("SIGTERM",()=>process.exit())';
+const TRACED = ["--trace-wasm-compilation-times", "--import", EXIT_ON_SIGTERM];
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** What V8 writes about compiling while an engine is used. */
+/** V8's trace of compilations while an engine is used. */
 async function traced(spec: EngineSpec, use: (engine: Engine) => Promise<unknown>): Promise<string> {
   const { wasmPath, heapLimitBytes } = await preparedEngine();
   let child: ChildProcess | undefined;
@@ -79,7 +79,7 @@ describe("llama.cpp's function for graphs", () => {
     expect(written).not.toMatch(COMPILED);
   });
 
-  test("does what our kernels do not, such as the tangent of Gemma 2", async () => {
+  test("computes operations without an own kernel, such as tanh of Gemma 2", async () => {
     expect(await traced(engineSpec(write("gemma2", tinyGemma2())), say)).toMatch(COMPILED);
   });
 });

@@ -38,7 +38,7 @@ describe("a model with a vision projector", () => {
     return doneOf(await collect(generated(engine, chatRequest(parts), NEVER))).usage.promptTokens;
   }
 
-  test("sees images before, behind and between texts", async () => {
+  test("reads images before, behind and between texts", async () => {
     expect(engine.info.hasImageInput).toBe(true);
     const without = await promptTokens([text]);
     for (const parts of [
@@ -54,7 +54,7 @@ describe("a model with a vision projector", () => {
   test.each([
     ["still", losslessWebp()],
     ["animated", animatedWebp()],
-  ])("sees %s WebP images as it sees a PNG of their size", async (_, data) => {
+  ])("reads %s WebP images like PNG images", async (_, data) => {
     const { width, height } = WEBP_SIZE;
     const png = await promptTokens([{ type: "image", data: tinyPng(width, height) }, text]);
     expect(await promptTokens([{ type: "image", data }, text])).toBe(png);
@@ -65,7 +65,7 @@ describe("a model with a vision projector", () => {
     ["junk", new Uint8Array(50)],
     ["nothing", new Uint8Array(0)],
     ["half an image", tinyPng(32, 32).subarray(0, 60)],
-  ])("refuses %s in the place of an image, and goes on", async (_, data) => {
+  ])("refuses %s instead of an image and continues to serve", async (_, data) => {
     const request = chatRequest([{ type: "image", data }, text]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
@@ -73,7 +73,7 @@ describe("a model with a vision projector", () => {
     expect(await promptTokens([image, text])).toBeGreaterThan(IMAGE_TOKENS);
   });
 
-  test("refuses more images than its context holds, with both numbers", async () => {
+  test("refuses more images than fit into the context, with both numbers", async () => {
     const request = chatRequest([...Array.from({ length: 40 }, () => image), text]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
@@ -82,7 +82,7 @@ describe("a model with a vision projector", () => {
   });
 });
 
-test("an image at the very end of the prompt is followed by text of ours, else llama.cpp would abort", async () => {
+test("an image at the end of the prompt gets text behind it, because llama.cpp would abort", async () => {
   const bare = "{%- for message in messages %}{{ message.content }}{% endfor %}";
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: bare }));
   const { usage } = doneOf(await collect(generated(engine, chatRequest([text, image]), NEVER)));
@@ -90,7 +90,7 @@ test("an image at the very end of the prompt is followed by text of ours, else l
   await engine.close();
 });
 
-describe("a template that trims what it is given and adds nothing", () => {
+describe("a template that trims messages and adds nothing", () => {
   const trimming = "{%- for message in messages %}{{ message.content | trim }}{% endfor %}";
   let engine: Engine;
   beforeAll(async () => {
@@ -101,7 +101,7 @@ describe("a template that trims what it is given and adds nothing", () => {
   test.each([
     ["an image", [text, image]],
     ["an image and blanks", [text, image, { type: "text", text: " \n" } as const]],
-  ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
+  ])("refuses a chat that ends with %s and continues to serve", async (_, parts) => {
     await expect(collect(generated(engine, chatRequest(parts), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
       message: expect.stringMatching(/add text after it/),
@@ -111,8 +111,8 @@ describe("a template that trims what it is given and adds nothing", () => {
   });
 });
 
-test("an abort of llama.cpp ends the engine and says why", async () => {
-  // It writes a text behind one message, but not behind two.
+test("an abort of llama.cpp ends the engine with a reason", async () => {
+  // The template writes text behind one message but not behind two.
   const fickle =
     "{%- for message in messages %}{{ message.content | trim }}{% endfor %}{% if messages | length < 2 %}end{% endif %}";
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: fickle }));
@@ -135,7 +135,7 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   });
 });
 
-test("a projector that llama.cpp divides by zero for is refused", async () => {
+test("a projector that would make llama.cpp divide by zero is refused", async () => {
   const { metadata, tensors } = tinyProjector();
   const zero = tensors.with(10, { ...tensors[10]!, shape: [32, 31, 0] });
   const empty = writeModel(folder, "empty", { metadata, tensors: zero });

@@ -30,7 +30,7 @@ describe("an engine with the shipped model", () => {
   });
   afterAll(() => engine.close());
 
-  test("delivers streams that run together as they are made", async () => {
+  test("delivers tokens of concurrent streams as they are generated", async () => {
     let others = 0;
     const long = ["a", "b", "c"].map(async (prompt) => {
       for await (const { type } of generated(engine, forTokens(prompt, 400), NEVER))
@@ -40,7 +40,7 @@ describe("an engine with the shipped model", () => {
     let before: number | undefined;
     for await (const event of generated(engine, forTokens("d", 40), NEVER)) {
       short.push(event);
-      // However long it waited for its turn.
+      // Regardless of its time in the queue.
       if (event.type === "text-delta") before ??= others;
     }
     const beside = others - before!;
@@ -52,7 +52,7 @@ describe("an engine with the shipped model", () => {
     await Promise.all(long);
   });
 
-  test("obeys a cancel in the middle of a prompt", async () => {
+  test("cancels during prefill", async () => {
     // A test that waits for the processor sees more steps than the engine needed; one that ignores the cancel never
     // sees few. So the best of its tries counts.
     let best = Infinity;
@@ -61,9 +61,9 @@ describe("an engine with the shipped model", () => {
     expect(best).toBeLessThan(1 / 2);
   });
 
-  /** How much of the rest of a prompt that was cancelled in its middle was read before another client was answered. */
+  /** Share of a cancelled prompt's rest that was computed before another client got an answer. */
   async function shareReadAfterCancel(): Promise<number> {
-    // A stream beside it gets one token in each step: it tells how many steps a thing took.
+    // A concurrent stream gets a token per step, which counts the steps.
     let steps = 0;
     const over = new AbortController();
     const reason = new Error("over");
@@ -80,11 +80,11 @@ describe("an engine with the shipped model", () => {
     const begun = steps;
     client.abort(reason);
     const left = await generation.next().catch((error: unknown) => error);
-    // Also what the other slots wait for is no more than the step that was under way.
+    // Other slots wait for the current step at most.
     await collect(generated(engine, forTokens("b", 1), NEVER));
     const share = (steps - begun) / stepsLeft;
     over.abort(reason);
-    // What had ended before its time tells nothing.
+    // Streams that had already ended are ignored.
     return left === reason && (await beside) === reason ? share : Infinity;
   }
 });
@@ -94,7 +94,7 @@ const letters = (count: number): string =>
 
 describe("an engine whose steps take long", () => {
   const folder = temporaryFolder();
-  /** Every token takes 20 million products. */
+  /** Model with 20 million multiplications per token. */
   const shape = { embedding: 512, feedForward: 6144, blocks: 3, heads: 8, kvHeads: 8 };
   const start = (): Promise<Engine> =>
     startEngine(
@@ -111,12 +111,12 @@ describe("an engine whose steps take long", () => {
     sampling: { temperature: 0, ignoreEos: true },
   });
 
-  test("leaves one when its request is cancelled, and keeps what was read before", async () => {
+  test("aborts a step when its request is cancelled, and keeps the prompt computed before", async () => {
     let read: number | undefined;
     let cached: number | undefined;
     let left: unknown;
     const enough = new Error("enough");
-    // A test that waits for the processor cancels too late, so it may be tried again and again.
+    // On a busy machine the test cancels too late, so it retries.
     for (let attempt = 0; attempt < 20 && (read === undefined || cached !== read); attempt += 1) {
       const engine = await start();
       const client = new AbortController();
@@ -134,7 +134,7 @@ describe("an engine whose steps take long", () => {
       expect(textOf(again)).toBe(textOf(undisturbed));
       expect(textOf(again)).not.toBe("");
     }
-    // Each step has twice as many as the one before, so the one under way would have read more than all others.
+    // Steps double in size, so the current one is larger than all before together.
     expect(cached).toBe(read);
     expect(left).toBe(enough);
   });

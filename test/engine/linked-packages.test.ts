@@ -9,7 +9,7 @@ import { engineSpec, promptRequest, temporaryFolder, writeModel } from "../suppo
 import { linkedInstallation } from "../support/linked-installation.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
-test("an engine runs where packages are links, as pnpm installs them", async () => {
+test("an engine runs with linked packages, as pnpm installs them", async () => {
   const folder = temporaryFolder();
   const home = linkedInstallation(folder);
   const script = `
@@ -25,6 +25,6 @@ test("an engine runs where packages are links, as pnpm installs them", async () 
   fs.rmSync(folder, { recursive: true });
 });
 
-test("a package that is not installed is named", () => {
+test("the error names a missing package", () => {
   expect(() => findPackage("no-such-package")).toThrow("The package no-such-package is not installed.");
 });

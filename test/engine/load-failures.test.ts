@@ -34,14 +34,14 @@ afterEach(() => {
   if (left.length > 0) throw new Error(`processes stay behind: ${left.join(", ")}`);
 });
 
-/** Tries to load a file; the error must be one of the service's own. */
+/** Loads a file, which must fail with a ServiceError. */
 async function loadError(file: string): Promise<ServiceError> {
   const outcome = await start(engineSpec(file)).catch((error: unknown) => error);
   if (outcome instanceof ServiceError) return outcome;
   throw new Error("the file was loaded, or refused with another error", { cause: outcome });
 }
 
-describe("what cannot be a model is refused before a process is started", () => {
+describe("invalid files are refused before a process is started", () => {
   test.each([
     ["a missing file", () => at("nowhere.gguf"), "model_file_not_found", /nowhere.* does not exist/],
     ["a folder", () => folder, "invalid_model_file", /not a file/],
@@ -59,7 +59,7 @@ describe("what cannot be a model is refused before a process is started", () => 
     expect(pids).toHaveLength(before);
   });
 
-  test.skipIf(FILE_RIGHTS.isMissing)(`a file that may not be read${FILE_RIGHTS.note}`, async () => {
+  test.skipIf(FILE_RIGHTS.isMissing)(`refuses an unreadable file${FILE_RIGHTS.note}`, async () => {
     const file = write("secret", fs.readFileSync(good));
     fs.chmodSync(file, 0);
     expect(await loadError(file)).toMatchObject({ code: "model_load_failed" });
@@ -73,7 +73,7 @@ const countOf = (offset: number, value: bigint): Buffer => {
   return bytes;
 };
 
-describe("a damaged model is an error that says so, and no process stays behind", () => {
+describe("a damaged model is reported, and no process is left", () => {
   test.each<[string, () => Buffer]>([
     ["36 bytes", () => fs.readFileSync(good).subarray(0, 36)],
     ["the header alone", () => header()],
@@ -90,14 +90,14 @@ describe("a damaged model is an error that says so, and no process stays behind"
     expect(error.message).toMatch(/: .{8,}/);
   });
 
-  test.each([1, 2, 3, 4])("bits flipped at random (seed %i)", async (seed) => {
+  test.each([1, 2, 3, 4])("survives random bit flips (seed %i)", async (seed) => {
     const file = at(`flipped-${seed}.gguf`);
     writeWithFlippedBits(good, file, { seed, flips: 30, end: 2000 });
     const error = await loadError(file);
     expect(error.code).toMatch(/^(invalid_model_file|model_load_failed|insufficient_memory|engine_crashed)$/);
   });
 
-  test("cut off in the middle of its weights", async () => {
+  test("refuses truncated weights", async () => {
     writeTruncated(good, at("cut.gguf"), Math.floor(fs.statSync(good).size / 2));
     expect(await loadError(at("cut.gguf"))).toMatchObject({ code: "invalid_model_file" });
   });
@@ -131,18 +131,18 @@ describe("an intact file that is not a model", () => {
     expect(await loadError(file)).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  test("as a projector is refused", async () => {
+  test("is refused as a projector", async () => {
     const spec = engineSpec(good, { projectorFile: good });
     await expect(start(spec)).rejects.toMatchObject({ code: "invalid_model_file" });
   });
 
-  test("as an adapter is refused", async () => {
+  test("is refused as an adapter", async () => {
     const spec = engineSpec(good, { adapters: [{ path: good, scale: 1 }] });
     await expect(start(spec)).rejects.toMatchObject({ name: "ServiceError" });
   });
 });
 
-test("settings that llama.cpp would hang or die of are refused before a process is started", async () => {
+test("settings that would hang or crash llama.cpp are refused before a process is started", async () => {
   const before = pids.length;
   for (const wrong of [
     { batchSize: 0 },

@@ -30,8 +30,8 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
       spawn: spawnTestEngine,
     }),
     estimateMemory: (gguf) => gguf.fileSize,
-    quantizeTensors: createTensorQuantizer({ findWall: async () => undefined }),
-    placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
+    quantizeTensors: createTensorQuantizer({ findSandbox: async () => undefined }),
+    offloadLayers: async (_gguf, spec, requested) => ({ spec: { ...spec, gpuLayers: requested ?? 0 } }),
     hub: {
       find: async () => undefined,
       list: async () => [],
@@ -54,7 +54,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
   return { models, events, cacheDir };
 }
 
-it("loads the model that ships, survives the death of its engine, and unloads it", async () => {
+it("loads the shipped model, restarts its engine after a crash, and unloads it", async () => {
   const { models, events } = await startModels();
 
   const loaded = await models.load({ alias: MINI });
@@ -87,7 +87,7 @@ it("loads the model that ships, survives the death of its engine, and unloads it
   ]);
 });
 
-it("says what the engine has against a model that only looks like one, and goes on", async () => {
+it("reports the engine's error for an invalid model and continues", async () => {
   const { models, cacheDir } = await startModels();
   const file = path.join(cacheDir, "strange.gguf");
   writeGguf(file, tinyLlama({ architecture: "no-such-architecture" }));

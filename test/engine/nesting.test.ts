@@ -23,7 +23,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 const grammar = (text: string): OutputFormat => ({ type: "grammar", grammar: text });
 const nested = (depth: number): OutputFormat =>
   grammar(`root ::= ${"(".repeat(depth)}"a"${")".repeat(depth)}`);
-/** Each rule begins with the next, `times` over. */
+/** Grammar of `times` rules, each of which begins with the next. */
 const chain = (rules: number, times = 1): OutputFormat => {
   const lines = Array.from(
     { length: rules },
@@ -32,9 +32,9 @@ const chain = (rules: number, times = 1): OutputFormat => {
   return grammar(["root ::= r0", ...lines, `r${rules} ::= "a"`].join("\n"));
 };
 
-describe("what is nested deep", () => {
+describe("deep nesting", () => {
   let engine: Engine;
-  /** The same model, which writes "[" wherever it may. */
+  /** The same model with a bias for "[". */
   let brackets: (format: OutputFormat) => GenerationRequest;
   beforeAll(async () => {
     const model = tinyLlama({ chatTemplate: CHATML_TEMPLATE, words: CHATML_WORDS, context: 2048 });
@@ -56,7 +56,7 @@ describe("what is nested deep", () => {
   test.each([
     ["groups", nested(20_000)],
     ["rules that begin with each other", chain(5_000)],
-  ])("in a grammar is refused, not the end of the engine: %s", async (_, format) => {
+  ])("in a grammar is refused without ending the engine: %s", async (_, format) => {
     for (const request of [promptRequest("Hello", { format }), chatRequest("Hello", { format })]) {
       await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
         code: "invalid_parameter",
@@ -70,7 +70,7 @@ describe("what is nested deep", () => {
     ["groups", nested(100)],
     ["rules that begin with each other", chain(1_000)],
     ["rules that name the next twice, of which there are as many ways as stars", chain(80, 2)],
-  ])("but not too deep is met: %s", async (_, format) => {
+  ])("within the limit is supported: %s", async (_, format) => {
     expect(await generateText(engine, promptRequest("Hello", { format }))).toBe("a");
   });
 
@@ -91,7 +91,7 @@ describe("what is nested deep", () => {
     },
   );
 
-  test("in an answer stops it, not the engine", async () => {
+  test("in an answer ends the answer, not the engine", async () => {
     for (const format of [
       { type: "json_schema", schema: { type: "array" } },
       {

@@ -27,7 +27,7 @@ const SLOTS = 4;
 
 const folder = temporaryFolder();
 const MODEL = writeModel(folder, "tiny", tinyLlama());
-/** Of the bytes that it says on its own few are text: it says "A". */
+/** Bias for "A": random tokens of the model are rarely text. */
 const LETTER = tokenId(tinyLlama(), "<0x41>");
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
@@ -37,7 +37,7 @@ function inferenceOn(engine: Engine): Inference {
   return createInference({ models, metrics: new FakeMetrics(), config: configSchema.parse({}) });
 }
 
-/** A request without a limit of its own. */
+/** Request without a token limit. */
 function unlimited(index: number): InferenceRequest {
   return {
     endpoint: "generate",
@@ -59,7 +59,7 @@ describe("slots with a context each", () => {
   });
   afterAll(async () => await engine.close());
 
-  test("keep one for the request that names it, though no store of prompts chooses among them", async () => {
+  test("honor the slot that a request names, without a prompt cache", async () => {
     const slots = new EngineSlots(engine);
     expect(await slots.reserve(2, NEVER)).toBe(false);
     const askedOf = async (slot?: number): Promise<number | undefined> => {
@@ -72,12 +72,12 @@ describe("slots with a context each", () => {
     await slots.release(2, NEVER);
   });
 
-  test("are told apart from the context of one request", () => {
+  test("report the total context and that of one request", () => {
     expect(engine.info).toMatchObject({ contextSize: CONTEXT, contextTokens: SLOTS * CONTEXT });
   });
 
-  test("run requests without a limit at once, and each fills its own", async () => {
-    // Each stream ends only after all have begun: none waited for another.
+  test("run concurrent requests without a limit, each of which fills its context", async () => {
+    // All streams begin before one ends.
     const streams = await Promise.all(
       Array.from({ length: SLOTS }, async (_, index) => await inference.generate(unlimited(index), NEVER)),
     );
@@ -97,14 +97,14 @@ describe("slots with a context each", () => {
     });
   });
 
-  test("find a prompt in their cache", async () => {
+  test("reuse a cached prompt", async () => {
     const request = promptRequest("The cat that is in the cache sat on the mat and did not move.");
     await collect(generated(engine, request, NEVER));
     const { usage } = doneOf(await collect(generated(engine, request, NEVER)));
     expect(usage.cachedTokens).toBeGreaterThanOrEqual(usage.promptTokens - 1);
   });
 
-  test("embed texts of several lengths at once as they embed each alone", async () => {
+  test("embed concurrent texts like single ones", async () => {
     const texts = [
       "Two words.",
       "A text that is a good deal longer than the others are.",
@@ -124,7 +124,7 @@ describe("slots with a context each", () => {
     const cancelled = async (index: number): Promise<unknown> => {
       const client = new AbortController();
       const { events } = await inference.generate(unlimited(index), client.signal);
-      // At once: an answer that has ended by then is whole.
+      // Immediately, before the answer can end.
       client.abort(new Error("gone"));
       return await collectAnswer(events);
     };
@@ -135,7 +135,7 @@ describe("slots with a context each", () => {
   });
 });
 
-test("a context of its own changes nothing in what a request gets, alone or beside others", async () => {
+test("a separate context changes no answer, alone or during other requests", async () => {
   const texts: string[][] = [];
   const prompts = ["first of all", "a second one, longer than the others", "third", "and the last"];
   for (const sharedContext of [true, false]) {

@@ -18,7 +18,7 @@ import { generated } from "../support/generated.ts";
 import { measureReuse, PROMPT_PATTERNS, words } from "../support/prompt-patterns.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
-/** An answer that fills it takes many seconds: longer than a test that waits for the processor is late. */
+/** Context that takes many seconds to fill, also on a busy machine. */
 const CONTEXT = 16_384;
 const folder = temporaryFolder();
 let engine: Engine;
@@ -45,17 +45,17 @@ async function ask(
   return { text: textOf(events), ...usage, slot: details?.slot };
 }
 
-describe("prompts that no slot holds any more", () => {
-  test.each([...PROMPT_PATTERNS.keys()])("are read once by %s", async (name) => {
+describe("prompts that were evicted from their slots", () => {
+  test.each([...PROMPT_PATTERNS.keys()])("are computed once by %s", async (name) => {
     const { reused, reusable } = await measureReuse(engine, name);
     expect(reused / reusable).toBeGreaterThan(0.97);
   });
 
-  test("never mix: concurrent conversations answer as on an engine that has read nothing else", async () => {
+  test("never mix: concurrent conversations answer as on a fresh engine", async () => {
     const random = randoms(7);
     const system = words("s", 10);
     const chats = Array.from({ length: 5 }, (_, at) => system + words("vwxyz"[at]!, 3));
-    /** Each conversation with its answers so far, in turns that overlap as the slots allow. */
+    /** Runs the conversations concurrently, turn by turn. */
     const asked: { prompt: string; text: string }[] = [];
     const turns = Array.from({ length: 20 }, () => Math.floor(random() * chats.length));
     const taker = async (parity: number): Promise<void> => {
@@ -63,7 +63,7 @@ describe("prompts that no slot holds any more", () => {
         const prompt = chats[at]!;
         const { text } = await ask(prompt);
         asked.push({ prompt, text });
-        // Some branch off an earlier place, as after an edit.
+        // Some branch off earlier, as after an edit.
         chats[at] = random() < 0.3 ? prompt.slice(0, prompt.length - 20) : `${prompt}${text} more `;
       }
     };
@@ -76,16 +76,16 @@ describe("prompts that no slot holds any more", () => {
 });
 
 describe("a request that names its slot", () => {
-  test("is answered by that one, with what another has read of its prompt", async () => {
+  test("runs in that slot and reuses the prompt of another one", async () => {
     const prompt = words("q", 12);
     const first = await ask(prompt, { slot: 3 });
     expect(first).toMatchObject({ slot: 3 });
     expect(first.cachedTokens).toBeLessThan(4);
-    const elsewhere = await ask(prompt, { slot: 1 });
-    expect(elsewhere).toEqual({ ...first, slot: 1, cachedTokens: first.promptTokens - 1 });
+    const inOtherSlot = await ask(prompt, { slot: 1 });
+    expect(inOtherSlot).toEqual({ ...first, slot: 1, cachedTokens: first.promptTokens - 1 });
   });
 
-  test("has it as soon as it is idle, and no other request does", async () => {
+  test("gets the slot as soon as it is idle, before other requests", async () => {
     const leave = new AbortController();
     const endless = promptRequest(words("l", 3), {
       maxTokens: undefined,

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** What the model writes after a prompt, with what the engine reports of it. */
+/** Generated tokens after a prompt with their log-probabilities. */
 async function generated(prompt: string, maxTokens: number): Promise<TokenLogprob[]> {
   const tokens: TokenLogprob[] = [];
   await engine.generate(
@@ -45,11 +45,11 @@ test("the tokens of a prompt have the log-probabilities that generating them rep
   }
 });
 
-test("special tokens, and characters of several tokens, are scored in their places", async () => {
+test("special tokens and characters of several tokens are scored at their positions", async () => {
   const { shown } = await scorePrompt(engine, "Hé 🙂 <|im_start|>How<|im_end|> I", 1, NEVER);
   const decoder = new TextDecoder();
   expect(shown.map(({ bytes, score }) => [decoder.decode(bytes), score !== undefined])).toEqual([
-    // Nothing is before the first.
+    // The first token has no context.
     ["H", false],
     ["é", true],
     [" ", true],

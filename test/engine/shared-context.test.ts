@@ -22,9 +22,9 @@ import { FakeMetrics } from "../support/fake-metrics.ts";
 import { generated } from "../support/generated.ts";
 
 const CONTEXT = 512;
-/** A quarter of it is an answer that lasts until other requests have begun, also on a machine that is busy. */
+/** Context of which a quarter takes long enough that other requests begin meanwhile, also on a busy machine. */
 const LONG_CONTEXT = 2048;
-/** Together they need more than twice the context. */
+/** Requests that together need more than twice the context. */
 const REQUESTS = 8;
 
 const folder = temporaryFolder();
@@ -67,7 +67,7 @@ async function generate(index: number, maxTokens?: number): Promise<Answer> {
 }
 
 describe("requests that together need more than the context", () => {
-  test("all get the whole answer that each would get alone", async () => {
+  test("get the answers that each would get alone", async () => {
     const maxTokens = 70;
     const alone: string[] = [];
     for (let index = 0; index < REQUESTS; index++) alone.push((await generate(index, maxTokens)).text);
@@ -78,7 +78,7 @@ describe("requests that together need more than the context", () => {
     expect(together.map(({ text }) => text)).toEqual(alone);
   });
 
-  test("and know no limit fill it together, all at once, and end when it is full", async () => {
+  test("and have no limit fill it together and end when it is full", async () => {
     const long = inferenceOn(longEngine);
     const order: string[] = [];
     const answers = await Promise.all(
@@ -96,11 +96,11 @@ describe("requests that together need more than the context", () => {
     for (const tokens of used) expect(tokens).toBeGreaterThanOrEqual((LONG_CONTEXT / 4) * 0.7);
   });
 
-  test("never fail for lack of room, even if nobody gives each its part", async () => {
+  test("never fail for lack of context, even without reserved shares", async () => {
     const endless = promptRequest("one two three", { maxTokens: undefined, sampling: { ignoreEos: true } });
     const answers = await Promise.all(
       [0, 1, 2, 3].map(async (index) => {
-        // The last ones come when the first fill the context.
+        // The last requests start when the first ones fill the context.
         await setTimeout(index * 80);
         return doneOf(await collect(generated(engine, endless, NEVER)));
       }),
@@ -108,13 +108,13 @@ describe("requests that together need more than the context", () => {
     expect(answers.map(({ reason }) => reason)).toEqual(Array(4).fill("length"));
   });
 
-  test("have all of it when they are alone", async () => {
+  test("can use all of it alone", async () => {
     const { usage, reason } = await generate(1);
     expect(reason).toBe("length");
     expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
   });
 
-  test("find room where one of them takes over a slot that was full", async () => {
+  test("free context when one of them reuses a full slot", async () => {
     const request = async (prompt: string, maxTokens: number): Promise<number> =>
       doneOf(await collect(generated(engine, promptRequest(prompt, { maxTokens, sampling }), NEVER))).usage
         .completionTokens;
@@ -125,7 +125,7 @@ describe("requests that together need more than the context", () => {
     expect(lengths).toEqual([10, 10, 10, 10]);
   });
 
-  test("make room for texts to embed", async () => {
+  test("free context for embeddings", async () => {
     const text = "word ".repeat(10);
     const [, { vectors }] = await Promise.all([
       generate(1),

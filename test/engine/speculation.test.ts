@@ -20,7 +20,7 @@ import { byteLevelLlama } from "../support/byte-level-llama.ts";
 import { generated } from "../support/generated.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
-/** The model that ships says on and on what it has been saying. */
+/** Request that makes the shipped model repeat itself. */
 const REPETITIVE = "The quick brown fox jumps over the lazy dog and runs away. ".repeat(3);
 
 const WEATHER = {
@@ -29,13 +29,13 @@ const WEATHER = {
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
 };
 
-/** What a client gets, without the IDs of calls and the figures. */
+/** Events as a client gets them, without call ids and statistics. */
 const words = (events: readonly GenerationEvent[]) =>
   events
     .filter(({ type }) => type !== "done" && type !== "prompt-progress" && type !== "answer-progress")
     .map((event) => (event.type === "tool-call-start" ? { name: event.name, index: event.index } : event));
 
-test("a draft model with other tokens is refused, which llama.cpp would go on without", async () => {
+test("a draft model with another vocabulary is refused, while llama.cpp would ignore it", async () => {
   const folder = temporaryFolder();
   onTestFinished(() => fs.rmSync(folder, { recursive: true }));
   const model = writeModel(folder, "model", tinyLlama());
@@ -67,19 +67,19 @@ describe("guesses of a draft model that agrees", () => {
     return await collect(generated(engine, promptRequest(prompt, { maxTokens: 64, sampling }), NEVER));
   };
 
-  test("become longer, and change nothing in the next requests", async () => {
+  test("become longer and change no later answers", async () => {
     const expected = textOf(await answer("A", 0));
     const first = await answer("A");
     expect(textOf(first)).toBe(expected);
     const { tokens = 0, kept = 0 } = doneOf(first).usage.guesses ?? {};
-    // Steps of 2, 4, 8 and then 16 tokens, the last of which may guess beyond the end; few of 16 where other programs make those
-    // take long.
+    // Steps of 2, 4, 8 and then 16 tokens, the last of which may guess beyond the end; few of 16 where other programs
+    // make those take long.
     expect(kept).toBeGreaterThan(1 + 3 + 7);
     expect(tokens).toBeLessThan(75);
     for (let request = 0; request < 2; request++) expect(textOf(await answer("A"))).toBe(expected);
   });
 
-  test("change nothing, after a cancel, beside others and after others in the same slots", async () => {
+  test("change no answers after a cancel and in slots that others have used", async () => {
     const prompts = ["A", "Bc", "1 2", "+"];
     const expected = [];
     for (const prompt of prompts) expected.push(textOf(await answer(prompt, 0)));
@@ -107,7 +107,7 @@ describe("guesses", () => {
   const run = async (request: GenerationRequest): Promise<GenerationEvent[]> =>
     await collect(generated(engine, request, NEVER));
 
-  /** The same request with the guesses of the load and without any. */
+  /** Results of a request with and without speculation. */
   async function both(request: GenerationRequest) {
     const plain = { ...request, sampling: { ...request.sampling, guessTokens: 0 } };
     const without = await run(plain);
@@ -118,7 +118,7 @@ describe("guesses", () => {
   test.each([
     ["the most likely text", { temperature: 0 }],
     ["what a seed draws", { temperature: 0.7, topK: 20, seed: 5 }],
-  ])("change nothing about %s, and tell how many were right", async (_what, sampling) => {
+  ])("do not change %s, and report accepted tokens", async (_what, sampling) => {
     const request = promptRequest(REPETITIVE, { maxTokens: 96, sampling: { ...sampling, ignoreEos: true } });
     const { without, withGuesses, guesses } = await both(request);
     expect(textOf(withGuesses)).toBe(textOf(without));
@@ -128,7 +128,7 @@ describe("guesses", () => {
     expect(guesses?.kept).toBeLessThanOrEqual(guesses!.tokens);
   });
 
-  test("are right where a text goes in circles, which takes fewer steps", async () => {
+  test("are accepted in repetitive text, which takes fewer steps", async () => {
     const request = promptRequest(REPETITIVE, {
       maxTokens: 64,
       sampling: { temperature: 0, ignoreEos: true, logitBias: [{ token: 300, bias: 100 }] },
@@ -138,7 +138,7 @@ describe("guesses", () => {
     expect(guesses!.kept / guesses!.tokens).toBeGreaterThan(0.8);
   });
 
-  test("change nothing about a tool call that a grammar binds", async () => {
+  test("do not change a tool call with a grammar", async () => {
     const request = chatRequest(
       "What is the weather in Paris? Paris, Paris, Paris, Paris.",
       { maxTokens: 96 },
@@ -149,7 +149,7 @@ describe("guesses", () => {
     expect(words(withGuesses)).toEqual(words(without));
   });
 
-  test("change nothing about answers that run at once and end at a stop sequence or a limit", async () => {
+  test("do not change concurrent answers that end at a stop sequence or a limit", async () => {
     const requests = [40, 50, 60, 70].map((maxTokens, index) =>
       promptRequest(`${index} ${REPETITIVE}`, {
         maxTokens,

@@ -27,13 +27,13 @@ beforeAll(() => {
 });
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** A request that goes on until it is ended. */
+/** Request without an end. */
 const { maxTokens: _, ...endless } = promptRequest("On and on", {
   sampling: { temperature: 0, ignoreEos: true },
 });
 
 describe("an engine process", () => {
-  test("killed from outside rejects every call in flight and settles", async () => {
+  test("killed from outside rejects all running calls", async () => {
     const engine = await startEngine(engineSpec(modelFile, { contextShift: true }));
     const calls = [1, 2, 3].map(() =>
       collect(generated(engine, endless, NEVER)).catch((error: unknown) => error),
@@ -54,13 +54,13 @@ describe("an engine process", () => {
     "is out of reach of Ctrl-C in the daemon's terminal",
     async () => {
       const engine = await startEngine(engineSpec(modelFile));
-      // A terminal signals a process group; this fails unless the engine leads one of its own.
+      // A terminal signals a process group, so the engine must have its own.
       expect(() => process.kill(-engine.pid, 0)).not.toThrow();
       await engine.close();
     },
   );
 
-  test.skipIf(process.platform === "win32")("that hangs is ended at the deadline", async () => {
+  test.skipIf(process.platform === "win32")("that hangs is killed at the deadline", async () => {
     const start = createEngineStarter({
       loadTimeoutMs: 120_000,
       stallTimeoutMs: 500,
@@ -75,7 +75,7 @@ describe("an engine process", () => {
     expect(isRunning(engine.pid)).toBe(false);
   });
 
-  test("without the right to start threads says so instead of hanging", async () => {
+  test("that cannot start threads reports it instead of hanging", async () => {
     const start = createEngineStarter({
       loadTimeoutMs: 120_000,
       stallTimeoutMs: 120_000,
@@ -92,7 +92,7 @@ describe("an engine process", () => {
     });
   });
 
-  test("is ended when the load is given up", async () => {
+  test("is killed when the load is cancelled", async () => {
     const pids: number[] = [];
     const start = createEngineStarter({
       loadTimeoutMs: 120_000,
@@ -142,14 +142,14 @@ describe("a cancelled generation", () => {
     await engine.close();
   });
 
-  test("is one whose consumer leaves the loop", async () => {
+  test("includes one whose consumer stops reading", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
     for await (const event of generated(engine, endless, NEVER)) if (event.type === "text-delta") break;
     expect((await engine.embed("Hi", NEVER)).vector).toHaveLength(64);
     await engine.close();
   });
 
-  test("that never began costs nothing", async () => {
+  test("that never started has no effect", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1 }));
     const reason = new Error("too late");
     await expect(collect(generated(engine, endless, AbortSignal.abort(reason)))).rejects.toBe(reason);
@@ -157,37 +157,40 @@ describe("a cancelled generation", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("a client that leaves an engine that does not react", () => {
-  test("has its slot back before the engine is ended for those who come after", async () => {
-    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
-    await collect(generated(engine, promptRequest("How long steps take here"), NEVER));
-    const controller = new AbortController();
-    const generation = generated(engine, endless, controller.signal);
-    await generation.next();
-    process.kill(engine.pid, "SIGSTOP");
-    controller.abort(new Error("the client went away"));
-    await expect(collect(generation)).rejects.toThrow("the client went away");
-    expect(engine.alive).toBe(true);
-    // The engine still has the call, so the next one waits for it, and not for long.
-    await expect(collect(generated(engine, promptRequest("Next"), NEVER))).rejects.toMatchObject({
-      code: "engine_crashed",
-      retryable: true,
-      message: expect.stringMatching(/did not stop a cancelled request/),
+describe.skipIf(process.platform === "win32")(
+  "a client that cancels on an engine that does not react",
+  () => {
+    test("frees its slot before the engine is killed for later requests", async () => {
+      const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+      await collect(generated(engine, promptRequest("How long steps take here"), NEVER));
+      const controller = new AbortController();
+      const generation = generated(engine, endless, controller.signal);
+      await generation.next();
+      process.kill(engine.pid, "SIGSTOP");
+      controller.abort(new Error("the client went away"));
+      await expect(collect(generation)).rejects.toThrow("the client went away");
+      expect(engine.alive).toBe(true);
+      // The engine still runs the call, so the next one waits, but not for long.
+      await expect(collect(generated(engine, promptRequest("Next"), NEVER))).rejects.toMatchObject({
+        code: "engine_crashed",
+        retryable: true,
+        message: expect.stringMatching(/did not stop a cancelled request/),
+      });
+      expect((await engine.exited).expected).toBe(false);
     });
-    expect((await engine.exited).expected).toBe(false);
-  });
 
-  test("does not end an engine that is only slow: the next call waits for the step to end", async () => {
-    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
-    const controller = new AbortController();
-    const generation = generated(engine, endless, controller.signal);
-    const first = generation.next();
-    process.kill(engine.pid, "SIGSTOP");
-    controller.abort(new Error("the client went away"));
-    await expect(first).rejects.toThrow("the client went away");
-    const next = collect(generated(engine, promptRequest("Next"), NEVER));
-    process.kill(engine.pid, "SIGCONT");
-    expect((await next).at(-1)).toMatchObject({ type: "done" });
-    await engine.close();
-  });
-});
+    test("does not kill a slow engine: the next call waits for the step", async () => {
+      const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+      const controller = new AbortController();
+      const generation = generated(engine, endless, controller.signal);
+      const first = generation.next();
+      process.kill(engine.pid, "SIGSTOP");
+      controller.abort(new Error("the client went away"));
+      await expect(first).rejects.toThrow("the client went away");
+      const next = collect(generated(engine, promptRequest("Next"), NEVER));
+      process.kill(engine.pid, "SIGCONT");
+      expect((await next).at(-1)).toMatchObject({ type: "done" });
+      await engine.close();
+    });
+  },
+);

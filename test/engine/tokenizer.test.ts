@@ -53,12 +53,12 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
   });
   afterAll(() => engine.close());
 
-  test.each(TEXTS)("gives %j back as it was", async (text) => {
+  test.each(TEXTS)("round-trips %j", async (text) => {
     const tokens = await engine.tokenize(text, PLAIN, NEVER);
     expect((await textOf(engine, tokens)).replace(/^ /, "")).toBe(text.replace(/^ /, ""));
   });
 
-  test("counts as many tokens as a prompt has", async () => {
+  test("counts the tokens of a prompt", async () => {
     for (const text of TEXTS.filter((candidate) => candidate !== "")) {
       const tokens = await engine.tokenize(text, { addSpecial: true, parseSpecial: true }, NEVER);
       const { usage } = doneOf(
@@ -68,7 +68,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     }
   });
 
-  test("reads special tokens only when told to", async () => {
+  test("parses special tokens only when requested", async () => {
     const asText = await engine.tokenize("<|im_end|>", PLAIN, NEVER);
     const asToken = await engine.tokenize("<|im_end|>", { ...PLAIN, parseSpecial: true }, NEVER);
     expect(asToken).toHaveLength(1);
@@ -76,12 +76,12 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     expect(await textOf(engine, asToken)).toBe("<|im_end|>");
   });
 
-  test("spreads a character that no token stands for over its bytes", async () => {
+  test("encodes a character without a token as bytes", async () => {
     const tokens = await engine.tokenize("𓂀", PLAIN, NEVER);
     expect((await piecesOf(engine, tokens)).slice(-4)).toEqual(["\xf0", "\x93", "\x82", "\x80"]);
   });
 
-  test("takes a text of 680 KB, and answers other calls meanwhile", async () => {
+  test("tokenizes 680 KB and answers other calls meanwhile", async () => {
     const text = "A sentence with some words in it. ".repeat(20_000);
     const [long, short] = await Promise.all([
       engine.tokenize(text, PLAIN, NEVER),
@@ -91,7 +91,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     expect((await textOf(engine, long)).trim()).toBe(text.trim());
   });
 
-  test("works while all slots generate, and changes nothing in what they write", async () => {
+  test("works during generations without changing them", async () => {
     const text = CONVERSATION[1]!.answer;
     const write = (): Promise<TokenLogprob[]> => logprobsOf(engine, "Once upon a time", text);
     const alone = await write();
@@ -107,7 +107,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     for (const logprobs of await running) expect(shareOfRounding(logprobs, alone)).toBeLessThan(1);
   });
 
-  test("lets those go on whose neighbor left before its turn came", async () => {
+  test("continues with the next call when a queued one is cancelled", async () => {
     const client = new AbortController();
     const text = "A sentence with some words in it. ".repeat(2000);
     const running = collect(generated(engine, promptRequest("Hello", { maxTokens: 20 }), NEVER));
@@ -120,7 +120,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     expect(engine.alive).toBe(true);
   });
 
-  test("refuses tokens that the vocabulary does not have, and texts that would block it", async () => {
+  test("refuses unknown token ids and too long texts", async () => {
     const { vocabSize } = engine.info;
     for (const token of [-1, vocabSize]) {
       await expect(engine.pieces(Int32Array.of(0, token), NEVER)).rejects.toMatchObject({
@@ -135,7 +135,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
   });
 });
 
-test("the vocabulary of an embedding model (WordPiece) is read too", async () => {
+test("the vocabulary of an embedding model (WordPiece) is supported", async () => {
   const file = writeModel(folder, "bert", tinyBert({ context: 128 }));
   const engine = await startEngine(engineSpec(file, { purpose: "embed", contextSize: 128 }));
   try {
@@ -150,7 +150,7 @@ test("the vocabulary of an embedding model (WordPiece) is read too", async () =>
   }
 });
 
-test("the stock engine says that its tokenizer cannot be called, and goes on", async () => {
+test("the stock engine refuses tokenizer calls and continues to serve", async () => {
   const engine = await startStockEngine(engineSpec(writeModel(folder, "llama", tinyLlama())));
   try {
     await expect(engine.tokenize("hello", PLAIN, NEVER)).rejects.toMatchObject({

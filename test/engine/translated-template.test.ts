@@ -27,7 +27,7 @@ const CONVERSATION = [
   say("user", "So?"),
 ];
 
-/** The same tokens of prompt and the same greedy answer: llama.cpp has rendered exactly this text. */
+/** Equal prompt tokens and equal greedy answers show that llama.cpp has rendered the expected text. */
 describe("llama.cpp renders a template of a Modelfile in Go's language", () => {
   test.each([
     [

@@ -22,7 +22,7 @@ afterEach(async () => {
   daemon = undefined;
 });
 
-/** Tokens in a step; with a number of its own no model is loaded twice, however slow the machine is. */
+/** Batch size. With an explicit one a model is never reloaded on a slow machine. */
 const STEP = 16;
 
 const NAMED = {
@@ -31,7 +31,7 @@ const NAMED = {
   SERVICE_ENGINE_BATCH_SIZE: String(STEP),
 };
 
-/** No model but those that a test loads. */
+/** Configuration without models at the start. */
 const BARE = ["--models-load", ""];
 
 async function send(path: string, body?: object): Promise<Response> {
@@ -53,7 +53,7 @@ async function metrics(): Promise<string> {
   return await (await send("/metrics")).text();
 }
 
-/** Everything that the daemon reports from now on. */
+/** Collects the daemon's events from now on. */
 async function watchEvents(): Promise<() => string> {
   const { body } = await send("/api/events");
   let text = "";
@@ -67,7 +67,7 @@ async function watchEvents(): Promise<() => string> {
   return () => text;
 }
 
-/** Ends the model's engine in mid-answer, as a driver does that crashes; resolves to the last line of the answer. */
+/** Kills the model's engine during an answer, as a driver crash does; resolves to the last line of the answer. */
 async function crashInAnswer(model: string): Promise<unknown> {
   const { body } = await send("/api/generate", { model, prompt: "a", format: ENDLESS_LIST, stream: true });
   let text = "";
@@ -80,7 +80,7 @@ async function crashInAnswer(model: string): Promise<unknown> {
   return JSON.parse(text.trimEnd().split("\n").at(-1) ?? "");
 }
 
-/** Bytes of the GPU for the tiny model as the daemon loads it, and for two layers of it once more. */
+/** GPU memory of the tiny model, and of two of its layers. */
 async function memoryForMore(): Promise<number> {
   const gguf = await createGgufInspector()([TINY]);
   const { models } = configSchema.parse({});
@@ -91,10 +91,10 @@ async function memoryForMore(): Promise<number> {
 }
 
 describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
-  test("uses the adapter that is named, and says so everywhere", async () => {
+  test("uses the named adapter and reports it", async () => {
     const memory = String(await memoryForMore());
     daemon = await startDaemon({
-      // Else the model that is idle would make room.
+      // Otherwise the idle model would be unloaded.
       args: ["--no-auto-load"],
       env: { ...NAMED, SERVICE_GPU_MEMORY: memory, SERVICE_MODELS_DEFAULT: TINY },
     });
@@ -126,7 +126,7 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     async () => {
       daemon = await startDaemon({ args: BARE, env: NAMED });
       const events = await watchEvents();
-      // A number of layers wins over the mode, which decides where there is none.
+      // gpu_layers takes precedence over gpu.mode.
       const other = { alias: "other", path: TINY, gpu_layers: 0 };
       expect(await ask("/api/models/load", other)).toMatchObject({ status: "loaded", gpu_layers: 0 });
       await ask("/api/models/other/unload", {});
@@ -142,10 +142,10 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
       }
       expect(await metrics()).toContain("service_gpu_losses_total 2\n");
       expect(await metrics()).toContain("service_gpu_abandonments_total 1\n");
-      const told = [...events().matchAll(/^event: (gpu-.*)\ndata: .*"reason":"(.*?)"/gm)].map(
+      const gpuEvents = [...events().matchAll(/^event: (gpu-.*)\ndata: .*"reason":"(.*?)"/gm)].map(
         ([, name, reason]) => `${name}: ${reason}`,
       );
-      expect(told).toEqual([
+      expect(gpuEvents).toEqual([
         expect.stringMatching(/^gpu-lost: killed by SIGSEGV/),
         expect.stringMatching(/^gpu-lost: killed by SIGSEGV/),
         "gpu-abandoned: the GPU failed 2 times in 10 minutes",
@@ -153,7 +153,7 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     },
   );
 
-  test("lets no process load native code with a required sandbox, whatever else is asked for", async () => {
+  test("loads no native code with a required sandbox, whatever the other options", async () => {
     daemon = await startDaemon({ args: BARE, env: { ...NAMED, SERVICE_SANDBOX: "require" } });
     expect(daemon.logs()).toContain("No GPU: models run on the CPU. A required sandbox forbids native code");
     const loaded = await ask("/api/models/load", { alias: "tale", path: TINY, gpu_layers: -1 });
@@ -189,7 +189,7 @@ test(
   },
 );
 
-/** Command lines of the processes that a process has started, their children included. */
+/** Command lines of the descendants of a process. */
 function childrenOf(parent: number): string[] {
   const found: string[] = [];
   for (const pid of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -200,7 +200,7 @@ function childrenOf(parent: number): string[] {
       if (commandLine.includes("engine-main")) found.push(commandLine);
       found.push(...childrenOf(Number(pid)));
     } catch {
-      // It ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return found;

@@ -29,17 +29,17 @@ import {
 } from "../support/test-gpu.ts";
 import { generated } from "../support/generated.ts";
 
-/** More than a step of tokens. */
+/** Prompt longer than a batch. */
 const PROMPT = "Once upon a time there was a small model that told stories to";
 const TEXT = "a cat, who slept.";
 
-/** Less than the model's embedding, which is its output as well. */
+/** Smaller than the model's embedding, which is also its output. */
 const SMALL_BINDING = 300_032;
 
 const folder = temporaryFolder();
 const engines: Engine[] = [];
 
-/** What an engine thinks of the text; it is asked once. */
+/** Log-probabilities of the text on an engine, computed once. */
 const asked = new Map<Engine, Promise<TokenLogprob[]>>();
 
 async function thoughtsOf(engine: Engine): Promise<TokenLogprob[]> {
@@ -64,10 +64,10 @@ async function start(
 
 describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   let engine: Engine;
-  /** The same on the CPU. */
+  /** Engine on the CPU. */
   let reference: Engine;
   const progress: number[] = [];
-  /** Its slots, when it had only just been loaded. */
+  /** Slots right after the load. */
   let loaded: SlotResult;
 
   beforeAll(async () => {
@@ -81,34 +81,34 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     fs.rmSync(folder, { recursive: true });
   });
 
-  test("shows that it lives while programs are compiled, which takes as long as it takes", () => {
-    // Reading the file is over by then, so the part that is read stays the same.
+  test("reports progress while shaders are compiled", () => {
+    // The file is read by then, so the progress stays the same.
     expect(progress.filter((part) => part === progress.at(-1)).length).toBeGreaterThan(2);
     expect(engine.info.stepMs).toBeGreaterThan(0);
   });
 
-  test("keeps nothing of its warm-up, which would be saved as a conversation", () => {
+  test("keeps nothing of its warm-up in the slots", () => {
     const empty = expect.objectContaining({ tokens: 0 });
     expect(loaded).toEqual({ action: "list", slots: [empty, empty] });
   });
 
-  test("says what it says on the CPU, with the same probabilities", async () => {
+  test("gives the CPU's answer with the same probabilities", async () => {
     expect(reference.info.gpuLayers).toBe(0);
-    // The output layer counts as one more.
+    // The output counts as one more layer.
     expect(engine.info.gpuLayers).toBe(engine.info.layers + 1);
 
     const expected = await thoughtsOf(reference);
     expect(expected.length).toBeGreaterThan(5);
     expect(shareOfRounding(await thoughtsOf(engine), expected)).toBeLessThan(1);
 
-    // Of its answer any version of the model is sure.
+    // Every version of the model is certain of this answer.
     const chat = chatRequest("Who are you?", { maxTokens: 40 });
     const answer = await generateText(reference, chat);
     expect(answer).not.toBe("");
     expect(await generateText(engine, chat)).toBe(answer);
   });
 
-  test("takes the layers that a small memory holds and says how many, beside another model", async () => {
+  test("offloads as many layers as fit beside another model, and reports the number", async () => {
     const gguf = await createGgufInspector()([SHIPPED_MODEL]);
     // Such weights are repacked where the CPU computes all; here a GPU reads some of them, as they lie in the file.
     expect(gguf.quantization).toBe("Q8_0");
@@ -120,7 +120,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     );
     const { spec, warning } = await offloadToGpu(finder, whole, gguf, {
       memory: work + output + block,
-      taken: 0,
+      usedByOthers: 0,
       batchSize: 16,
       extraBytes: 0,
     });
@@ -130,9 +130,9 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(shareOfRounding(await thoughtsOf(part), await thoughtsOf(engine))).toBeLessThan(1);
   });
 
-  test("computes on the CPU with tensors that no program can see as a whole, with the same probabilities", async () => {
+  test("computes tensors on the CPU that exceed the binding limit, with the same probabilities", async () => {
     const dawnPath = writeDawnDouble(folder, { limits: { maxStorageBufferBindingSize: SMALL_BINDING } });
-    // With one slot the cache is small enough; the embedding, which is the output too, is not.
+    // With one slot the KV cache is small enough, but the embedding, which is also the output, is not.
     const bound = await start(
       { ...onGpu, gpuLayers: 2, slots: 1 },
       { starter: gpuEngineStarter({ dawnPath }) },
@@ -141,7 +141,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(shareOfRounding(await thoughtsOf(bound), await thoughtsOf(reference))).toBeLessThan(1);
   });
 
-  test("serves several requests at once, and obeys a cancel", async () => {
+  test("serves concurrent requests and cancels one", async () => {
     const controller = new AbortController();
     const endless = promptRequest(PROMPT, {
       maxTokens: 400,

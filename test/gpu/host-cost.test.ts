@@ -14,21 +14,21 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 describe.skipIf(DAWN.isMissing)(
   `what a step costs the host, on a backend that executes nothing${DAWN.note}`,
   () => {
-    test("a token of two blocks takes so many programs, submissions and calls into Dawn", async () => {
+    test("a token of two blocks takes a bounded number of programs, submissions and calls into Dawn", async () => {
       const engine = await preparedEngine();
       const file = writeModel(folder, "counted", tinyLlama());
       const spec = nullSpec(file, 256, { batchSize: 64, replay: true });
       const task = { engine, tokens: 30, promptTokens: 64, repeats: 1, counts: true };
       const [{ decode, prefill }] = await Promise.all([
         measureHostCost({ ...task, spec }),
-        // llama.cpp would go to the CPU in silence.
+        // llama.cpp would silently use the CPU.
         expect(
           measureHostCost({ ...task, spec: { ...spec, gpu: { ...spec.gpu!, name: "No such adapter" } } }),
         ).rejects.toThrow("no layer is on the GPU"),
       ]);
-      // The prompt's step and the end of the answer are included. What is not replayed takes twice as many calls from llama.cpp.
+      // Includes prefill and the end of the answer. Without replay llama.cpp makes twice as many calls.
       expect(decode.submissions).toBe(2);
-      // llama.cpp has 42, of which 17 run in others.
+      // llama.cpp has 42 operations, 17 of which are fused.
       expect(decode.programs).toBeGreaterThan(24);
       expect(decode.programs).toBeLessThan(30);
       expect(decode.calls).toBeLessThanOrEqual(125);

@@ -12,7 +12,7 @@ import { need } from "../support/need.ts";
 
 const COUNT_LOADING = fileURLToPath(new URL("../support/count-loading.ts", import.meta.url));
 const MIB = 1024 * 1024;
-/** Of a piece of a file, which is what the GPU is given at once. */
+/** Bytes of a chunk of a file, which is uploaded at once. */
 const PIECE_BYTES = 8 * MIB;
 /** Q8_0 has 34 bytes for 32 weights. */
 const bytesOf = (weights: number): number => (weights / 32) * 34;
@@ -32,17 +32,17 @@ describe.skipIf(DAWN.isMissing)(`while a model is loaded onto a GPU${DAWN.note}`
     loaded = JSON.parse(stdout);
   });
 
-  test("weights get there in pieces as they are read, and not through the heap", () => {
+  test("weights are uploaded in chunks as they are read, without the heap", () => {
     expect(loaded.gpuLayers).toBe(2);
     expect(loaded.largest).toBe(PIECE_BYTES);
-    // The output, which is the embedding, and the three matrices of the feed-forward part; smaller tensors are read ahead.
-    expect(loaded.fromElsewhere).toBe(bytesOf(768 * (32_000 + 3 * 2048)));
+    // The output, which is the embedding, and the three feed-forward matrices; smaller tensors are read ahead.
+    expect(loaded.loadedOutside).toBe(bytesOf(768 * (32_000 + 3 * 2048)));
     expect(loaded.fromHeap).toBeGreaterThan(bytesOf(768 * 256));
     expect(loaded.fromHeap).toBeLessThan(2 * MIB);
   });
 
-  test("programs are compiled beside each other, but for the one that clears buffers", () => {
-    // Those of the graph that llama.cpp computes itself at once, and then those that only a request needs.
+  test("shaders are compiled concurrently, except for the one that clears buffers", () => {
+    // First the shaders of the graph that llama.cpp computes at load, then those of requests.
     expect(loaded.inParallel).toBeGreaterThan(15);
     expect(loaded.atOnce).toBeGreaterThan(10);
     expect(loaded.oneByOne).toBe(1);

@@ -19,12 +19,12 @@ import { GPU_TEST_TIMEOUT_MS, gpuEngineStarter, onGpu, onTestGpu, testGpu } from
 import { tinyLlama } from "../support/tiny-models.ts";
 import { generated } from "../support/generated.ts";
 
-/** Submissions of work behind the load and its warm-up: the device fails while a request runs. */
+/** Submissions before the device fails: behind the load and warm-up, so that a request runs. */
 const IN_A_REQUEST = 100;
 const IN_LOADING = 3;
 const IN_WARM_UP = 12;
 
-/** Longer than a step, shorter than a test. */
+/** Stall timeout, longer than a step. */
 const STALL_TIMEOUT_MS = 5000;
 
 const folder = temporaryFolder();
@@ -54,10 +54,10 @@ function starter(dawnPath: string, stallTimeoutMs = GPU_TEST_TIMEOUT_MS): StartE
   };
 }
 
-/** Where models end up; one engine serves all tests. */
+/** Fallback engine on the CPU for all tests. */
 let onCpu: Promise<Engine> | undefined;
 
-/** Starts a model on GPUs that fail, one after the other, and says what becomes of it. */
+/** Starts a model on GPUs that fail one after the other; returns the outcome. */
 function guarded(...doubles: readonly DawnDouble[]): { start: () => Promise<Engine>; said: string[] } {
   const starters = doubles.map((double) =>
     starter(
@@ -91,7 +91,7 @@ const endless = promptRequest("Once upon a time", {
 });
 
 describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
-  test("lost or silent in mid-generation ends the request with an error, and in the end the CPU serves", async () => {
+  test("lost or stalled during a generation fails the request, and the CPU serves in the end", async () => {
     const { start, said } = guarded({ loseAfter: IN_A_REQUEST }, { hangAfter: IN_A_REQUEST });
     for (const code of ["engine_crashed", "deadline_exceeded"]) {
       const engine = await start();
@@ -121,7 +121,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     expect(said).toEqual([expect.stringMatching(/^left tale: /)]);
   });
 
-  test("without 16-bit floats is not used, and the probe says why", async () => {
+  test("without 16-bit floats is not used, with the reason", async () => {
     const dawnPath = writeDawnDouble(fs.mkdtempSync(`${folder}/`), { without: ["shader-f16"] });
     const { adapters } = await probeGpu({ dawnPath });
     expect(adapters).toContainEqual(

@@ -18,13 +18,13 @@ import { tinyBert } from "../support/tiny-models.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { generated } from "../support/generated.ts";
 
-/** Least cosine between a vector from the GPU and from the CPU. */
+/** Minimum cosine between vectors of the GPU and the CPU. */
 const LEAST_COSINE = 0.999;
 
 /** Largest difference between a score on the GPU and on the CPU. */
 const SCORE_TOLERANCE = 0.05;
 
-/** The same for the log-probability of a token after an image, which passes through 16 bits in two models. */
+/** Maximum difference of log-probabilities after an image, which passes through 16-bit floats in two models. */
 const IMAGE_TOLERANCE = 0.2;
 
 const folder = temporaryFolder();
@@ -40,8 +40,8 @@ function shipped(name: string): string {
 }
 
 /**
- * The same engine on the GPU and on the CPU.
- * @param layers on the GPU; the default is all
+ * Starts the same engine on the GPU and on the CPU.
+ * @param layers layers on the GPU; default: all
  */
 async function both(spec: EngineSpec, layers = -1): Promise<{ gpu: Engine; cpu: Engine }> {
   const [gpu, cpu] = await Promise.all([
@@ -68,7 +68,7 @@ function cosine(some: readonly number[], others: readonly number[]): number {
 }
 
 describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
-  test("embeddings are the CPU's", async () => {
+  test("embeddings equal the CPU's", async () => {
     const spec = engineSpec(shipped("daybreak-mini-embed"), {
       purpose: "embed",
       contextSize: 64,
@@ -87,7 +87,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
     expect(cosine(ship.vector, other.vector)).toBeLessThan(LEAST_COSINE);
   });
 
-  test("scores of a reranker are the CPU's", async () => {
+  test("scores of a reranker equal the CPU's", async () => {
     const spec = engineSpec(writeModel(folder, "rerank", tinyBert({ rerank: true })), {
       purpose: "rerank",
       contextSize: 64,
@@ -109,7 +109,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
       projectorFile: shipped("daybreak-mini-vision"),
       adapters: [{ path: shipped("daybreak-mini-pirate"), scale: 1 }],
     });
-    // The adapter is where the layers are, and the projector where there are any; each layer costs the software GPU much.
+    // Adapter and projector are on the GPU with any layer; few layers, because a software GPU is slow.
     const { gpu, cpu } = await both(spec, 3);
     const looking = chatRequest(
       [
@@ -126,7 +126,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
       Math.abs(logprob - (expected?.get(token) ?? logprob)),
     );
     expect(Math.max(...differences)).toBeLessThan(IMAGE_TOLERANCE);
-    // The likeliest on either side is among the likeliest of the other.
+    // The most likely token of each is among the most likely of the other.
     expect([...(expected?.keys() ?? [])]).toContain(found?.keys().next().value);
     const blind = await topOfFirst(cpu, chatRequest("What do you see?", { maxTokens: 1, logprobs: 5 }));
     expect([...blind]).not.toEqual([...(expected ?? [])]);
@@ -137,7 +137,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
   });
 });
 
-/** The likeliest first tokens and their log-probabilities. */
+/** Most likely first tokens and their log-probabilities. */
 async function topOfFirst(
   engine: Engine,
   request: ReturnType<typeof chatRequest>,

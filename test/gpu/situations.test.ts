@@ -13,7 +13,7 @@ import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts"
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Dawn, which looks for Vulkan on Linux alone. */
+/** Dawn uses Vulkan on Linux only. */
 const VULKAN = both(
   unless(process.platform === "linux", "Linux alone has Vulkan as the only way to a GPU"),
   need("Dawn, the optional package webgpu", findDawn() !== undefined),
@@ -25,11 +25,11 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 interface Situation {
   readonly flags?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** Where the program is; the default is the repository. */
+  /** Folder of the program; default: the repository. */
   readonly home?: string;
 }
 
-/** What `daybreak gpu` says first, in a process of its own. */
+/** First line of `daybreak gpu` in a separate process. */
 async function verdict({ flags = [], env = {}, home = REPOSITORY }: Situation): Promise<string> {
   const args = [path.join(home, "src/launch/daybreak.mjs"), "gpu", ...flags];
   const inherited = Object.entries(process.env).filter(([name]) => !/^(SERVICE|HUB)_/.test(name));
@@ -39,7 +39,7 @@ async function verdict({ flags = [], env = {}, home = REPOSITORY }: Situation): 
   return stdout.split("\n", 1)[0] ?? "";
 }
 
-/** The program installed with another Dawn. */
+/** Copy of the program with another Dawn. */
 function installationWith(double: DawnDouble): string {
   const home = linkedInstallation(folder, ["webgpu"]);
   const webgpu = path.join(home, "node_modules", "webgpu");
@@ -49,8 +49,8 @@ function installationWith(double: DawnDouble): string {
   return home;
 }
 
-describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_TEST_TIMEOUT_MS }, () => {
-  test("where the package webgpu is not installed", async () => {
+describe("daybreak gpu explains a missing GPU", { timeout: GPU_TEST_TIMEOUT_MS }, () => {
+  test("without the package webgpu", async () => {
     expect(await verdict({ home: linkedInstallation(folder, ["webgpu"]) })).toMatch(
       /^Models run on the CPU\. The optional package @daybreak-llm\/dawn-.* is not installed.* npm install @daybreak-llm/,
     );
@@ -79,11 +79,11 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
 });
 
 describe.skipIf(!testGpu)(`daybreak gpu ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
-  test.runIf(testGpu?.software)("says that a software adapter is not taken by itself", async () => {
+  test.runIf(testGpu?.software)("reports that a software adapter is not used by default", async () => {
     expect(await verdict({})).toMatch(/computes on the CPU.* install its driver.* gpu\.adapter/);
   });
 
-  test("takes the adapter that is named", async () => {
+  test("uses the named adapter", async () => {
     const { name = "" } = testGpu ?? {};
     expect(await verdict({ flags: ["--gpu-adapter", name] })).toBe(`Models use ${name}.`);
   });
@@ -95,7 +95,7 @@ describe.skipIf(!testGpu)(`daybreak gpu ${onTestGpu}`, { timeout: GPU_TEST_TIMEO
       { refusal: "out of memory" },
       /cannot be opened \(out of memory\)\. Close programs/,
     ],
-  ])("says so of an adapter that %s", async (_what, double, words) => {
+  ])("explains an adapter that %s", async (_what, double, words) => {
     const home = installationWith(double);
     expect(await verdict({ home, flags: ["--gpu-adapter", testGpu?.name ?? ""] })).toMatch(words);
   });

@@ -15,7 +15,7 @@ const COUNT_PROGRAMS = fileURLToPath(new URL("../support/count-programs.ts", imp
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** The same model, which spells a word in place of having a token for it. */
+/** The same model without a token for a word, which it spells. */
 function withoutWord(model: GgufFile, word: string): GgufFile {
   const tokens = model.metadata["tokenizer.ggml.tokens"];
   if (tokens?.type !== "array") throw new Error("the model has no vocabulary");
@@ -28,16 +28,16 @@ function shipped(name: string): string {
 }
 
 interface Counted {
-  /** Programs compiled when the model was loaded, when it was warm, and when it had been used. */
+  /** Compiled programs after the load, after the warm-up, and after use. */
   readonly programs: readonly [number, number, number];
-  /** What llama.cpp says of where things are. */
+  /** Log of llama.cpp about the placement of buffers. */
   readonly placed: readonly string[];
 }
 
 async function count(file: string, settings: Partial<EngineSpec>): Promise<Counted> {
   const spec = engineSpec(file, { ...onGpu, contextSize: 64, slots: 1, ...settings });
   const { stdout } = await promisify(execFile)(process.execPath, [
-    // What is counted are the GPU's programs: the processor's code need not be good.
+    // Only GPU programs are counted, so fast CPU code is not needed.
     "--liftoff-only",
     COUNT_PROGRAMS,
     JSON.stringify(spec),
@@ -49,7 +49,7 @@ async function count(file: string, settings: Partial<EngineSpec>): Promise<Count
 
 describe.skipIf(!testGpu)(`after the warm-up, ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   test.each([
-    // Its " a" is two tokens, and so many words as a step has tokens do not fit into the context.
+    // " a" is two tokens here, so a batch of words does not fit into the context.
     ["generating", "generate", withoutWord(tinyLlama(), "▁a"), 256],
     ["embedding", "embed", tinyBert(), 64],
   ] as const)("%s compiles nothing more, whatever the length of the text", async (...given) => {
@@ -60,7 +60,7 @@ describe.skipIf(!testGpu)(`after the warm-up, ${onTestGpu}`, { timeout: GPU_TEST
     expect(used).toBe(warm);
   });
 
-  test("nor does seeing; cache, projector and adapter are where the layers are", async () => {
+  test("images compile nothing either; KV cache, projector and adapter are on the GPU", async () => {
     const { programs, placed } = await count(SHIPPED_MODEL, {
       batchSize: 2,
       gpuLayers: 2,
@@ -72,7 +72,7 @@ describe.skipIf(!testGpu)(`after the warm-up, ${onTestGpu}`, { timeout: GPU_TEST
     for (const thing of [/KV buffer/, /LoRA buffer/, /clip_ctx: CLIP using/]) {
       expect(placed.filter((line) => thing.test(line))).toContainEqual(expect.stringContaining("WebGPU"));
     }
-    // One of the blocks is there, and the cache of the others is not.
+    // One block is on the GPU, and only its KV cache.
     expect(placed).toContainEqual(expect.stringMatching(/CPU KV buffer/));
   });
 });

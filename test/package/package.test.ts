@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
 import { packProgram } from "../../scripts/release/pack-program.ts";
 import { findChromium } from "../../src/cli/browser/chromium.ts";
-import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
+import { findRuntime, isSuitableRuntime } from "../../src/launch/runtime.mjs";
 import { BrowserPage } from "../support/browser-page.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { need } from "../support/need.ts";
@@ -28,7 +28,7 @@ import { cleanEnv, type CliResult, runCli } from "../e2e/cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "../e2e/system-node.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Building, packing and installing from a warm cache takes 20 seconds; a cold one waits for the registry. */
+/** Timeout of building, packing and installing, which takes 20 seconds with a warm npm cache. */
 const INSTALL_DEADLINE_MS = 600_000;
 
 const execute = promisify(execFile);
@@ -38,13 +38,13 @@ const CHROMIUM = need("Chromium", chromium !== undefined);
 
 let folder: string;
 let packed: PackedPackage;
-/** The program as npm has installed it in an empty folder. */
+/** Folder into which npm has installed the program. */
 let program: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-package-"));
   const env = { ...cleanEnv(), PATH: SYSTEM_PATH };
-  // On Windows npm is a script of the shell.
+  // On Windows npm is a shell script.
   const npm = async (args: string[], cwd: string) =>
     execute("npm", args, { cwd, env, shell: process.platform === "win32" });
   packed = await packProgram(folder, folder);
@@ -58,7 +58,7 @@ beforeAll(async () => {
 }, INSTALL_DEADLINE_MS);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the installed program with a cache folder and a socket of its own. */
+/** Runs the installed program with a separate cache folder and socket. */
 function installed(args: string[], node: string): Promise<CliResult> {
   const env = {
     PATH: SYSTEM_PATH,
@@ -70,7 +70,7 @@ function installed(args: string[], node: string): Promise<CliResult> {
   return runCli(args, { node, env, launcher: program });
 }
 
-/** A first conversation: a daemon in the background, an answer over plain HTTP, the page, the end. */
+/** Starts a daemon, requests an answer over HTTP and the page, and stops the daemon. */
 async function converse(node: string) {
   const { code: run } = await installed(["run", "hi", "-n", "2"], node);
   const { stdout } = await installed(["status", "--json"], node);
@@ -99,7 +99,7 @@ const isSource = (file: string): boolean =>
   /(?<!\.d)\.tsx?$/.test(file) && !file.startsWith("docs/examples/");
 
 describe("the package", () => {
-  it("holds the built program, its configuration and its model, and no sources or tests", () => {
+  it("contains the built program, its configuration and its model, but no sources or tests", () => {
     const { files } = packed;
     expect(files).toEqual(
       expect.arrayContaining([
@@ -129,7 +129,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the export for browsers${CHROMIUM.note}`, (
   const EXAMPLES = path.join(ROOT, "docs/examples");
   const MODEL = path.join(ROOT, "models/daybreak-mini.gguf");
 
-  /** Uses the example as a person does: picks a model, asks, reads. */
+  /** Uses the example: chooses a model, asks and reads the answer. */
   async function converseInPage(url: string): Promise<unknown> {
     await using page = await BrowserPage.open(chromium!, url);
     await page.until("document.querySelector('[type=text]') !== null && document.readyState === 'complete'");
@@ -151,7 +151,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the export for browsers${CHROMIUM.note}`, (
     expect(await converseInPage(`${server.url}/`)).toMatch(/^Daybreak .+\n\(done\)$/s);
   });
 
-  it("has types, and runs in a page that Vite has built", async () => {
+  it("has types and runs in a page built by Vite", async () => {
     const project = path.join(folder, "app/vite");
     cpSync(path.join(EXAMPLES, "vite"), project, { recursive: true });
     const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
@@ -165,7 +165,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the export for browsers${CHROMIUM.note}`, (
 });
 
 describe("the installed program", () => {
-  it("looks at itself, and knows how it was installed", async () => {
+  it("detects how it was installed", async () => {
     const { stdout } = await installed(["doctor", "--json"], process.execPath);
     const verdicts = {
       checks: expect.arrayContaining([expect.objectContaining({ name: "Runtime", verdict: "ok" })]),
@@ -180,7 +180,7 @@ describe("the installed program", () => {
 
 const modules = (): string => path.join(folder, "app/node_modules");
 
-/** Megabytes of the files in a folder. */
+/** Size of a folder in megabytes. */
 function megabytes(within: string): number {
   const files = readdirSync(within, { recursive: true, withFileTypes: true });
   const sizes = files.map((each) =>
@@ -191,7 +191,7 @@ function megabytes(within: string): number {
 
 describe("docs/install.md", () => {
   const page = readFileSync(path.join(ROOT, "docs/install.md"), "utf8");
-  /** The megabytes that stand after some words. */
+  /** Megabytes in the documentation behind some words. */
   function said(words: string): number {
     const [, after] = page.split(words, 2);
     return Number(/\d+(?= MB)/.exec(after ?? "")?.[0]);
@@ -206,13 +206,13 @@ describe("docs/install.md", () => {
     ],
     ["OpenTelemetry", "OpenTelemetry (", () => megabytes(path.join(modules(), "@opentelemetry"))],
     ["all without Node and Dawn", "| Node and Dawn: ", () => megabytes(modules())],
-  ])("tells the size of %s to within a tenth", (_, words, measure) => {
+  ])("states the size of %s within ten percent", (_, words, measure) => {
     const measured = measure();
     expect(said(words)).toBeGreaterThan(measured / 1.1);
     expect(said(words)).toBeLessThan(measured * 1.1);
   });
 
-  it("tells totals that are the sums of their parts, as far as these are rounded", () => {
+  it("states totals that equal the rounded sums of their parts", () => {
     const without = said("| `daybreak` |") + said("| its dependencies |");
     const withNode = without + said("/node-<platform>` |");
     const all = withNode + said("/dawn-<platform>` |");
@@ -222,11 +222,11 @@ describe("docs/install.md", () => {
   });
 });
 
-describe("the package under the Node of the system", () => {
+describe("the package under the system's Node", () => {
   const runtime = findRuntime();
   const packageName = "packageName" in runtime ? runtime.packageName : "";
 
-  it.skipIf(runtimeSuits({ node: SYSTEM_NODE_VERSION }))(
+  it.skipIf(isSuitableRuntime({ node: SYSTEM_NODE_VERSION }))(
     "says what to do when that is too old and the optional package is not there",
     async () => {
       const { code, stderr } = await installed(["--version"], SYSTEM_NODE);
@@ -236,7 +236,7 @@ describe("the package under the Node of the system", () => {
     },
   );
 
-  it.skipIf(packageName === "")("serves with the optional package, which npm puts beside it", async () => {
+  it.skipIf(packageName === "")("serves with the optional package", async () => {
     const beside = path.join(folder, "app/node_modules", packageName);
     symlinkSync(path.join(ROOT, "node_modules", packageName), beside, "junction");
     try {

@@ -51,7 +51,7 @@ async function textOfTokens(engine: Engine, count: number): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-/** What an engine thinks of a line, token by token. */
+/** Measures a line token by token. */
 export async function say(engine: Engine, { prompt, text, tokens }: AskedLine): Promise<TokenLogprob[]> {
   if (text !== undefined) return await logprobsOf(engine, prompt, text, tokens);
   const request = promptRequest(prompt, { logprobs: 20, maxTokens: LIKELIEST_TOKENS });

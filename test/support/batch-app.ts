@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pino } from "pino";
-import { BatchRoom } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/batch-service.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { batchLineRunner, isBatchWork } from "../../src/daemon/run-batch-line.ts";
 import { BATCH_FORMATS } from "../../src/daemon/create-apis.ts";
@@ -47,8 +47,8 @@ export async function batchApp(
   const events = new ServiceEvents();
   const models = new FakeModels([ABLE], engine);
   const metrics = new FakeMetrics();
-  const inference = createInference({ models, metrics, config, isBackground: isBatchWork });
-  const batches = new BatchRoom({
+  const inference = createInference({ models, metrics, config, isLowPriority: isBatchWork });
+  const batches = new LocalBatches({
     config,
     formats: BATCH_FORMATS,
     events,

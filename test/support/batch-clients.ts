@@ -4,7 +4,7 @@ import { answeredLines } from "./answered-lines.ts";
 import type { TestDaemon } from "./start-daemon.ts";
 import { FLEET_MODEL } from "./test-fleet.ts";
 
-/** What lines begin with. */
+/** Beginnings of the lines' prompts. */
 const STARTS = Array.from({ length: 8 }, (_, at) => `Answer in the manner of number ${at}. `.repeat(4));
 
 /** A client of OpenAI's for a machine, which tries nothing again. */
@@ -39,11 +39,11 @@ export async function createLines(
     file: await toFile(Buffer.from(text), "in.jsonl"),
     purpose: "batch",
   });
-  const wish = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
-  return (await creator.batches.create({ input_file_id: file.id, ...wish })).id;
+  const request = { endpoint: "/v1/chat/completions", completion_window: "24h" } as const;
+  return (await creator.batches.create({ input_file_id: file.id, ...request })).id;
 }
 
-/** Waits until a batch is completed. Resolves to it, and to the client that has told so. */
+/** Waits until a batch is completed. Resolves to it, and to the client that has reported so. */
 export async function completed(
   clients: () => readonly OpenAI[],
   id: string,

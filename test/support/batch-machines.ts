@@ -6,7 +6,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { pino } from "pino";
 import type { Batch, BatchFormat, RunLine } from "../../src/batches/batch.ts";
-import { BatchRoom } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/batch-service.ts";
 import type { Batches } from "../../src/batches/batch-store.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
@@ -17,7 +17,7 @@ import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
 import type { MemberModel, CandidateMachine } from "../../src/fleet/members.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
-import { beat, card, cardModel, idOf } from "./fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel, idOf } from "./fleet-wire.ts";
 
 export const TEXT_API = "test";
 export const USAGE = { inputTokens: 3, cachedTokens: 1, outputTokens: 2, reasoningTokens: 0 };
@@ -27,18 +27,18 @@ const logger = pino({ level: process.env["TEST_LOG"] ?? "silent" });
 export const TEXT_LINES: BatchFormat = {
   endpoints: ["/"],
   separatesErrors: false,
-  read: (value) =>
+  parseLine: (value) =>
     typeof value === "string"
-      ? { customId: value, model: modelOf(value), beginning: [] }
+      ? { customId: value, model: modelOf(value), prefix: [] }
       : { code: "invalid_request", message: "This line is not a text.", param: null },
   request: (value) => ({
-    // As no API writes it, but whoever uses the NATS server may.
+    // A path that no API writes, but any client of the NATS server may.
     path: String(value).endsWith("#") ? "/api/shutdown" : "/",
     body: JSON.stringify({ model: modelOf(String(value)), line: value }),
   }),
   error: ({ code }) => JSON.stringify({ code }),
-  usage: () => USAGE,
-  write: ({ customId, outcome, answer }) =>
+  usageOf: () => USAGE,
+  formatAnswer: ({ customId, outcome, answer }) =>
     JSON.stringify([customId, outcome, answer ? JSON.parse(answer.body) : null]),
 };
 
@@ -64,13 +64,13 @@ interface MachineOptions {
 export interface BatchMachine {
   readonly batches: FleetBatches;
   /** Those of this machine alone. */
-  readonly own: BatchRoom;
-  readonly place: JetStreamStore;
+  readonly local: LocalBatches;
+  readonly jetStream: JetStreamStore;
   /** Removes what is too old. */
   sweep(): Promise<void>;
-  /** What has become of batches that it has led. */
+  /** Batches that it has led and that have ended. */
   readonly ended: string[];
-  /** It is there no longer, and has told nobody. */
+  /** Stops the machine without a farewell message. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
@@ -104,7 +104,7 @@ export class BatchMachines {
     const connection = new FleetConnection(config.fleet, logger);
     await connection.joined;
     const mine = Object.entries(models).map(([alias, files]) =>
-      Object.assign(cardModel(alias), { files: createHash("sha256").update(files).digest("hex") }),
+      Object.assign(memberModel(alias), { files: createHash("sha256").update(files).digest("hex") }),
     );
     this.#models.push({ name, models: mine });
     const [others, departed] = [this.#models, this.#departed];
@@ -113,18 +113,23 @@ export class BatchMachines {
     events.subscribe((event) => {
       if (event.type === "batch-ended") ended.push(event.status);
     });
-    const own = { card: { ...card(name), models: mine }, beat: beat(name) };
+    const local = { info: { ...memberInfo(name), models: mine }, heartbeat: heartbeat(name) };
     const parts = { formats: { [TEXT_API]: TEXT_LINES }, events, onLine: () => undefined, config, logger };
-    const place = new JetStreamStore(connection, this.#prefix, logger, new SharingLog(connection, logger));
-    const room = new BatchRoom({ ...parts, ...(now && { now }) });
+    const jetStream = new JetStreamStore(
+      connection,
+      this.#prefix,
+      logger,
+      new SharingLog(connection, logger),
+    );
+    const store = new LocalBatches({ ...parts, ...(now && { now }) });
     const batches = new FleetBatches({
       ...parts,
       ...(now && { now }),
-      own: room,
-      place,
+      local: store,
+      jetStream,
       selfId: idOf(name),
       models: new BatchModels({
-        self: { ...own, model: (alias) => mine.find((each) => each.alias === alias) },
+        self: { ...local, model: (alias) => mine.find((each) => each.alias === alias) },
         presence: {
           get machines() {
             return others.filter((each) => each.name !== name).map(described);
@@ -132,7 +137,7 @@ export class BatchMachines {
           get departed() {
             return departed.map(described);
           },
-          unreachable: () => undefined,
+          unreachableError: () => undefined,
         },
         models: {
           defaultAlias: undefined,
@@ -150,8 +155,8 @@ export class BatchMachines {
     };
     const machine: BatchMachine = {
       batches,
-      own: room,
-      place,
+      local: store,
+      jetStream: jetStream,
       sweep: async () => await batches.sweep(),
       ended,
       crash: async () => {
@@ -182,7 +187,7 @@ export class BatchMachines {
 }
 
 function described({ name, models }: Described): CandidateMachine {
-  return { card: { ...card(name), models: [...models] }, beat: beat(name) };
+  return { info: { ...memberInfo(name), models: [...models] }, heartbeat: heartbeat(name) };
 }
 
 /** Creates a batch of lines. */
@@ -193,7 +198,7 @@ export async function createBatch(
 ): Promise<Batch> {
   const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
   await using received = await batches.receive([new TextEncoder().encode(text)]);
-  const inputFile = await received.keep({ viewer, purpose: "requests", name: "in" });
+  const inputFile = await received.store({ viewer, purpose: "requests", name: "in" });
   const [api, endpoint] = [TEXT_API, "/"];
   return await batches.create({ viewer, api, idKind: "batch", endpoint, inputFile, metadata: null });
 }

@@ -6,11 +6,11 @@ import { launchChromium, type LaunchOptions } from "../../src/cli/browser/chromi
 
 const POLL_MS = 50;
 
-/** What the DevTools protocol says, as far as it is used here. */
+/** Messages of the DevTools protocol, as far as they are used here. */
 const messageSchema = z.object({
   id: z.int().optional(),
   method: z.string().optional(),
-  /** Of the worker that says it; absent: the page. */
+  /** Session of the worker that sends it; absent: the page. */
   sessionId: z.string().optional(),
   result: z
     .object({
@@ -36,13 +36,16 @@ type Message = z.output<typeof messageSchema>;
 export class BrowserPage implements AsyncDisposable {
   /** Addresses that the page has asked for, in order. */
   readonly requests: string[] = [];
-  /** What the browser has refused to it, such as by its Content-Security-Policy, and what its scripts did not catch. */
+  /**
+   * Errors of the page: requests that the browser has refused, for example by its Content-Security-Policy, and uncaught
+   * exceptions.
+   */
   readonly problems: string[] = [];
   /** Addresses of the workers that run, by their sessions. */
   readonly #workers = new Map<string, string>();
   readonly #socket: WebSocket;
   readonly #close: () => Promise<void>;
-  /** Of the browser's DevTools. */
+  /** Port of the browser's DevTools. */
   readonly #port: string;
   readonly #answers = new Map<number, (answer: Message) => void>();
 
@@ -129,7 +132,7 @@ export class BrowserPage implements AsyncDisposable {
     });
   }
 
-  /** What the page shows now, as a PNG file. */
+  /** Takes a PNG of the page. */
   async screenshot(): Promise<Buffer> {
     const { result } = await this.#ask("Page.captureScreenshot", { format: "png" });
     return Buffer.from(result?.data ?? "", "base64");

@@ -1,18 +1,19 @@
 /**
- * Parts of requests to the model that ships whose answers have the form that a test asks for, always: greedy, about what
- * any version of the model has learned or bound by a grammar, and with room for all the white space that one allows.
+ * Parts of requests to the shipped model whose answers always have the form that a test needs: greedy, about facts that
+ * any version of the model has learned or bound by a grammar, and with enough tokens for all white space that a grammar
+ * allows.
  */
 
 /** The likeliest token, each time. One of the official clients has no field of this name, and sends it all the same. */
 export const GREEDY = { temperature: 0 };
 
-/** Room for a short answer that is bound by a grammar, with white space wherever it may be. */
+/** Tokens of a short answer that is bound by a grammar, with white space wherever the grammar allows it. */
 export const AMPLE_TOKENS = 400;
 
-/** What the model thinks about before it answers, when it is told to think. */
+/** A question for which the model reasons when thinking is on. */
 export const QUESTION_TO_THINK_ABOUT = "What is 12 + 30?";
 
-/** What it calls a tool named get_weather for. */
+/** A question for which it calls a tool named get_weather. */
 export const QUESTION_FOR_WEATHER = "What is the weather in Rome?";
 
 /** A list that goes on beyond any limit of tokens, for seconds: each number takes two of them. */

@@ -3,7 +3,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
 import { EngineCore } from "../../src/engine/core/engine-core.ts";
-import { warmUpFirst } from "../../src/engine/core/warm-up.ts";
+import { warmUpBeforeRequests } from "../../src/engine/core/warm-up.ts";
 import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
@@ -20,9 +20,9 @@ import { preparedEngine } from "./engine-fixture.ts";
 export interface Loaded {
   /** Bytes of the largest write. */
   readonly largest: number;
-  /** Bytes that were written from the heap, and from elsewhere, without parameters of programs. */
+  /** Bytes written from the heap, and from other memory, without parameters of programs. */
   readonly fromHeap: number;
-  readonly fromElsewhere: number;
+  readonly loadedOutside: number;
   /** Programs that were compiled beside each other, how many at once, and how many were waited for one by one. */
   readonly inParallel: number;
   readonly atOnce: number;
@@ -78,10 +78,10 @@ const engine = await EngineCore.load(
   spec,
   openEngineFiles(spec, () => {}),
 );
-const [largest = 0, fromHeap = 0, fromElsewhere = 0] = counts;
-await warmUpFirst(engine, spec);
+const [largest = 0, fromHeap = 0, loadedOutside = 0] = counts;
+await warmUpBeforeRequests(engine, spec);
 const [oneByOne = 0, inParallel = 0, atOnce = 0] = counts.subarray(3);
 const { gpuLayers } = engine.info;
-const loaded: Loaded = { largest, fromHeap, fromElsewhere, inParallel, atOnce, oneByOne, gpuLayers };
+const loaded: Loaded = { largest, fromHeap, loadedOutside, inParallel, atOnce, oneByOne, gpuLayers };
 console.log(JSON.stringify(loaded));
 process.exit();

@@ -21,7 +21,7 @@ import { tinyPng } from "./tiny-png.ts";
  * Arguments: the engine's specification as JSON, a folder to write to.
  */
 
-/** Dawn, with a count of the programs that it has been told to compile. */
+/** Dawn, which also counts the programs that it compiles. */
 const COUNTING_DAWN = `
 import { createRequire } from "node:module";
 import { getEnvironmentData } from "node:worker_threads";

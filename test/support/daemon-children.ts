@@ -7,7 +7,7 @@ export function enginePids(daemonPid: number): number[] {
     processes
       .filter(({ parent }) => parent === ancestor)
       .flatMap(({ pid, commandLine }) => {
-        // A wall's processes name the engine that they start.
+        // Processes of a sandbox name the engine that they start.
         const inner = below(pid);
         return inner.length === 0 && commandLine.includes("engine-main") ? [pid] : inner;
       });

@@ -2,8 +2,8 @@ import { concatBytes } from "../../wasm/linker/byte-writer.ts";
 import { parseModule, SECTION } from "../../wasm/linker/wasm-module.ts";
 
 /**
- * What WebAssembly's dot product of bytes gives differs from machine to machine where a byte of its second operand is
- * above 127: such bytes are unsigned with vpdpbusd, signed with sdot, and elsewhere sums of two are cut off at 16 bits.
+ * WebAssembly's relaxed dot product of bytes differs between machines where a byte of its second operand is above 127:
+ * such bytes are unsigned with vpdpbusd, signed with sdot, and on other machines sums of two saturate at 16 bits.
  */
 export const DOT_MACHINES = ["vpdpbusd", "sdot", "cut off"] as const;
 export type DotMachine = (typeof DOT_MACHINES)[number];

@@ -100,7 +100,7 @@ export function promptRequest(prompt: string, overrides: Partial<GenerationReque
 
 type ChatInput = Extract<GenerationRequest["input"], { kind: "chat" }>;
 
-/** A chat whose last message is the user's; a model that can think is told not to. */
+/** A chat whose last message is the user's; thinking is off for models that can. */
 export function chatRequest(
   content: string | ContentPart[],
   overrides: Partial<GenerationRequest> = {},

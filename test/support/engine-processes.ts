@@ -4,11 +4,11 @@ import { listProcesses } from "./list-processes.ts";
 interface EngineProcesses {
   /** That which runs llama.cpp. */
   readonly engine: readonly number[];
-  /** The outermost one of its wall; the engine itself where there is none. */
-  readonly wall: readonly number[];
+  /** Processes from the outermost one of its sandbox inward; the engine itself where there is none. */
+  readonly sandbox: readonly number[];
 }
 
-/** Finds an engine by the model's file, which its command line names as do those of the walls around it. */
+/** Finds an engine by the model's file, which is on its command line and on those of the sandbox around it. */
 export function engineProcesses(modelFile: string): EngineProcesses {
   const found = listProcesses().filter(
     ({ commandLine }) => commandLine.includes("engine-main") && commandLine.includes(modelFile),
@@ -17,6 +17,6 @@ export function engineProcesses(modelFile: string): EngineProcesses {
   const parents = new Set(found.map(({ parent }) => parent));
   return {
     engine: [...pids].filter((pid) => !parents.has(pid)),
-    wall: found.filter(({ parent }) => !pids.has(parent)).map(({ pid }) => pid),
+    sandbox: found.filter(({ parent }) => !pids.has(parent)).map(({ pid }) => pid),
   };
 }

@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { CHILD_SPEAKS_ON, onParentGone, ParentChannel } from "../../src/engine/channel/parent-channel.ts";
+import { CHILD_OUTPUT_FD, onParentGone, ParentChannel } from "../../src/engine/channel/parent-channel.ts";
 import { encodeFrame } from "../../src/engine/channel/frame.ts";
 import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../../src/engine/channel/message-limits.ts";
 import { TINY_ENGINE_INFO as info } from "./tiny-engine-info.ts";
@@ -16,7 +16,7 @@ const writeRaw = async (...pieces) => {
     let rest = piece;
     while (rest.length > 0) {
       try {
-        rest = rest.subarray(fs.writeSync(CHILD_SPEAKS_ON, rest));
+        rest = rest.subarray(fs.writeSync(CHILD_OUTPUT_FD, rest));
       } catch (error) {
         if (error.code !== "EAGAIN") throw error;
         await new Promise((resolve) => setTimeout(resolve, 1));
@@ -133,7 +133,7 @@ const answers = {
       return [];
     },
   },
-  /** Text without end, as fast as it is taken, until it is told to stop. */
+  /** Text without end, as fast as it is read, until it is stopped. */
   floods: {
     load: () => [{ type: "loaded", info }],
     generate: ({ call }) => {

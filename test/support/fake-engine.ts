@@ -166,7 +166,7 @@ export class FakeEngine implements Engine {
     await this.exited;
   }
 
-  /** Ends like a process that somebody has killed; resolves when everyone has been told. */
+  /** Ends like a process that was killed; resolves when all listeners have been notified. */
   async crash(reason = "killed by SIGKILL"): Promise<void> {
     this.#die(reason);
     this.#exit({ expected: false, reason });
@@ -199,7 +199,7 @@ interface FakeStart {
   readonly spec: EngineSpec;
   readonly signal: AbortSignal | undefined;
   /** Says that another engine is started in place of the one that was asked for. */
-  readonly makeRoom: EngineLoadOptions["makeRoom"];
+  readonly freeContext: EngineLoadOptions["reserveMemory"];
   succeed(): FakeEngine;
   fail(error: unknown): void;
 }
@@ -221,7 +221,7 @@ export class FakeEngines {
     const start: FakeStart = {
       spec,
       signal: options.signal,
-      makeRoom: options.makeRoom,
+      freeContext: options.reserveMemory,
       succeed: () => {
         const engine = new FakeEngine(spec);
         this.engines.push(engine);

@@ -52,7 +52,7 @@ export class FakeMetrics implements Metrics {
     this.cached += tokens;
   }
 
-  guessedTokens(tokens: number, kept: number): void {
+  draftTokens(tokens: number, kept: number): void {
     this.guesses.tokens += tokens;
     this.guesses.kept += kept;
   }

@@ -29,7 +29,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       fileSize: 1_100_000,
       chatTemplate: "{{ messages }}",
       infill: undefined,
-      callTokens: [],
+      toolCallTokens: [],
       kvBytesPerToken: 128,
       weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
       purpose: "generate",

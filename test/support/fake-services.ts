@@ -11,7 +11,7 @@ import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 import type { Models } from "../../src/models/models.ts";
-import { BatchRoom } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/batch-service.ts";
 import { FakeModels } from "./fake-models.ts";
 
 const idleInference: Inference = {
@@ -37,7 +37,7 @@ const idleMetrics: Metrics = {
   firstToken: () => undefined,
   tokenInterval: () => undefined,
   cachedTokens: () => undefined,
-  guessedTokens: () => undefined,
+  draftTokens: () => undefined,
   promptTokens: () => undefined,
   answerMoved: () => undefined,
   render: async () => "# HELP service_info The daemon.\n",
@@ -48,11 +48,11 @@ export interface FakeOptions {
   readonly models?: Models;
   readonly log?: (line: string) => void;
   readonly draining?: AbortSignal;
-  readonly overrides?: Partial<ManagementServices & { batches: BatchRoom }>;
+  readonly overrides?: Partial<ManagementServices & { batches: LocalBatches }>;
 }
 
 /** Services without a process or a file behind them, in the state ready. */
-export function fakeServices(options: FakeOptions = {}): ManagementServices & { batches: BatchRoom } {
+export function fakeServices(options: FakeOptions = {}): ManagementServices & { batches: LocalBatches } {
   const write = options.log ?? (() => undefined);
   const config = configSchema.parse({ socket: "", ...options.config });
   const { batches, ...overrides } = options.overrides ?? {};
@@ -78,7 +78,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices & { 
     draining: options.draining ?? new AbortController().signal,
     gpu: { available: false, adapter: undefined, problem: "none in this test", adapters: [] },
     kernels: "daybreak",
-    wall: { state: { mode: "auto", wall: "none", parts: [], problem: "none in this test" } },
+    sandbox: { state: { mode: "auto", wall: "none", parts: [], problem: "none in this test" } },
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
     machineMemory: async () => ({ usedBytes: 1_000_000, totalBytes: 8_000_000 }),
     defaultModels: () => [],
@@ -92,8 +92,8 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices & { 
   };
 }
 
-function idleBatches(config: Config): BatchRoom {
-  return new BatchRoom({
+function idleBatches(config: Config): LocalBatches {
+  return new LocalBatches({
     config,
     formats: {},
     events: new ServiceEvents(),
@@ -102,7 +102,7 @@ function idleBatches(config: Config): BatchRoom {
   });
 }
 
-/** The whole HTTP side on services, with the dialects that the daemon has. */
+/** The complete HTTP side on given services, with all APIs of the daemon. */
 export function appOf(services: ManagementServices): App {
   return createApp(services, createApis(services));
 }

@@ -11,7 +11,7 @@ import { z } from "zod";
 const LONGEST_MS = 120_000;
 const PLACES = ["/usr/bin/firefox-esr", "/usr/bin/firefox"];
 
-/** What WebDriver BiDi answers, as far as it is used here. */
+/** Answers of WebDriver BiDi, as far as they are used here. */
 const answerSchema = z.object({
   id: z.int().nullish(),
   error: z.string().optional(),

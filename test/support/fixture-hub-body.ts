@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What a server of the fixture hub does instead of answering well. Several may be combined. */
+/** Faults of the fixture hub's server. Several may be combined. */
 export interface Fault {
   /** Answers with this status (200 when there is only a body) and this body (none). */
   readonly status?: number;

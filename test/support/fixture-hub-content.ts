@@ -7,19 +7,19 @@ export interface FixtureFile {
   readonly lfs?: boolean;
   /** Also offered from chunk storage. */
   readonly xet?: boolean;
-  /** What the hub claims, when it lies. */
+  /** Wrong digest that the hub claims. */
   readonly claimedSha256?: string;
   readonly claimedSize?: number;
 }
 
-/** What the hub knows of a repository apart from its files; absent parts are left out. */
+/** Metadata of a repository; absent fields are left out of its answers. */
 interface FixtureInfo {
   readonly downloads?: number;
   readonly likes?: number;
   /** ISO 8601. */
   readonly lastModified?: string;
   readonly pipeline_tag?: string;
-  /** What it has read in a GGUF file. */
+  /** Metadata that the hub has read from a GGUF file. */
   readonly gguf?: { readonly total: number; readonly architecture: string; readonly context_length: number };
 }
 

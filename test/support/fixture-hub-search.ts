@@ -1,6 +1,6 @@
 import type { StoredRepo } from "./fixture-hub-content.ts";
 
-/** What the real hub sends of a repository if it is asked for nothing else. */
+/** Fields of a repository that the real hub always sends. */
 const ALWAYS = ["_id", "id"];
 
 /**

@@ -1,25 +1,25 @@
 import { type Heartbeat, type MemberInfo, type MemberModel, PROTOCOL } from "../../src/fleet/members.ts";
-import type { FleetConnection, ReadMessage } from "../../src/fleet/fleet-connection.ts";
+import type { FleetConnection, MessageHandler } from "../../src/fleet/fleet-connection.ts";
 
-/** What the parts of a fleet use of a connection. */
+/** Members of a connection that the fleet uses. */
 type Wired = Pick<
   FleetConnection,
   | "subject"
   | "publish"
   | "listen"
-  | "ask"
+  | "request"
   | "onChange"
   | "maxPayload"
   | "nats"
   | "joined"
   | "close"
-  | "where"
+  | "servers"
   | "problem"
 > & { isConnected: boolean };
 
 /** Stands for a NATS server: passes messages between connections of this process, at once. */
 export class FleetWire {
-  readonly #readers = new Map<string, { readonly read: ReadMessage; readonly owner: Wired }[]>();
+  readonly #readers = new Map<string, { readonly read: MessageHandler; readonly owner: Wired }[]>();
   maxPayload = 1024 * 1024;
   /** That have been sent. */
   messages = 0;
@@ -35,7 +35,7 @@ export class FleetWire {
         isConnected = value;
         for (const listener of listeners) listener();
       },
-      where: "nats.example:4222",
+      servers: "nats.example:4222",
       problem: undefined,
       nats: undefined,
       joined: Promise.resolve(),
@@ -45,7 +45,7 @@ export class FleetWire {
         if (wired.isConnected) this.#send(subject, data, undefined);
         return wired.isConnected;
       },
-      ask: (subject, data) =>
+      request: (subject, data) =>
         new Promise((resolve, reject) => {
           if (!this.#send(subject, data, resolve)) reject(new Error("no responders"));
         }),
@@ -78,7 +78,7 @@ export function idOf(name: string): string {
   return Buffer.from(name).toString("hex").padEnd(32, "0").slice(0, 32);
 }
 
-export function card(name: string, further: Partial<MemberInfo> = {}): MemberInfo {
+export function memberInfo(name: string, further: Partial<MemberInfo> = {}): MemberInfo {
   return {
     protocol: PROTOCOL,
     id: idOf(name),
@@ -94,7 +94,7 @@ export function card(name: string, further: Partial<MemberInfo> = {}): MemberInf
   };
 }
 
-export function beat(name: string, further: Partial<Heartbeat> = {}): Heartbeat {
+export function heartbeat(name: string, further: Partial<Heartbeat> = {}): Heartbeat {
   return {
     protocol: PROTOCOL,
     id: idOf(name),
@@ -107,7 +107,7 @@ export function beat(name: string, further: Partial<Heartbeat> = {}): Heartbeat 
   };
 }
 
-export function cardModel(alias: string): MemberModel {
+export function memberModel(alias: string): MemberModel {
   return {
     alias,
     files: "f".repeat(64),

@@ -107,7 +107,7 @@ export function compareLogprobs(one: readonly TokenLogprob[], other: readonly To
     const counterpart = other[position];
     if (counterpart?.token !== token)
       throw new Error(`token ${position} is ${counterpart?.token}, not ${token}`);
-    // A letter can be a token of its own and a byte as well: alternatives that look alike are told by their order.
+    // A letter can be a token of its own and a byte as well: the order decides between alternatives that look alike.
     const alternatives = new Map<string, number[]>();
     for (const each of counterpart.top) {
       const alike = alternatives.get(keyOf(each));

@@ -11,7 +11,7 @@ export function generated(
   return pulled((onEvent, abort) => engine.generate(request, onEvent, abort), signal);
 }
 
-/** What a function hands to its callback, to be read value by value. */
+/** Yields the values that a function passes to its callback, one at a time. */
 export async function* pulled<Value>(
   run: (onValue: (value: Value) => void, signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
@@ -22,7 +22,7 @@ export async function* pulled<Value>(
     () => values.end(),
     (error: unknown) => values.end(error),
   );
-  // Whoever has aborted has no use for what came before and was not read by then.
+  // After an abort, earlier values that were not read yet are of no use.
   signal.addEventListener("abort", () => values.clear(signal.reason), { once: true });
   try {
     yield* values;

@@ -3,18 +3,18 @@ import { KernelsAlone } from "./kernels-alone.ts";
 
 const KERNELS = ["kernel_gpu_build", "kernel_gpu_graph"] as const;
 
-/** What the kernels ask the script (wasm/kernels/gpu-commands.h). */
+/** Functions of the script that the kernels call (wasm/kernels/gpu-commands.h). */
 const ASKED = ["script", "flush", "begin", "end", "replay"] as const;
 
 /** The kernels that describe graphs to a GPU, with llama.cpp's functions and the script as the test has them. */
 export class GpuGraphHost {
-  /** What the script was asked, and when llama.cpp's functions were called. */
+  /** Calls of the script's and of llama.cpp's functions, in their order. */
   readonly log: string[] = [];
   /** Answers of the script. */
-  mostRecordings = 3;
+  maxRecordings = 3;
   isSound = true;
   hasRecording = true;
-  /** What llama.cpp's function for graphs returns. */
+  /** Result of llama.cpp's function for graphs. */
   status = 0;
   #kernels: KernelsAlone | undefined;
 
@@ -40,7 +40,7 @@ export class GpuGraphHost {
     return this.#started.view;
   }
 
-  /** What is logged while a kernel runs. */
+  /** Returns the calls logged while a kernel runs. */
   run(kernel: (typeof KERNELS)[number], first: number, second: number): string[] {
     this.log.length = 0;
     this.#started.call(kernel, BigInt(first), BigInt(second));
@@ -72,7 +72,7 @@ export class GpuGraphHost {
   #answer(what: number, script: number): number {
     const asked = ASKED[what & 0xff] ?? `${what}`;
     const which = what >> 8;
-    if (asked === "script") return script | this.mostRecordings;
+    if (asked === "script") return script | this.maxRecordings;
     this.log.push(asked === "flush" ? asked : `${asked} ${which}`);
     if (asked === "end") return this.isSound ? 1 : 0;
     return asked === "replay" && !this.hasRecording ? 0 : 1;

@@ -21,9 +21,9 @@ export const PLACES = {
   slots: place(2),
   /** The request of all slots. */
   task: place(3),
-  wishes: place(4),
-  /** What is asked of the first slot. */
-  wish: place(5),
+  requests: place(4),
+  /** Request of the first slot. */
+  request: place(5),
   text: place(6),
   guess: place(7),
   tokens: place(8),
@@ -37,7 +37,7 @@ export const PLACES = {
 
 export const BYTES_OF_TOKEN = 80;
 const BYTES_OF_SLOT = 3296;
-const BYTES_OF_WISH = 32;
+const REQUEST_BYTES = 32;
 /** Beside a field that wasm/llama-cpp-build.ts lists: cparams.n_ctx_seq, and two of our own in a task. */
 const AT_SLOT_TOKENS = OFFSETS["llama_context.cparams.n_ctx"].at + 4;
 const AT_MOST_GUESSED = OFFSETS["server_task.params.n_keep"].at - 4;
@@ -56,22 +56,22 @@ type Call = (...args: (bigint | number)[]) => number | bigint;
 type Kernel = "guess" | "speculation" | "draft" | "draft_process" | "sample" | "process" | "update_slots";
 
 export interface Situation {
-  /** Of each slot; absent: one generates. */
+  /** State of each slot; absent: one generates. */
   readonly states?: readonly number[];
   /** Tokens that each slot has in the cache. */
   readonly tokens?: number;
   readonly task?: number;
-  /** What the request allows. */
+  /** Maximum number of guessed tokens of the request. */
   readonly most?: number;
   readonly batch?: number;
   readonly removal?: number;
   /** Tokens of a cache that slots share; absent: each has its own. */
   readonly shared?: number;
-  /** Tokens that llama.cpp has room for. */
-  readonly room?: number;
+  /** Free cells in llama.cpp's KV cache. */
+  readonly freeCells?: number;
 }
 
-/** What a step of the model computes. */
+/** Tokens that a step of the model computes. */
 export interface Step {
   readonly guessed?: number;
   readonly tokens?: number;
@@ -160,27 +160,27 @@ export class GuessingHost {
     }
   }
 
-  /** What is looked up for the first slot behind a text, whose last token the model has just generated. */
+  /** Guesses for the first slot after a text whose last token the model has just generated. */
   guessed(text: readonly number[], situation: Situation = {}): number[] {
     this.serve({ tokens: text.length - 1, ...situation });
     return this.guess(text, situation);
   }
 
   /** The same with the server as it is. */
-  guess(text: readonly number[], { states = [0], room = 1000 }: Situation = {}): number[] {
-    const { wishes, wish, guess, tokens } = PLACES;
-    this.setVector(wishes, wish, states.length * BYTES_OF_WISH);
+  guess(text: readonly number[], { states = [0], freeCells = 1000 }: Situation = {}): number[] {
+    const { requests, request, guess, tokens } = PLACES;
+    this.setVector(requests, request, states.length * REQUEST_BYTES);
     this.setVector(PLACES.text, tokens, 4 * (text.length - 1));
     for (const [at, token] of text.entries()) this.setInt(tokens + 4 * at, token);
-    this.view.setUint8(wish, 1);
-    this.setInt(wish + 4, room);
-    this.setInt(wish + 8, text.length - 1);
-    this.setInt(wish + 12, text.at(-1) ?? 0);
-    this.setPointer(wish + 16, PLACES.text);
-    this.setPointer(wish + 24, guess);
+    this.view.setUint8(request, 1);
+    this.setInt(request + 4, freeCells);
+    this.setInt(request + 8, text.length - 1);
+    this.setInt(request + 12, text.at(-1) ?? 0);
+    this.setPointer(request + 16, PLACES.text);
+    this.setPointer(request + 24, guess);
     // As llama.cpp clears a vector: its memory stays.
     this.view.setBigUint64(guess + 8, this.view.getBigUint64(guess, true), true);
-    this.call.guess(0n, BigInt(wishes));
+    this.call.guess(0n, BigInt(requests));
     return this.vector(guess);
   }
 
@@ -200,7 +200,7 @@ export class GuessingHost {
   /** Has the draft model guess, for what {@link guess} has asked, which takes so many milliseconds. */
   draft(ms = 0): void {
     this.view.setFloat64(CLOCK_STEP, ms, true);
-    this.call.draft(BigInt(PLACES.draft), BigInt(PLACES.wishes));
+    this.call.draft(BigInt(PLACES.draft), BigInt(PLACES.requests));
   }
 
   /** Begins a step with slots in these states, all of the request that there is. */
@@ -226,12 +226,12 @@ export class GuessingHost {
     for (let at = 0; at < count; at++) this.step(ms, options);
   }
 
-  /** What a checked token costs beside so many requests, as it has been learned, in hundredths of what a step takes for one of them. */
+  /** Learned cost of a checked token beside so many requests, in hundredths of a step for one of them. */
   tokenCost(requests = 1): number {
     return this.view.getFloat32(MEMORY_CELLS.stepCosts + 16 * (requests - 1) + 4, true);
   }
 
-  /** What a step of the draft model costs. */
+  /** Cost of a step of the draft model. */
   get draftCost(): number {
     return this.view.getFloat32(MEMORY_CELLS.costOfDraft, true);
   }
@@ -241,7 +241,7 @@ export class GuessingHost {
     this.setInt(MEMORY_CELLS.stepCosts + 12, steps);
   }
 
-  /** Whether llama.cpp's own function was called. */
+  /** True if llama.cpp's own function was called. */
   get wasOriginalCalled(): boolean {
     return this.int(FALLBACK_MARK) === 1;
   }

@@ -4,9 +4,9 @@ import http from "node:http";
 /** Passes requests on to a server; answers whose path fits a pattern can be interrupted. */
 export interface InterruptingProxy extends AsyncDisposable {
   readonly url: string;
-  /** Of each request whose path fits: its Range header, or "" without one. */
+  /** Range header of each request whose path fits; "" without one. */
   readonly ranges: string[];
-  /** What happens to the next answers that fit after so many bytes; they pass when the list is empty. */
+  /** Interruptions of the next answers that fit, after so many bytes; empty: answers pass. */
   readonly interruptions: { readonly afterBytes: number; readonly how: "hold" | "damage" }[];
   /** Breaks off the answers that are held; returns how many there were. */
   cut(): number;
@@ -29,14 +29,14 @@ export async function startInterruptingProxy(target: string, pattern: RegExp): P
       }
       let passed = 0;
       answer.on("data", (chunk: Buffer) => {
-        const room = interruption.afterBytes - passed;
+        const budget = interruption.afterBytes - passed;
         passed += chunk.length;
         if (interruption.how === "damage") {
-          if (room > 0 && room <= chunk.length) chunk[room - 1]! ^= 1;
+          if (budget > 0 && budget <= chunk.length) chunk[budget - 1]! ^= 1;
           response.write(chunk);
-        } else if (room > 0) {
-          response.write(chunk.subarray(0, room), () => {
-            if (chunk.length >= room) held.add(response);
+        } else if (budget > 0) {
+          response.write(chunk.subarray(0, budget), () => {
+            if (chunk.length >= budget) held.add(response);
           });
         }
       });

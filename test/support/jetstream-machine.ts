@@ -8,7 +8,7 @@ import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
 import { startNats } from "./nats-server.ts";
 
 /** A machine with the prefix "t" at a NATS server of its own with JetStream, for one test. */
-export async function jetStreamMachine(): Promise<{ place: JetStreamStore; nats: NatsConnection }> {
+export async function jetStreamMachine(): Promise<{ jetStream: JetStreamStore; nats: NatsConnection }> {
   const server = await startNats({ jetStream: true });
   onTestFinished(async () => await server.stop());
   const logger = pino({ level: "silent" });
@@ -18,5 +18,5 @@ export async function jetStreamMachine(): Promise<{ place: JetStreamStore; nats:
   await connection.joined;
   const { nats } = connection;
   if (!nats) throw new Error("there is no connection");
-  return { place: new JetStreamStore(connection, "t", logger, new SharingLog(connection, logger)), nats };
+  return { jetStream: new JetStreamStore(connection, "t", logger, new SharingLog(connection, logger)), nats };
 }

@@ -17,9 +17,9 @@ export const LEFT_COUNT = 88;
 export const DRAFT_TOKENS = 68;
 /** Where dot products are counted, when another machine's stand in for them. */
 export const DOT_COUNT = 72;
-/** What the stand-in for llama.cpp's decoding returns. */
+/** Result of the stand-in for llama.cpp's decoding. */
 export const PROCESS_RESULT = 76;
-/** What the stand-in for llama.cpp's sampler chooses. */
+/** Token that the stand-in for llama.cpp's sampler chooses. */
 export const CHOICE = 68;
 /** Where the end of the memory stands that kernels may allocate. */
 export const FREE_MEMORY = 96;
@@ -109,11 +109,11 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   // What is removed begins at the third argument; the last position is one less than what has been read.
   const removed = [...read, 0x20, 2, 0x36, 2, 0];
   const tokensRead = [...loadRead, 0x41, 1, 0x6b];
-  // Makes the first of the wishes' guesses so long, if that many tokens are wanted.
-  const wish = [0x20, 1, 0x29, 3, 0];
-  const guess = [...wish, 0x29, 3, 24];
+  // Makes the first guess so long, if that many tokens are requested.
+  const request = [0x20, 1, 0x29, 3, 0];
+  const guess = [...request, 0x29, 3, 24];
   const sure = [0x42, ...signedLeb(DRAFT_TOKENS), 0x28, 2, 0];
-  const wanted = [...wish, 0x28, 2, 4];
+  const wanted = [...request, 0x28, 2, 4];
   const least = [...sure, ...wanted, ...sure, ...wanted, 0x48, 0x1b];
   const drafted = [...guess, ...guess, 0x29, 3, 0, ...least, 0xad, 0x42, 4, 0x7e, 0x7c, 0x37, 3, 8];
   const free = [0x42, ...signedLeb(FREE_MEMORY)];

@@ -5,7 +5,7 @@ const at = (field: keyof typeof OFFSETS): number => OFFSETS[field].at;
 const CELLS_BYTES = 6272;
 const SET_BYTES = 32;
 const TYPE = { f32: 0, f16: 1 } as const;
-/** Of ggml's structures. */
+/** Sizes and offsets of ggml's structures. */
 const TENSOR = { type: 0, buffer: 8, ne: 16, data: 248, bytes: 336 } as const;
 const BUFFER = { type: 88, bytes: 128 } as const;
 const BUFFER_TYPE = { isHost: 56, bytes: 64 } as const;
@@ -38,7 +38,7 @@ export interface MaskProblem {
   readonly hasAlibi: boolean;
   /** Numbers that a position has: 1, 3 or 4. */
   readonly positionNumbers: number;
-  /** Of the cache, each with as many cells as the mask has columns. */
+  /** Streams of the KV cache, each with as many cells as the mask has columns. */
   readonly streams: readonly (readonly Cell[])[];
   /** The stream of each sequence. */
   readonly streamOf: readonly number[];

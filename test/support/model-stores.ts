@@ -4,7 +4,7 @@ import path from "node:path";
 import { type GgufFile, writeGguf } from "./gguf-writer.ts";
 import { tinyLlama } from "./tiny-models.ts";
 
-/** What of a model of Ollama is not its weights; values that are not texts are written as JSON. */
+/** Parts of an Ollama model besides its weights; values that are not strings are written as JSON. */
 interface OllamaParts {
   /** `host/namespace/model/tag`, or `model:tag` of the library. */
   readonly name: string;

@@ -26,8 +26,8 @@ export const download = (name: string) => `#downloads [data-pull='${name}']`;
 export const offer = (spec: string) => `[data-spec='${spec}']`;
 export const stored = (name: string) => `#stored [data-stored='${name}']`;
 
-/** What a person does in the room of the models. */
-export class ModelsRoom extends PageActions {
+/** Actions of a user in the models view. */
+export class ModelsView extends PageActions {
   /** Resolves when an element has these words. */
   readonly has = async (selector: string, text: string): Promise<void> => {
     const found = `document.querySelector(${JSON.stringify(selector)})?.textContent`;
@@ -46,7 +46,7 @@ export class ModelsRoom extends PageActions {
     await this.page.evaluate(`document.querySelector(${JSON.stringify(form)}).requestSubmit()`);
   };
 
-  /** What a field holds, or another property of an element. */
+  /** Reads the value, or another property, of a field. */
   readonly fieldOf = async (selector: string, property = "value"): Promise<unknown> =>
     await this.page.evaluate(`document.querySelector(${JSON.stringify(selector)}).${property}`);
 
@@ -90,7 +90,7 @@ export class ModelsRoom extends PageActions {
     await this.isGone(gone);
   };
 
-  /** What axe objects to. */
+  /** Violations that axe finds. */
   readonly violations = async (): Promise<unknown> => {
     await this.page.evaluate(AXE);
     return await this.page.evaluate(`axe.run().then(({ violations }) =>
@@ -98,15 +98,15 @@ export class ModelsRoom extends PageActions {
   };
 }
 
-export interface OpenModelsRoom extends AsyncDisposable {
+export interface OpenModelsView extends AsyncDisposable {
   readonly daemon: TestDaemon;
   readonly hub: FixtureHub;
   readonly page: BrowserPage;
-  readonly on: ModelsRoom;
+  readonly on: ModelsView;
 }
 
 /** A daemon with a hub, and a page that shows its models. */
-export async function openModelsRoom(chromium: string): Promise<OpenModelsRoom> {
+export async function openModelsView(chromium: string): Promise<OpenModelsView> {
   const model = shippedModel();
   const hub = await startFixtureHub({
     repos: {
@@ -125,7 +125,7 @@ export async function openModelsRoom(chromium: string): Promise<OpenModelsRoom> 
   });
   const daemon = await startDaemon({ args: ["--auto-load"], env: { HUB_URL: hub.url } });
   const page = await BrowserPage.open(chromium, `${daemon.url}/ui/`);
-  const on = new ModelsRoom(page);
+  const on = new ModelsView(page);
   await on.ready();
   return {
     daemon,

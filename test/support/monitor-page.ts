@@ -16,7 +16,7 @@ export function movePointer(type: "mouseenter" | "mousemove" | "mouseleave"): st
   })()`;
 }
 
-/** Whether a pixel of the first chart has the very color of its first line. */
+/** True if a pixel of the first chart has exactly the color of its first line. */
 export const HAS_ITS_COLOR = `(() => {
   const [red, green, blue] = getComputedStyle(document.querySelector(".line-1")).color.match(/\\d+/g).map(Number);
   const canvas = document.querySelector(".chart canvas");

@@ -158,7 +158,7 @@ async function startServer(options: NatsOptions, place: ClusterPlace | null): Pr
   };
 }
 
-/** What configs/fleet/nats-cluster.conf uses. */
+/** Variables of configs/fleet/nats-cluster.conf. */
 function clusterVariables(place: ClusterPlace | null): Record<string, string> {
   if (place === null) return {};
   const routes = place.routes.map((url, index) => [`NATS_ROUTE_${index + 1}`, url]);
@@ -254,7 +254,7 @@ async function spawnServer({ program, through, configFile, folder, port, env }: 
   }
 }
 
-/** What the server writes when it listens; null while it has not, or not to the end. */
+/** Reads the port that the server writes when it listens; null while the file is missing or incomplete. */
 function readPort(file: string): { scheme: string; port: number } | null {
   if (!existsSync(file)) return null;
   const [, scheme, port] = /"nats":\s*\[\s*"([a-z]+):\/\/[^"]*:(\d+)"/.exec(readFileSync(file, "utf8")) ?? [];

@@ -1,6 +1,6 @@
 import { requireOnCi } from "./require-on-ci.ts";
 
-/** Whether tests can run here, for `test.skipIf(it.isMissing)` and a title that ends in `${it.note}`. */
+/** Condition for tests to run here, for `test.skipIf(it.isMissing)` and a title that ends in `${it.note}`. */
 export interface Need {
   readonly isMissing: boolean;
   /** Why not; empty where nothing is missing. */

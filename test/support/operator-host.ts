@@ -17,7 +17,7 @@ interface Operation {
   readonly sources: readonly (HostTensor | undefined)[];
   /** Shape of the result, in F32. */
   readonly ne: readonly number[];
-  /** What is written to instead, such as a cache in another type. */
+  /** Tensor that is written to in place of the operator's own, such as a cache in another type. */
   readonly result?: HostTensor;
   readonly threads?: number;
   /** Bytes of work buffer for all threads; absent: none. */

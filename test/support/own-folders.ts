@@ -3,9 +3,8 @@ import os from "node:os";
 import path from "node:path";
 
 /**
- * Gives a run of tests folders of its own for temporary files and for caches, and removes them: also what a test that was
- * ended has left. Else tests would write into the home of whoever runs them, which may be read-only, and find a daemon
- * that runs there.
+ * Gives a run of tests its own folders for temporary files and caches, and removes them with all that killed tests have
+ * left. Otherwise tests would write into the user's home, which may be read-only, and find a daemon that runs there.
  */
 export default function setup(): (() => void) | undefined {
   // Another project of the same run has them already.

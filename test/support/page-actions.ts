@@ -1,9 +1,9 @@
 import { BrowserPage } from "./browser-page.ts";
 import { startDaemon, type TestDaemon } from "./start-daemon.ts";
 
-const ROOM_ELEMENTS = { "": "#chat", "#/models": "#models", "#/monitor": "#monitor" } as const;
+const VIEW_ELEMENTS = { "": "#chat", "#/models": "#models", "#/monitor": "#monitor" } as const;
 
-/** What a person does on the page under /ui/, by selectors. */
+/** Actions of a user on the page under /ui/, by selectors. */
 export class PageActions {
   readonly page: BrowserPage;
 
@@ -43,10 +43,10 @@ export class PageActions {
     })()`);
   };
 
-  /** Goes to a room of the page by its address. */
-  readonly enter = async (address: keyof typeof ROOM_ELEMENTS): Promise<void> => {
+  /** Opens a view of the page by its address. */
+  readonly enter = async (address: keyof typeof VIEW_ELEMENTS): Promise<void> => {
     await this.page.evaluate(`location.hash = ${JSON.stringify(address)}`);
-    await this.until(`document.querySelector(${JSON.stringify(ROOM_ELEMENTS[address])})`);
+    await this.until(`document.querySelector(${JSON.stringify(VIEW_ELEMENTS[address])})`);
   };
 
   /** Resolves when nothing is answered any longer. */

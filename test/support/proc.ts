@@ -3,7 +3,7 @@ import { both, need, unless } from "./need.ts";
 
 const IS_LINUX = process.platform === "linux";
 
-/** What Linux tells in files of itself and its processes, where it has to: a plain chroot has none of it. */
+/** Files under /proc by which Linux describes itself and its processes; a plain chroot has none of them. */
 export const PROC = need("/proc", !IS_LINUX || existsSync("/proc/self/exe"));
 
 /** For tests that look there themselves. */

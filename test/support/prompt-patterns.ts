@@ -64,7 +64,7 @@ export interface Reuse {
   readonly prompts: number;
 }
 
-/** Of each answer: enough to be a part of the next prompt. */
+/** Tokens of each answer: enough to be a part of the next prompt. */
 const ANSWER_TOKENS = 4;
 
 /** Runs a pattern on an engine that has not seen it yet; four requests at once are the most. */

@@ -1,6 +1,6 @@
 /**
- * CI, which is a Linux, has every part that these tests need: without one it would report success for what has not run.
- * Elsewhere the tests that need the part are skipped.
+ * Fails on CI, which is a Linux with every part that these tests need: a skip would report success for tests that did
+ * not run. On other machines the tests that need the part are skipped.
  * @param part - as in "CI has no …"
  * @throws Error when CI lacks it
  */

@@ -1,5 +1,5 @@
-// Hostile code with all of Node's rights in the place of an engine's: tries what it must not be able to do, and prints
-// how each attempt ended. It is told on its standard input what to try it on.
+// Hostile code with all of Node's rights in place of an engine: tries everything that it must not be able to do, and
+// prints how each attempt ended. Standard input names its targets.
 import fs from "node:fs";
 import net from "node:net";
 import { Worker } from "node:worker_threads";

@@ -11,7 +11,7 @@ export const ALLOWED_ORIGIN = "https://allowed.example";
 /** Longest body that they take, in bytes. */
 export const BODY_LIMIT = 131_072;
 
-/** What {@link guardedDaemon} asks for. */
+/** Configuration of {@link guardedDaemon}. */
 export const GUARDED = {
   key: "key-that-must-not-leak",
   hubToken: "token-that-must-not-leak",

@@ -1,6 +1,6 @@
 import type { Reporter, TestCase, TestModule, TestRunEndReason } from "vitest/node";
 
-/** What a title says that {@link need} has made. */
+/** Reason that {@link need} has put into a title. */
 const REASON = /\[skipped: ([^\]]+)\]/;
 
 /** Lists at the end of a run why tests were skipped, for vitest itself only counts them. */

@@ -20,6 +20,9 @@ export interface DaemonOptions {
   readonly cacheDir?: string;
   /** A program, with its arguments, that starts the daemon in its own place: "prlimit --nofile=64", say. */
   readonly through?: readonly string[];
+  /** Program that starts the daemon in place of the built one's launcher, and its command. */
+  readonly launcher?: string;
+  readonly command?: readonly string[];
   /** "ready" (the default): when its models are loaded; "listening": as soon as it answers. */
   readonly until?: "listening" | "ready";
 }
@@ -65,8 +68,9 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
   const cacheDir = options.cacheDir ?? path.join(folder, "cache");
   copyEngine(cacheDir);
   const socket = options.env?.["SERVICE_SOCKET"] ?? ipcAddress(folder);
-  const args = ["serve", "--http-addr", "127.0.0.1", "--http-port", "0", ...(options.args ?? [])];
-  const command = [...(options.through ?? []), process.execPath, LAUNCHER, ...args];
+  const serve = options.command ?? ["serve", "--http-addr", "127.0.0.1", "--http-port", "0"];
+  const launcher = options.launcher ?? LAUNCHER;
+  const command = [...(options.through ?? []), process.execPath, launcher, ...serve, ...(options.args ?? [])];
   const child = spawn(command[0] ?? "", command.slice(1), {
     stdio: ["ignore", "pipe", "pipe"],
     env: {

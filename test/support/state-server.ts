@@ -3,7 +3,7 @@ import http from "node:http";
 
 export interface StateServer {
   readonly url: string;
-  /** What it says of itself. */
+  /** State that the server reports. */
   state: "ok" | "starting" | "draining";
   close(): Promise<void>;
 }

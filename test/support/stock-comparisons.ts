@@ -19,7 +19,7 @@ export interface Comparison {
   readonly lines: readonly (Line | Pick<Line, "prompt">)[];
   /** So many tokens of text stand before each prompt. */
   readonly pastTokens?: number;
-  /** Whether it is recorded how far switching flash attention on moves stock from itself. */
+  /** True if the record has the difference that flash attention makes to stock itself. */
   readonly withOwnDifference?: true;
 }
 
@@ -118,7 +118,7 @@ export const SETTINGS: readonly Comparison[] = [
   }),
 ];
 
-/** Of these answers any version of the model is sure: what rounds otherwise does not turn them. */
+/** Answers of which any version of the model is certain: other rounding does not change them. */
 export const LIKELIEST: Comparison = {
   name: "the likeliest answers",
   settings: { slots: 1 },

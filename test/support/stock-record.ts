@@ -21,7 +21,7 @@ interface RecordedAnswers {
   /** See {@link digestOf}. */
   readonly digest: string;
   readonly lines: readonly AskedLine[];
-  /** What is said of each line: see stock-record-encoding.ts. */
+  /** Encoded answers to each line: see stock-record-encoding.ts. */
   readonly said: readonly string[];
   readonly ownDifference?: Difference | undefined;
 }
@@ -32,12 +32,12 @@ export interface StockRecord {
   readonly answers: Readonly<Record<string, RecordedAnswers>>;
 }
 
-/** What stock says, and to what exactly. */
+/** Answers of the stock engine, and to which input. */
 export interface StockAnswers {
   readonly lines: readonly AskedLine[];
   /** For each line the log-probabilities of its tokens. */
   readonly said: readonly (readonly TokenLogprob[])[];
-  /** What switching its flash attention on changes. */
+  /** Difference that its flash attention makes. */
   readonly ownDifference?: Difference | undefined;
 }
 

@@ -11,7 +11,7 @@ function inMountNamespace(script: string, folder: string): readonly string[] | u
   return ["unshare", ...args, `${script}\nshift\nexec "$@"`, "sh", folder];
 }
 
-/** The folder is a disk without a byte of room. */
+/** Mounts a full disk on the folder. */
 export function onFullDisk(folder: string): readonly string[] | undefined {
   const script = 'mount -t tmpfs -o size=64k none "$1"\ncat /dev/zero >"$1/filler" 2>/dev/null || true';
   return inMountNamespace(script, folder);
@@ -22,7 +22,7 @@ export function onReadOnlyDisk(folder: string): readonly string[] | undefined {
   return inMountNamespace('mount --bind "$1" "$1"\nmount -o remount,bind,ro "$1"', folder);
 }
 
-/** What the system tells of itself in /proc cannot be seen. */
+/** Hides /proc. */
 export function withoutProc(): readonly string[] | undefined {
   return inMountNamespace("mount -t tmpfs none /proc", "/proc");
 }

@@ -15,7 +15,7 @@ export interface TestApp {
   readonly metrics: FakeMetrics;
   /** Sends a JSON body; the answer's body as it came. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** What the engine was asked last. */
+  /** Last request of the engine. */
   lastRequest(): GenerationRequest;
 }
 

@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 50;
 interface FleetMachineOptions {
   /** False: it has no model of its own. */
   readonly hasModel?: boolean;
-  /** Of further models that it has. */
+  /** Folders of further models. */
   readonly folders?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }

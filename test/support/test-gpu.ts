@@ -26,7 +26,7 @@ export const onTestGpu = testGpu
 
 requireOnCi("software GPU to test on", testGpu?.software === true);
 
-/** What puts all layers of a model onto it; nothing where there is none. */
+/** Settings that offload all layers of a model; empty where there is no GPU. */
 export const onGpu: Partial<EngineSpec> = {
   gpuLayers: -1,
   ...(testGpu && { gpu: { backend: testGpu.backend, name: testGpu.name, layers: 5, batchSize: 16 } }),

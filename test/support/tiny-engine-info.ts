@@ -1,6 +1,6 @@
 import type { EngineInfo } from "../../src/engine/protocol/engine-spec.ts";
 
-/** What processes say of their model that stand in for an engine. */
+/** Info that fake engine processes report about their model. */
 export const TINY_ENGINE_INFO: EngineInfo = {
   contextSize: 512,
   contextTokens: 512,

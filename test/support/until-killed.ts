@@ -24,7 +24,7 @@ export async function untilKilled<Answer>(
     };
     const end = (): void => {
       killed = killBusy();
-      killed.catch(() => undefined); // told below
+      killed.catch(() => undefined); // awaited by the caller
     };
     try {
       const answer = await ask(end);

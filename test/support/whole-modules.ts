@@ -6,7 +6,7 @@ import { link } from "../../wasm/linker/link.ts";
 import { FUNCTIONS } from "../../wasm/llama-cpp-build.ts";
 import { hostMemory, KERNELS } from "./kernel-host-module.ts";
 
-/** Of the stock module when it starts, and at most. */
+/** Pages of the stock module's memory: initial and maximum. */
 const STOCK_PAGES = { first: 2048, most: 65_536 } as const;
 const IMAGE_PAGES = IMAGE_HEAP_BYTES / 65_536;
 

@@ -1,6 +1,6 @@
-// The mask of attention: which cells of the KV cache each token of a step sees. llama.cpp looks at each cell for each token,
-// in several fields and bits of sets; here the positions of a sequence's cells are gathered once, and then every token
-// compares them with the first and the last one that it sees, eight at a time.
+// The attention mask: which cells of the KV cache each token of a step sees. llama.cpp checks each cell for each token, in
+// several fields and bit sets; here the positions of a sequence's cells are gathered once, and then compared, eight at a time,
+// with the first and the last position that a token sees.
 #pragma once
 #include "gpu-commands.h"
 #include "halves.h"
@@ -9,16 +9,16 @@
 // enum llama_swa_type, enum llama_non_causal_type
 enum { NO_WINDOW = 0, STANDARD_WINDOW = 1, CHUNKED_WINDOW = 2, SYMMETRIC_WINDOW = 3, ONLY_WINDOWS_ARE_NOT_CAUSAL = 1 };
 enum { MOST_SEQUENCES = 256, SET_BYTES = MOST_SEQUENCES / 8, CELLS_BYTES = 6272, EMPTY_CELL = -1 };
-// Of a cell that a sequence does not have: none of its tokens is so far.
+// Position of a cell that does not belong to the sequence: greater than that of any token.
 enum { NO_POSITION = INT32_MAX, PIECE = 8 };
 
-// Where a cell or a token of an image is in it.
+// Place of a cell or a token in its image.
 typedef struct { int32_t x, y, unused; } place_in_image;
 
 typedef struct {
-  const int32_t *positions; // of the cells for a sequence, filled up to a whole number of pieces
+  const int32_t *positions; // of a sequence's cells, padded to a multiple of PIECE
   int64_t cells;
-  int32_t own, first, last; // positions of the token, and of what it sees
+  int32_t own, first, last; // positions of the token, and of the first and last token that it sees
   int is_half, is_alibi;
 } mask_row;
 
@@ -70,7 +70,7 @@ INLINE void fill_mask_row(uint8_t *to, mask_row row) {
   __builtin_memcpy(to + whole * bytes, values, (uint64_t)((row.cells - whole) * bytes));
 }
 
-// Tokens of an image have one position, and see what is above them and to the left.
+// Tokens of an image have the same position; each sees those above it and to its left.
 static void hide_later_places(uint8_t *to, const mask_row *row, const place_in_image *places, int32_t x, int32_t y) {
   const vec own = wasm_i32x4_splat(row->own);
   for (int64_t i = 0; i < row->cells; i += 4) {
@@ -88,7 +88,7 @@ INLINE int32_t within_i32(int64_t number) {
   return number < INT32_MIN ? INT32_MIN : number >= NO_POSITION ? NO_POSITION - 1 : (int32_t)number;
 }
 
-// What the token at a position sees.
+// Sets the range of positions that a token sees.
 INLINE void set_range(mask_row *row, int32_t window, int32_t window_tokens, int is_causal) {
   const int64_t own = row->own;
   int64_t first = INT32_MIN, last = is_causal ? own : NO_POSITION;
@@ -103,7 +103,7 @@ INLINE void set_range(mask_row *row, int32_t window, int32_t window_tokens, int 
 
 typedef struct { const uint8_t *begin, *end; } cells_list;
 
-// The rows of all tokens; 0: something is not as expected.
+// Fills the rows of all tokens; returns 0 for input that is not supported.
 static int fill_mask(const uint8_t *cache, tensor *out, const uint8_t *step, int is_causal, int32_t *positions) {
   const cells_list streams = *FIELD(const cells_list *, cache, AT_LLAMA_KV_CACHE_V_CELLS);
   const uint32_t *stream_of = FIELD(const uint32_t *, cache, AT_LLAMA_KV_CACHE_SEQ_TO_STREAM);
@@ -130,7 +130,7 @@ static int fill_mask(const uint8_t *cache, tensor *out, const uint8_t *step, int
     uint8_t *to = out->data + i * row.cells * (row.is_half ? 2 : 4);
     row.own = own[i];
     set_range(&row, window, window_tokens, is_causal);
-    // Copies of the loop that know what they write.
+    // Copies of the loop, specialized for what they write.
     if (row.is_alibi) fill_mask_row(to, row);
     else if (row.is_half) row.is_alibi = 0, row.is_half = 1, fill_mask_row(to, row);
     else row.is_alibi = 0, row.is_half = 0, fill_mask_row(to, row);

@@ -1,18 +1,18 @@
-// Where threads wait for each other: after each operator, and within some. llama.cpp spins until the last one arrives,
-// and keeps doing so when that one has no processor because the spinning thread has it: two threads on a machine that
-// is busy otherwise then come to a few tokens a second. Ours spin for about as long as threads of one operator differ,
-// and then sleep until they are woken, which leaves the processor to whoever holds them up.
+// Barriers, at which threads wait for each other: after each operator, and within some. llama.cpp spins until the last
+// thread arrives, even if that thread has no processor because the spinning one occupies it: on a busy machine, two threads
+// then reach only a few tokens per second. Ours spin for about as long as threads of one operator differ, and then sleep
+// until they are woken, which leaves the processor to the thread that they wait for.
 #pragma once
 #include "llama-cpp-build.h"
 #include "simd.h"
 #include "tensor.h"
 
-// The parts of ggml_threadpool that barriers and steps use.
+// Parts of ggml_threadpool that barriers and steps use.
 typedef struct {
   uint8_t unused_a[AT_GGML_THREADPOOL_CGRAPH];
   const graph *nodes; // that are computed
   void *plan;
-  int32_t graph; // low 16 bits: threads that compute; the rest counts graphs
+  int32_t graph; // low 16 bits: number of computing threads; the others count graphs
   uint8_t unused_b[AT_GGML_THREADPOOL_N_BARRIER - AT_GGML_THREADPOOL_N_GRAPH - 4];
   int32_t arrived;
   uint8_t unused_c[AT_GGML_THREADPOOL_N_BARRIER_PASSED - AT_GGML_THREADPOOL_N_BARRIER - 4];
@@ -32,8 +32,8 @@ enum { SPINS = 32768 };
 // Threads that sleep at a barrier.
 #define SLEEPERS ((int32_t *)SLEEPERS_CELL)
 
-// The last thread has arrived. Waking takes a call of the engine's, so it is done only where somebody sleeps: a thread
-// that is not counted yet has still to compare `passed`, and finds it changed.
+// Called when the last thread has arrived. Waking needs a call out of the module, so it is done only if a thread sleeps: a
+// thread that is not counted yet will still compare `passed`, and find it changed.
 void kernel_release_barrier(threadpool *pool) {
   __atomic_fetch_add(&pool->passed, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(SLEEPERS, __ATOMIC_SEQ_CST) > 0) __builtin_wasm_memory_atomic_notify(&pool->passed, 0x7fffffff);
@@ -63,7 +63,7 @@ void kernel_barrier(threadpool *pool) {
   kernel_release_barrier(pool);
 }
 
-// ggml_graph_compute_secondary_thread, whose state names the pool. Between two graphs it would spin for long.
+// ggml_graph_compute_secondary_thread. Shortens its spinning between two graphs.
 extern uint64_t original_secondary_thread(uint8_t *state);
 
 uint64_t kernel_secondary_thread(uint8_t *state) {

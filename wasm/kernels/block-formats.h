@@ -38,7 +38,7 @@ typedef struct {
 #define FORMAT_MXFP4 ((block_format){17, 1, 0, 0, 1, 1, 12})
 
 INLINE vec low_nibbles(vec v, const constants *k) { return wasm_v128_and(v, k->nibble); }
-// A shift of i16 and a mask: a shift of bytes takes five instructions.
+// Shifts i16 and masks, because a shift of bytes takes five instructions.
 INLINE vec high_nibbles(vec v, const constants *k) { return wasm_v128_and(wasm_u16x8_shr(v, 4), k->nibble); }
 
 // Bits 0..15 (or from bit 16 on) of each lane of `bits` as 16 bytes of 0x10 or 0.
@@ -78,7 +78,7 @@ INLINE bytes32 unpack_signed(const uint8_t *block, int type_is_q8_0, int quants_
                    wasm_i8x16_relaxed_swizzle(k->codes, high_nibbles(packed, k))};
 }
 
-// Halves at the same place of four rows, as floats.
+// Halves at the same offset of four rows, as floats.
 INLINE vec f16_of_rows(const uint8_t *x, size_t row_bytes, const constants *k) {
   vec halves = ZERO_I32;
   halves = wasm_v128_load16_lane(x, halves, 0);
@@ -88,7 +88,7 @@ INLINE vec f16_of_rows(const uint8_t *x, size_t row_bytes, const constants *k) {
   return wasm_f32x4_mul(f16_bits_to_f32(wasm_i32x4_extend_low_i16x8(halves), k->f16_bits), k->f16_scale);
 }
 
-// Halves at two places of two rows: { first of row 0, first of row 1, second of row 0, second of row 1 }.
+// Halves at two offsets of two rows: { first of row 0, first of row 1, second of row 0, second of row 1 }.
 INLINE vec f16_of_pairs(const uint8_t *first, const uint8_t *second, size_t row_bytes, const constants *k) {
   vec halves = ZERO_I32;
   halves = wasm_v128_load16_lane(first, halves, 0);

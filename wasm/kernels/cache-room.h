@@ -1,5 +1,5 @@
-// Where in the KV cache a step goes. llama.cpp looks for room for each batch of a step, writes it into the records of cells, so
-// that the next one does not get the same, and takes all of them out again. A step is nearly always one batch.
+// Finds the KV cache cells for a step. llama.cpp finds cells for each batch of a step, adds the batch to the records of cells,
+// so that the next one gets others, and removes all of them again. A step is nearly always one batch.
 #pragma once
 #include "server.h"
 
@@ -7,7 +7,7 @@ enum { BATCH_BYTES = 104, CACHE_SLOT_BYTES = 56 }; // llama_ubatch, llama_kv_cac
 typedef struct {
   int32_t first, last; // streams
   token_list streams;
-  record_list cells; // for each stream; none: there is no room
+  record_list cells; // for each stream; empty: no cells are free
 } cache_slot;
 _Static_assert(sizeof(cache_slot) == CACHE_SLOT_BYTES, "llama_kv_cache::slot_info");
 
@@ -25,7 +25,7 @@ void kernel_prepare_cache(record_list *slots, void *cache, const record_list *ba
   cache_slot *slot = allocate_memory(sizeof *slot);
   find_cache_slot(slot, cache, batches->begin);
   if (slot->cells.begin == slot->cells.end) {
-    // Made empty, it has nothing of its own.
+    // An empty slot_info has no allocations.
     free_memory(slot);
     *slots = (record_list){ 0, 0, 0 };
     return;

@@ -1,5 +1,5 @@
-// Keys and values of a KV cache as rows of floats or halves. A quantized cache is unpacked, some two instructions for
-// each number, which all queries that share it then use.
+// Keys and values of a KV cache as rows of floats or halves. A quantized cache is unpacked once, with about two instructions
+// per number, for all queries that share it.
 #pragma once
 #include "block-formats.h"
 #include "tensor.h"

@@ -1,5 +1,5 @@
-// How mixtures of experts choose, beside products, softmax and look-ups: the order of an expert's shares (ARGSORT),
-// their sum (SUM_ROWS) within bounds (CLAMP), and the biases of the experts that were chosen (ADD_ID).
+// Operators with which mixtures of experts choose, besides products, softmax and look-ups: sorting the experts' weights
+// (ARGSORT), their sum (SUM_ROWS) within bounds (CLAMP), and adding the biases of the chosen experts (ADD_ID).
 #pragma once
 #include "elementwise.h"
 #include "normalize.h"
@@ -11,7 +11,7 @@ typedef struct {
   int32_t at[MOST_SORTED];
 } sort_space;
 
-// Places of a row's numbers in their order; equal ones stay as they are.
+// Sorts the indices of a row's numbers by value; stable.
 INLINE void sort_row(int32_t *places, int32_t *spare, const float *x, int64_t count, int descending) {
   for (int64_t i = 0; i < count; i++) places[i] = (int32_t)i;
   for (int64_t width = 1; width < count; width *= 2) {

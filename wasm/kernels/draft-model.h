@@ -1,11 +1,12 @@
-// Guesses of a draft model: a small one that has the same tokens and says much of what the model would say.
+// Draft tokens of a draft model: a small one with the same vocabulary that often generates the same tokens.
 //
-// llama.cpp's server has it read whatever the model reads, whether it is asked for guesses or not, and again what it has
-// guessed itself. Here it reads prompts along with the model, and apart from that only what it lacks when it is asked.
+// llama.cpp's server evaluates the draft model on all tokens that the model evaluates, even if no drafts are requested, and
+// again on its own drafts. Here it evaluates prompts together with the model, and other tokens only before it drafts.
 //
-// Models that agree, or do not, do so in the next request as well. So a draft model that was a help goes on with as long guesses,
-// and one that was none rests on beyond the end of a request, and reads no prompts then. When it may be asked again in the middle
-// of a text, it has missed so much that reading it would cost more than what guesses may lose: it waits for the next prompt.
+// Agreement of two models rarely changes between requests. So a useful draft model starts the next request with drafts of the
+// same length, and a useless one stays paused beyond the end of a request, and does not evaluate prompts meanwhile. If its
+// pause ends in the middle of a text, evaluating the missed tokens would cost more than drafts may lose: it waits for the next
+// prompt.
 #pragma once
 #include "speculation.h"
 
@@ -28,7 +29,7 @@ typedef struct {
 
 _Static_assert(sizeof(batch_token) == BYTES_OF_TOKEN, "common_batch's tokens");
 
-enum { MOST_LACKED = 512 }; // tokens: more would keep others waiting
+enum { MOST_LACKED = 512 }; // tokens: evaluating more would delay other requests
 
 extern int32_t original_draft_process(draft_model *draft, const cpp_vector *tokens);
 extern void original_draft(draft_model *draft, const cpp_vector *wishes);
@@ -39,7 +40,7 @@ extern void remove_tokens(llama_context *context, int32_t slot, int32_t from, in
 extern int32_t last_position(const void *memory, int32_t slot);
 extern int32_t last_position_iswa(const void *memory, int32_t slot);
 
-// Tokens of a slot that the draft model has read; -1: its memory is none from which guesses can be taken back.
+// Number of a slot's tokens that the draft model has evaluated; -1: drafts cannot be removed from its memory.
 static int64_t tokens_read(const llama_context *context, int32_t slot) {
   if (!context->memory) return -1;
   if (*context->memory == ADDRESS_OF_KV_CACHE_CLASS) return last_position(context->memory, slot) + 1;
@@ -47,7 +48,7 @@ static int64_t tokens_read(const llama_context *context, int32_t slot) {
   return -1;
 }
 
-// common_speculative_impl_draft_simple::process, for what the model has just read.
+// common_speculative_impl_draft_simple::process, for the tokens that the model has just evaluated.
 int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
   enum { DONE = 1 };
   const batch_token *first = tokens->begin, *end = tokens->end;
@@ -60,12 +61,13 @@ int32_t kernel_draft_process(draft_model *draft, const cpp_vector *tokens) {
   return tokens_read(draft->context, first->slot) == first->position ? original_draft_process(draft, tokens) : DONE;
 }
 
-// What it costs the draft model to read so many tokens at once.
+// Cost of evaluating so many tokens at once in the draft model.
 INLINE int64_t cost_of_reading(int64_t tokens) {
   return tokens > 0 ? cost_of_draft() * (100 + cost_of_token_alone() * (tokens - 1)) / 100 : 0;
 }
 
-// Has the draft model read a slot's text up to the last token, and nothing else, if that costs at most so much. 0: it does not.
+// Evaluates a slot's text up to the last token in the draft model, and removes other tokens, if that costs at most
+// `most_spent`. Returns 0 if not.
 static int catch_up(draft_model *draft, const guess_wish *wish, int32_t slot, int64_t most_spent) {
   enum { TYPE_OF_PROCESS = 1 };
   const int64_t length = text_length(wish);
@@ -82,7 +84,7 @@ static int catch_up(draft_model *draft, const guess_wish *wish, int32_t slot, in
   return 1;
 }
 
-// common_speculative_impl_draft_simple::draft, which guesses for all slots for which nothing was found by look-up.
+// common_speculative_impl_draft_simple::draft, which drafts for all slots for which look-up found nothing.
 void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
   guess_wish *const first = wishes->begin;
   const int64_t slots = (guess_wish *)wishes->end - first;
@@ -93,7 +95,7 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
     if (!wish->is_wanted) continue;
     guess_record *known = record_of(slots, i, BY_DRAFT);
     const server_slot *slot = slot_at(SERVER, i);
-    // What it lacks of a prompt belongs to the time until the first token.
+    // Evaluating the rest of a prompt counts as time to the first token.
     const int is_begin = known->task != slot->task->id;
     int64_t limit = guess_limit(known, wish, slot, BY_DRAFT);
     if (limit > room) limit = room;
@@ -115,7 +117,7 @@ void kernel_draft(draft_model *draft, const cpp_vector *wishes) {
     guess_record *known = record_of(slots, i, BY_DRAFT);
     const int32_t guessed = (int32_t)((int32_t *)guess->end - (int32_t *)guess->begin);
     known->guessed = guessed;
-    // Of one token more it was not sure.
+    // It evaluated one more token, of which it was not sure enough.
     const int32_t steps = guessed < first[i].most ? guessed + 1 : guessed;
     known->spent += cost_of_draft() * steps;
     if (wanted == 1) learn_draft(steps, ms);

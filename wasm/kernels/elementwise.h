@@ -1,5 +1,5 @@
-// What is computed number by number: sums and products of two tensors, scaling, activations. With numbers in F32, as all
-// between matrix products are, and rows without gaps.
+// Elementwise operators: sums and products of two tensors, scaling, activations. For F32, as all tensors between matrix
+// products are, and contiguous rows.
 #pragma once
 #include "exponential.h"
 #include "halves.h"
@@ -58,7 +58,7 @@ NOINLINE void combine_tensors(const compute_params *params, const tensor *out) {
 
 // --- one tensor -----------------------------------------------------------------------------------------------------
 
-// llama.cpp does not add a term of 0, which would make a 0 of -0.
+// Skips a term of 0, as llama.cpp does, because adding it would turn -0 into 0.
 INLINE vec scaled(vec x, vec factor, vec term, int adds) {
   const vec product = wasm_f32x4_mul(x, factor);
   return adds ? wasm_f32x4_add(product, term) : product;
@@ -85,8 +85,8 @@ INLINE vec silu(vec x) {
   return wasm_v128_andnot(result, wasm_f32x4_lt(x, wasm_f32x4_const_splat(-88)));
 }
 
-// ggml_table_gelu_f16: GELU of each half, as a half. Its last digits are those of a tangent in floats, which
-// anything that is computed more exactly would differ from.
+// ggml_table_gelu_f16: GELU of each half, as a half. It was computed with a tangent in floats; a more exact computation would
+// differ in the last digits.
 #define GELU_TABLE ((const uint16_t *)ADDRESS_OF_GELU_TABLE)
 
 INLINE vec gelu(vec x) {
@@ -97,7 +97,8 @@ INLINE vec gelu(vec x) {
   return wasm_v128_andnot(bounded, wasm_f32x4_le(x, wasm_f32x4_const_splat(-10)));
 }
 
-// A kind of gpt-oss's own, whose number no other one has: a sharper SiLU of bounded numbers, with a gate that 0 opens.
+// The activation of gpt-oss (SWIGLU_OAI), with a number that is otherwise unused: a sharper SiLU of clamped numbers, whose
+// gate is 1 at 0.
 enum { BOUNDED_SILU = 100 };
 
 typedef struct {
@@ -121,7 +122,7 @@ INLINE vec activated(int activation, vec x, vec gate, activation_bounds b) {
   return wasm_f32x4_mul(y, gate);
 }
 
-// Without a gate numbers are multiplied with 1, which changes none.
+// Without a gate, numbers are multiplied by 1, which changes none.
 INLINE void activate_row(int activation, float *to, const float *from, const float *gate, int64_t count, activation_bounds b) {
   const vec one = wasm_f32x4_const_splat(1);
   int64_t i = 0;
@@ -150,8 +151,8 @@ INLINE int activation_fits(const tensor *out) {
   return activation_of(out) >= 0 && has_float_rows(out) && has_float_rows(x) && (out->op == OP_UNARY || !gate || has_float_rows(gate));
 }
 
-// A gated one has its gate in a tensor of its own, or behind the numbers in each row; op_params[1]: in front of them. Behind
-// that stand the bounds.
+// The gate is a separate tensor, or follows the numbers in each row; op_params[1]: precedes them. The bounds follow in
+// op_params.
 INLINE void activate(int activation, const compute_params *params, const tensor *out) {
   const tensor *numbers = out->src[0], *gates = out->op == OP_GLU ? out->src[1] ? out->src[1] : numbers : 0;
   const int64_t rows = rows_of(out), count = out->ne[0];

@@ -1,6 +1,6 @@
-// Which columns each expert of a mixture meets. A router chooses a few experts for each token; sorted by expert, its columns
-// meet an expert's weights four at a time, as those of one matrix do. Each thread sorts for itself: that is little work
-// beside a product, and saves a barrier.
+// Columns of activations by expert of a mixture. A router chooses a few experts for each token; sorted by expert, columns
+// are multiplied with an expert's weights four at a time, like those of one matrix. Each thread sorts for itself, which is
+// little work compared to a product, and saves a barrier.
 #pragma once
 #include "mul-mat-quantized.h"
 
@@ -9,7 +9,7 @@ typedef struct {
   int32_t expert;
   int32_t first; // of its columns, in their order by expert
   int32_t count;
-  int32_t place; // of its first activations, in columns: groups of four are filled up
+  int32_t place; // of its first activations, in columns: groups of four are padded
 } expert_share;
 
 typedef struct {
@@ -19,10 +19,10 @@ typedef struct {
   int64_t count; // of shares
 } expert_columns;
 
-// Columns that those of an expert take up: they are computed in groups of four, and one that is left by itself.
+// Number of an expert's columns with padding: they are computed in groups of four, and a single last one alone.
 INLINE int64_t filled_columns(int64_t count) { return count % 4 == 1 ? count : (count + 3) / 4 * 4; }
 
-// The most that `columns` columns of all experts can take up: two and three of an expert are filled up to four.
+// Maximum of `columns` columns of all experts with padding: two and three of an expert are padded to four.
 INLINE int64_t most_filled_columns(int64_t columns, int64_t experts) {
   return columns + 2 * (experts < columns / 2 ? experts : columns / 2);
 }

@@ -22,7 +22,7 @@ typedef struct {
   const uint8_t *mask[MOST_QUERIES]; // halves; null without a mask
 } queries;
 
-// What a thread works in. Scores are [query][CHUNK], sums [query][width of a value].
+// Work area of a thread. Scores are [query][CHUNK], sums [query][width of a value].
 typedef struct {
   float *panels, *unpacked, *scores, *sums, *most, *totals;
 } attention_area;
@@ -70,7 +70,7 @@ NOINLINE void share_chunk(const queries *q, int64_t at, int64_t rows, float scal
     const softmax_row row = {scores, q->mask[i] ? q->mask[i] + 2 * at : 0, scores};
     const float before = area.most[i];
     const float most = max_f32(mask_scores(row, rows, scales, 1, wasm_f32x4_splat(before), &c));
-    // Nothing that this query may see has come yet. A NaN is no such case.
+    // This query has not seen any token yet. A NaN does not count as such.
     if (most == -__builtin_inff()) {
       for (int64_t r = 0; r < rows; r += 4) store(scores + r, ZERO_F32);
       continue;
@@ -236,14 +236,14 @@ NOINLINE void attend(const tensor *out, int64_t slot, int64_t kv, int64_t first,
     const size_t head = (size_t)kv, s = (size_t)slot, from = (size_t)at;
     const uint8_t *keys = k->data + from * k->nb[1] + head * k->nb[2] + s * k->nb[3];
     const uint8_t *values = v->data + from * v->nb[1] + head * v->nb[2] + s * v->nb[3];
-    // What was read is of no use, but the compiler does not know that.
+    // The result is not needed, but this keeps the compiler from removing the reads.
     if (few(&q) && (read_chunk(k, keys, rows) | read_chunk(v, values, rows)) & c.never) __builtin_trap();
     score_chunk(&q, rows_of_cache(k, keys, rows, area.unpacked, c), k->ne[0], rows, area, c);
     share_chunk(&q, at, rows, scale, width, area, c);
     weigh_chunk(&q, rows_of_cache(v, values, rows, area.unpacked, c), width, rows, area, c);
   }
   for (int64_t i = 0; i < q.count; i++) {
-    // A query that may see nothing gets nothing, as from llama.cpp.
+    // A query that sees no token gets zeros, as in llama.cpp.
     const vec share = wasm_f32x4_splat(area.totals[i] == 0 ? 0 : 1 / area.totals[i]);
     for (int64_t n = 0; n < width; n += 4) store(q.out[i] + n, wasm_f32x4_mul(load(area.sums + i * width + n), share));
   }

@@ -21,12 +21,12 @@
 //   scales      how a tile has its scales: see repacked-layout.h
 //   record      how activations are quantized for it: see repacked-activations.h
 //   subtracted  from the unsigned quants of its products
-//   codes       what its nibbles stand for, by the machine's dot product
-//   apart       1: functions of their own for a signed dot product of bytes and an unsigned one
+//   codes       code book of its nibbles, by the machine's dot product
+//   apart       1: separate functions for a signed and an unsigned dot product of bytes
 //   gemv        the product with one column, and `multiply` that with two to four; both get `dot` as a constant
 #pragma once
 
-// Blocks of 32 with unsigned quants; at last what the quants stand for.
+// Blocks of 32 with unsigned quants; the last field is the code book.
 #define UNSIGNED_FORMATS(X)                              \
   X(Q4_0, q4_0, 2, 18, 0, 32, 1, multiply_4_bits, 8, ZERO_I32)            \
   X(Q4_1, q4_1, 3, 20, 0, 32, 1, multiply_4_bits, -1, ZERO_I32)           \
@@ -34,7 +34,7 @@
   X(Q5_1, q5_1, 7, 24, 0, 32, 1, multiply_5_bits, -1, ZERO_I32)           \
   X(MXFP4, mxfp4, 39, 17, 0, 32, 1, multiply_5_bits, 12, codes_mxfp4())
 
-// Blocks of 32 with signed quants, or nibbles that stand for some; at last: whether it is Q8_0, and what they stand for.
+// Blocks of 32 with signed quants, or nibbles with a signed code book; the last fields: 1 for Q8_0, and the code book.
 #define SIGNED_FORMATS(X)                                \
   X(Q8_0, q8_0, 8, 34, 1, 32, 2, multiply_8_bits, 0, 1, ZERO_I32)         \
   X(IQ4_NL, iq4_nl, 20, 18, 1, 32, 2, multiply_8_bits, 0, 0, codes_iq4_nl())

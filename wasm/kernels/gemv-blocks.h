@@ -29,7 +29,7 @@ typedef struct {
   int64_t columns;     // in all
 } gemv_columns;
 
-// Where the results of a row quartet or pair go.
+// Destination of the results of four or two rows.
 typedef struct {
   float *first;
   int64_t row_stride; // in floats

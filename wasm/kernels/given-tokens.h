@@ -1,8 +1,8 @@
-// Answers that begin with tokens they are given, because they were begun by another engine: the sampler chooses as always, so
-// that whatever it counts or draws is in the state that it would be in, and its choice is then replaced by the token that is
-// given. The tokens are guessed (speculation.h), so that they are read like a prompt, many in a step.
+// Answers that begin with forced tokens, because another engine generated them: the sampler chooses as usual, so that its
+// counts and random numbers are in the right state, and its choice is then replaced by the forced token. The tokens are
+// passed as drafts (speculation.h), so that many are evaluated in one step, like a prompt.
 //
-// The engine's script gives tokens (src/engine/core/answer-numbers.ts), and takes those that answers have (loop-request.ts there).
+// The engine's script adds the lists of tokens (src/engine/core/answer-numbers.ts) and reads chosen ones (loop-request.ts).
 #pragma once
 #include "server.h"
 
@@ -10,29 +10,29 @@
 #define CHOSEN_TOKENS (*(chosen_token **)CHOSEN_TOKENS_CELL)
 #define CHOSEN_COUNT (*(uint32_t *)CHOSEN_COUNT_CELL)
 
-// Made by the script, which also takes it away.
+// Allocated and freed by the script.
 typedef struct given_tokens {
   struct given_tokens *next;
   int32_t number; // of the request
   int32_t count;
-  int32_t at;         // how many have been said
-  int32_t one_by_one; // llama.cpp has no log-probabilities of tokens that were guessed
+  int32_t at;         // number of tokens that have been emitted
+  int32_t one_by_one; // 1: without drafts, because llama.cpp has no log-probabilities for them
   int32_t tokens[];
 } given_tokens;
 
 typedef struct {
   int32_t number; // of the request
-  int32_t token;  // its bits are turned over where the model would have chosen another one
+  int32_t token;  // inverted if the model would have chosen another one
 } chosen_token;
 
-// More than slots say in a step, after which the script reads them: 64 slots, 64 guesses and a token each.
+// More than the tokens of a step, after which the script reads them: 64 slots with 64 draft tokens and one more each.
 enum { MOST_CHOSEN = 8192 };
 
 #define SAMPLER_OF_SLOT(slot) FIELD(void *, slot, AT_SERVER_SLOT_SMPL)
 
 extern int32_t original_sampler_sample(void *sampler, llama_context *context, int32_t place, int32_t grammar_first);
 
-// What a request has been given and has not said yet, or 0.
+// The forced tokens of a request that are not emitted yet, or 0.
 static given_tokens *given_to(const server_task *task) {
   if (!task || task->number == 0) return 0;
   for (given_tokens *given = FIRST_GIVEN; given; given = given->next)
@@ -40,21 +40,21 @@ static given_tokens *given_to(const server_task *task) {
   return 0;
 }
 
-// The request whose sampler this is, if the script asks for its tokens; the draft model has samplers of its own.
+// The request of this sampler, if the script reads its tokens; the draft model has other samplers.
 static const server_task *task_of_sampler(const void *sampler) {
   enum { CAN_TAKE_BACK = 1 };
   const server_context *server = SERVER;
   for (int64_t i = 0; server && i < count_slots(server); i++) {
     server_slot *slot = slot_at(server, i);
     if (SAMPLER_OF_SLOT(slot) != sampler) continue;
-    // Where guesses of a draft model cannot be taken back, llama.cpp has tokens chosen twice.
+    // If draft tokens cannot be removed from memory, llama.cpp samples tokens twice.
     const int is_counted = slot->task && slot->task->number > 0 && (!slot->draft || server->removal == CAN_TAKE_BACK);
     return is_counted ? slot->task : 0;
   }
   return 0;
 }
 
-// common_sampler_sample, which chooses the next token of an answer, or checks one that was guessed.
+// common_sampler_sample, which chooses the next token of an answer, or checks a draft token.
 int32_t kernel_sampler_sample(void *sampler, llama_context *context, int32_t place, int32_t grammar_first) {
   const int32_t chosen = original_sampler_sample(sampler, context, place, grammar_first);
   const server_task *task = task_of_sampler(sampler);

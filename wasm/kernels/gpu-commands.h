@@ -1,15 +1,15 @@
-// What llama.cpp asks of a GPU, told to the engine's script in few calls (src/engine/gpu/calls/command-stream.ts): the programs
+// Passes llama.cpp's GPU programs to the engine's script in few calls (src/engine/gpu/calls/command-stream.ts): the programs
 // of a compute pass are written into a stream in the heap, which the script reads when the pass ends.
 #pragma once
 #include "server.h"
 
 #define GPU_STREAM (*(uint32_t **)GPU_STREAM_CELL)
 #define GPU_STREAM_WORDS (*(uint32_t *)GPU_STREAM_WORDS_CELL)
-#define GPU_PASS (*(uint64_t *)GPU_PASS_CELL) // to which the programs of the stream belong
+#define GPU_PASS (*(uint64_t *)GPU_PASS_CELL) // compute pass of the programs in the stream
 
-// What the script is asked, with the number of a recording above it.
+// Commands for the script; the bits above hold the number of a recording.
 enum { ASK_SCRIPT = 0, ASK_FLUSH = 1, ASK_BEGIN = 2, ASK_END = 3, ASK_REPLAY = 4, ASKED_RECORDING = 8 };
-// The script of ours answers so, with the most recordings below it.
+// Answer of the patched script; the low bits hold the maximum number of recordings.
 enum { ANSWERS_SCRIPT = 0xdab0000, ANSWERS_RECORDINGS = 0xffff };
 
 // wgpuInstanceHasWGSLLanguageFeature without an instance, which llama.cpp never calls.
@@ -37,8 +37,8 @@ _Static_assert(sizeof(gpu_program) == 104 && sizeof(gpu_entry) == 56, "webgpu_di
 
 typedef struct { const gpu_program *begin, *end; } gpu_programs;
 
-// A program in the stream: how many words it has, its workgroups, how many parameters it has, its key, its parameters. The
-// key is its pipeline, the number of its buffers, and for each its binding, handle, offset and size.
+// A program in the stream: its number of words, its workgroups, its number of parameters, its key, its parameters. The key
+// is its pipeline, the number of its buffers, and the binding, handle, offset and size of each.
 enum { PROGRAM_HEAD = 4, KEY_HEAD = 2, KEY_ENTRY = 6 };
 enum { STREAM_WORDS = 1 << 16, MOST_PARAMS = 64, MOST_ENTRIES = 64 };
 enum { HANDLE_SHIFT = 3 }; // objects are aligned, so that 32 bits are enough for the largest heap
@@ -52,7 +52,7 @@ static int fits_stream(const gpu_program *p) {
   return 1;
 }
 
-// The stream, once the script has said that it reads it.
+// The stream; 0 until the script has confirmed that it reads it.
 static uint32_t *gpu_stream(void) {
   if (GPU_STREAM || (ask_gpu_script(0, ASK_SCRIPT) & ~ANSWERS_RECORDINGS) != ANSWERS_SCRIPT) return GPU_STREAM;
   return GPU_STREAM = try_to_allocate(STREAM_WORDS * sizeof(uint32_t));
@@ -86,7 +86,7 @@ int32_t kernel_gpu_build(void **context, const gpu_programs *programs) {
   uint32_t *stream = FIELD(uint8_t, *context, AT_WEBGPU_CONTEXT_BATCH_COMPUTE_PASSES) ? gpu_stream() : 0;
   int fits = stream && pass;
   for (const gpu_program *p = programs->begin; p < programs->end && fits; p++) fits = fits_stream(p);
-  // What the stream has of a pass that never ended is of no use to anybody.
+  // Discards programs of a pass that never ended.
   if (pass != GPU_PASS) GPU_STREAM_WORDS = 0;
   GPU_PASS = pass;
   if (!fits) {

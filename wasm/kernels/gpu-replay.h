@@ -1,6 +1,6 @@
-// A graph that a GPU has computed before is not encoded again: the engine's script repeats what it has recorded. All that
-// encoding reads of a graph is kept here and compared, the tensors as a closed set: each node, its sources, and what either is
-// a view of, and so on. Data in buffers is not read by it.
+// A graph that a GPU has computed before is not encoded again: the engine's script replays its recording. A copy of all
+// data that encoding reads is compared: each node, its sources, the tensors of which they are views, and so on. Encoding does
+// not read data in buffers.
 #pragma once
 #include "gpu-commands.h"
 #include "tensor.h"
@@ -10,7 +10,7 @@ enum { TENSOR_BYTES = offsetof(tensor, data) + 8, MOST_RECORDINGS = 64 };
 typedef struct { const tensor *at; uint8_t kept[TENSOR_BYTES]; } kept_tensor;
 // A buffer of ggml's, with the GPU's buffer behind it.
 typedef struct { const backend_buffer *at; uint64_t context, handle; } kept_buffer;
-// Where a node is in the graph's table of uses, which decides whether operators are fused.
+// Index of a node in the graph's table of uses, which decides whether operators are fused.
 typedef struct { uint64_t place; int32_t uses; } kept_use;
 
 typedef struct {
@@ -63,7 +63,7 @@ static int has_place(const graph *g, uint64_t place, const tensor *t) {
   return place < g->uses.places && g->uses.keys[place] == t;
 }
 
-// Whether encoding the graph would say what was recorded.
+// True if encoding the graph would give the recorded programs.
 static int same_graph(const recording *r, void *backend, const graph *g) {
   if (r->nodes != g->n_nodes || r->backend != backend || r->context != FIELD(void *, backend, AT_GGML_BACKEND_CONTEXT)) return 0;
   for (int32_t i = 0; i < r->nodes; i++) {
@@ -80,7 +80,7 @@ static int same_graph(const recording *r, void *backend, const graph *g) {
   return 1;
 }
 
-// Adds an address to the set; 1: it is new, 0: it is there, -1: there is no room.
+// Adds an address to the set; 1: it is new, 0: it was present, -1: the set is full.
 static int add_seen(gpu_replay *s, const void *address, uint64_t *count) {
   uint64_t at = ((uint64_t)address >> 4) * 0x9e3779b97f4a7c15ull >> 20;
   for (;; at++) {
@@ -93,7 +93,7 @@ static int add_seen(gpu_replay *s, const void *address, uint64_t *count) {
   }
 }
 
-// The table may be larger than what is kept of this graph: it was made for another one.
+// The table may be larger than this graph needs, because it was made for another one.
 static int make_seen(gpu_replay *s, uint64_t most) {
   uint64_t places = 1024;
   s->most_seen = most;
@@ -135,7 +135,7 @@ static uint64_t place_of(const graph *g, const tensor *t) {
   return place;
 }
 
-// Keeps what encoding reads of a graph, in memory that is used again; 0: it cannot be kept.
+// Copies the data that encoding reads of a graph into reused memory; 0: it does not fit.
 static int keep_graph(gpu_replay *s, recording *r, void *backend, const graph *g) {
   r->nodes = 0;
   const uint64_t nodes = (uint64_t)g->n_nodes, most = nodes * TENSORS_OF_NODE + 64;
@@ -180,7 +180,7 @@ int32_t kernel_gpu_graph(void *backend, const graph *g) {
     if (r->nodes && same_graph(r, backend, g)) {
       r->last_used = ++s->clock;
       if (ask_gpu_script(0, ASK_REPLAY | i << ASKED_RECORDING)) return 0;
-      // The script has thrown it away.
+      // The script has dropped the recording.
       r->nodes = 0, oldest = r;
       break;
     }

@@ -1,5 +1,5 @@
-// Tokens as a grammar sees them and as an answer shows them, which differ: a grammar reads the names of special tokens as
-// text, and an answer leaves them out.
+// Differences between tokens in a grammar and in an answer: a grammar matches the names of special tokens as text, but an
+// answer omits them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ enum { ELEMENT_CHARACTER = 3, ELEMENT_TOKEN = 8 };
 extern int32_t vocabulary_is_end(const void *vocabulary, int32_t id);
 extern int32_t vocabulary_piece(const void *vocabulary, int32_t id, char *piece, int32_t size, int32_t special);
 
-// A token with a text that an error can show.
+// True for a token with printable text, for error messages.
 static int is_plain(const void *vocabulary, int32_t id) {
   enum { LONGEST = 16 };
   char piece[LONGEST];
@@ -52,8 +52,8 @@ static int is_plain(const void *vocabulary, int32_t id) {
   return 1;
 }
 
-// Which pairs of characters stand side by side in a grammar's rules, by a hash, and whether they have tokens by number.
-// That spares most tokens a search.
+// Pairs of adjacent characters in a grammar's rules, as a hash set, and whether the rules have tokens by number. They save
+// the search for most tokens.
 typedef struct {
   uint64_t bits[64];
   int is_known, has_tokens;
@@ -89,8 +89,8 @@ static int32_t code_points(const uint8_t *bytes, int32_t size, uint32_t *points)
   return count;
 }
 
-// Whether a grammar's rules name a token, by its number or by its text. Those of tool calls do with the tokens that mark
-// a call, and an answer shows those.
+// True if a grammar's rules name a token, by its number or by its text. Rules of tool calls name the tokens that mark a call,
+// which answers show.
 static int is_named(const grammar *g, int32_t id, known_pairs *pairs) {
   enum { LONGEST = 128 };
   uint8_t piece[LONGEST];
@@ -114,14 +114,14 @@ static int is_named(const grammar *g, int32_t id, known_pairs *pairs) {
   return 0;
 }
 
-// Rules out tokens that an answer leaves out and the rules do not name: a text would be shorter than the grammar has it.
+// Rejects tokens that an answer omits and the rules do not name: the answer would lack text that the grammar requires.
 static void refuse_silent(const grammar *g, candidates *all) {
   known_pairs pairs;
   pairs.is_known = 0;
   for (uint64_t i = 0; i < all->size; i++) {
     candidate *const one = &all->list[i];
     if (one->logit == -__builtin_inff()) continue;
-    // Without room for a text the answer is 0 only where there is none.
+    // With a buffer of size 0, the result is 0 only for a token without text.
     if (vocabulary_piece(g->vocabulary, one->id, 0, 0, 0) != 0) continue;
     if (vocabulary_is_end(g->vocabulary, one->id) || is_named(g, one->id, &pairs)) continue;
     one->logit = -__builtin_inff();

@@ -1,12 +1,12 @@
-// Answers that follow a grammar. llama.cpp's own code takes bytes that are not text (overlong forms, surrogates, what lies
-// beyond U+10FFFF, a lead without its continuation) for characters, and leaves to chance what comes when no token of the
-// vocabulary fits; that may be the end token, and then it aborts, with everyone's requests.
+// Answers that follow a grammar. llama.cpp's own code decodes invalid UTF-8 (overlong forms, surrogates, code points above
+// U+10FFFF, a lead byte without its continuation) as characters, and generates an arbitrary token when none fits; if that is
+// the end token, it aborts, and all requests fail.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include "grammar-tokens.h"
 
-// std::string of the module's C++ library: the last byte tells a short text, which lies in place, from a long one.
+// std::string of the module's C++ library: the last byte distinguishes a short text, stored in place, from a long one.
 typedef union {
   struct {
     const uint8_t *bytes;
@@ -21,7 +21,7 @@ typedef union {
 
 _Static_assert(sizeof(cpp_string) == 24, "std::string");
 
-// The code points of a token's text, with a 0 behind them, and the character that it leaves unfinished.
+// The code points of a token's text, with a final 0, and an incomplete character at its end.
 typedef struct {
   uint32_t *points, *end, *capacity;
   uint32_t value;
@@ -30,8 +30,8 @@ typedef struct {
 
 extern void original_decode_utf8(decoded_text *out, const cpp_string *piece, uint32_t value, int32_t remaining);
 
-// Whether a byte may come next in a character of which `remaining` bytes are missing. `value` holds the bits so far, from
-// which it follows how long the character is: shorter ones of the same value have been refused before.
+// True if a byte may come next in a character of which `remaining` bytes are missing. `value` holds the bits so far; the
+// length of the character follows from them, because shorter ones of the same value have been rejected before.
 static int continues(uint8_t byte, uint32_t value, int32_t remaining) {
   uint8_t low = 0x80, high = 0xbf;
   if (remaining == 3 && value == 0) low = 0x90;    // F0: below lies what three bytes hold
@@ -72,14 +72,14 @@ void kernel_decode_utf8(decoded_text *out, const cpp_string *piece, uint32_t val
   out->remaining = -1;
 }
 
-// What llama.cpp has done for a grammar since the last token, in calls of advance_stack: new states are compared with all
-// others, and deep ones copied.
+// Work of llama.cpp for a grammar since the last token, in calls of advance_stack: it compares new states with all others,
+// and copies deep ones.
 #define GRAMMAR_WORK (*(uint32_t *)(GRAMMAR_WORK_CELL))
 enum { MOST_WORK_TO_RULE_OUT = 50000, MOST_WORK_TO_ACCEPT = 10000, COMPARED_PER_CALL = 512, DEPTH_PER_CALL = 16 };
 // Each state is compared with every token of the vocabulary.
 enum { MOST_GRAMMAR_STATES = 2048 };
 
-// It begins with a grammar that has been read (see recursion.h), whose length limits it, and goes on token by token.
+// Stage of the work: parsing the grammar (see recursion.h), limited by its length, then token by token.
 #define GRAMMAR_STAGE (*(uint32_t *)(GRAMMAR_STAGE_CELL))
 enum { GRAMMAR_BEGINS, GRAMMAR_RULES_OUT, GRAMMAR_ACCEPTS };
 
@@ -89,9 +89,9 @@ static uint64_t vector_count(const cpp_vector *stacks) {
   return (uint64_t)((const cpp_vector *)stacks->end - (const cpp_vector *)stacks->begin);
 }
 
-// llama_grammar_advance_stack, which adds the states that may follow one. Where a text can be read in many ways they are
-// more with every character, each of which is followed. Beyond the limit only the end follows, and after a token nothing
-// more: there are too many states by then, which ends the request before the next one.
+// llama_grammar_advance_stack, which adds the states that may follow one. With an ambiguous grammar their number grows with
+// every character. Beyond the limit only the end state is added, and after a token none: there are too many states then, which
+// ends the request before the next token.
 void kernel_advance_stack(const void *rules, const cpp_vector *stack, cpp_vector *stacks) {
   const int rules_out = GRAMMAR_STAGE == GRAMMAR_RULES_OUT;
   const uint32_t most = rules_out ? MOST_WORK_TO_RULE_OUT : MOST_WORK_TO_ACCEPT;
@@ -111,9 +111,9 @@ void kernel_advance_stack(const void *rules, const cpp_vector *stack, cpp_vector
 extern void original_grammar_apply(grammar *g, candidates *all);
 extern void free_memory(void *memory);
 
-// llama_grammar_apply_impl, which rules out what does not fit, and here also what an answer would not show. When nothing
-// is left, or finding out is too much work, the grammar is left without a state and with one token: llama.cpp throws while it accepts that token, which
-// ends this request alone, with an error.
+// llama_grammar_apply_impl, which rejects tokens that do not fit, and here also tokens that an answer would omit. When no
+// token is left, or the check is too much work, the grammar gets no state and one token: llama.cpp throws while it accepts
+// that token, which ends only this request, with an error.
 void kernel_grammar_apply(grammar *g, candidates *all) {
   GRAMMAR_WORK = 0;
   GRAMMAR_STAGE = GRAMMAR_RULES_OUT;

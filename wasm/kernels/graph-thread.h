@@ -1,5 +1,5 @@
-// What each thread does with a graph: node after node, all threads at the same one. llama.cpp's own function does it for
-// single nodes that our kernels leave to it.
+// Loop of each thread over the nodes of a graph; all threads work on the same node. llama.cpp's own function computes single
+// nodes that our kernels do not support.
 #pragma once
 #include "barrier.h"
 #include "operators.h"
@@ -13,7 +13,7 @@ typedef struct {
   uint8_t use_reference;
 } graph_plan;
 
-// ggml_compute_state, and behind it what llama.cpp's function is to take for the graph.
+// ggml_compute_state, followed by the graph for llama.cpp's function.
 typedef struct {
   uint8_t unused[AT_GGML_COMPUTE_STATE_THREADPOOL];
   threadpool *pool;
@@ -26,7 +26,7 @@ _Static_assert(offsetof(thread_state, thread) == AT_GGML_COMPUTE_STATE_ITH, "ggm
 void kernel_mul_mat(const compute_params *params, tensor *out);
 extern void original_graph_thread(thread_state *state);
 
-// Called by llama.cpp's function in place of a look at the thread pool.
+// Called by llama.cpp's function instead of reading the graph from the thread pool.
 const graph *kernel_graph_of(const thread_state *state) { return &state->nodes_left; }
 
 INLINE int is_computed(const tensor *node) {
@@ -36,12 +36,12 @@ INLINE int is_computed(const tensor *node) {
 
 INLINE int is_empty(const tensor *t) { return t->ne[0] == 0 || t->ne[1] == 0 || t->ne[2] == 0 || t->ne[3] == 0; }
 
-// Nodes that were done at `nodes`; 0: it is left to llama.cpp.
+// Computes the nodes at `nodes`; returns how many, or 0 to leave the first one to llama.cpp.
 INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes, int32_t count) {
   tensor *node = nodes[0];
   if (is_empty(node)) return 1;
-  // Without a function in between: eight bytes more or less of V8's stack make attention's products take half or twice
-  // their time (V8 13.6 on x64).
+  // Called directly: eight bytes more or less of V8's stack halve or double the time of attention's products (V8 13.6 on
+  // x64).
   if (node->op == OP_MUL_MAT) {
     kernel_mul_mat(params, node);
     return 1;
@@ -74,7 +74,7 @@ void kernel_graph_thread(const thread_state *state) {
       thread_state left = {.pool = pool, .thread = state->thread, .nodes_left = {.n_nodes = 1, .nodes = nodes + i}};
       original_graph_thread(&left);
     } else if (next < count) {
-      // Behind the last one the graph may be gone as soon as the first thread returns.
+      // After the last node, the graph may be freed as soon as the first thread returns.
       kernel_barrier(pool);
     }
     left_at = __atomic_load_n(&pool->left_at, __ATOMIC_RELAXED);

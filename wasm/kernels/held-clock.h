@@ -1,5 +1,5 @@
-// llama.cpp tells a sampler each token of a prompt, and reads the clock four times for each, to know how long samplers take. The
-// clock is the script's, so that is what takes long.
+// Freezes the clock while a sampler accepts the tokens of a prompt. llama.cpp reads it four times for each token, to measure
+// samplers; the clock is a call of the script, which takes most of that time.
 #pragma once
 #include "server.h"
 
@@ -13,7 +13,7 @@ enum { MONOTONIC_CLOCK = 1 };
 extern int32_t original_clock(int32_t which, clock_time *time);
 extern void original_init_sampler(const server_slot *slot);
 
-// __clock_gettime. Other threads that ask meanwhile get the same time, which is a few milliseconds old at most.
+// __clock_gettime. Other threads meanwhile get the same time, which is a few milliseconds old at most.
 int32_t kernel_clock(int32_t which, clock_time *time) {
   if (which != MONOTONIC_CLOCK || !CLOCK_IS_HELD) return original_clock(which, time);
   *time = HELD_TIME;

@@ -1,5 +1,5 @@
-// The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
-// this file compiles it; wasm/changes.ts says which function of the module each one replaces.
+// The kernels as one translation unit, and the functions that replace those of llama.cpp. The build script beside this file
+// compiles it; wasm/changes.ts lists which function of the module each one replaces.
 #include "attention-mask.h"
 #include "cache-room.h"
 #include "grammar.h"
@@ -17,7 +17,7 @@ extern void original_mul_mat(const compute_params *params, tensor *out);
 extern void original_graph_plan(uint64_t *plan, const graph *g, int32_t threads, void *threadpool);
 extern int32_t original_sched_reserve(void *scheduler, const graph *g);
 
-// ggml_backend_sched_reserve: a context has been made, and this is a graph of its largest size.
+// ggml_backend_sched_reserve, called for a new context with a graph of its largest size.
 int32_t kernel_sched_reserve(void *scheduler, const graph *g) {
   const int32_t backends = ((const int32_t *)scheduler)[1];
   if (backends == 1) repack_weights(g);

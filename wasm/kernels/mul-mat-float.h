@@ -5,7 +5,7 @@
 #pragma once
 #include "mul-mat-quantized.h"
 
-// From so many columns on, unpacking the weights into panels pays.
+// Number of columns from which unpacking the weights into panels is faster.
 enum { FLOAT_CHUNK = 64, FLOAT_GEMM_COLUMNS = 6 };
 
 // Four weights as floats. BF16 is the upper half of a float.
@@ -59,9 +59,9 @@ INLINE floats8 load_8_weights(int32_t type, const uint8_t *p, const constants *c
   return (floats8){wasm_v128_and(wasm_i32x4_shr(low, 3), c->f16_bits), wasm_v128_and(wasm_i32x4_shr(high, 3), c->f16_bits)};
 }
 
-// Unscaled halves are 2^112 too small: their products with ordinary activations would be subnormal floats, which cost
-// over 100 cycles on some machines. So the activations are scaled up, as far as those that stock llama.cpp can
-// represent there (it rounds them to halves) allow, and the sums by the rest.
+// Unscaled halves are 2^112 too small: their products with ordinary activations would be subnormal floats, which cost over
+// 100 cycles on some machines. So the activations are scaled up, as far as the range of halves allows (to which stock
+// llama.cpp rounds them), and the sums by the remaining factor.
 // constants.half_up is 2^100, this the rest.
 #define HALF_REST 0x1p12f
 
@@ -134,7 +134,7 @@ INLINE tile gemv_floats_of(int32_t type, const uint8_t *x, size_t row_bytes, int
 #undef BY_COLUMNS
 }
 
-// Most bytes of rows that are read ahead: they are to be in a near cache still when they are multiplied.
+// Maximum bytes of rows that are read ahead: they must still be in a near cache when they are multiplied.
 enum { MOST_READ_AHEAD = 64 << 10 };
 
 // Short rows that lie apart, as keys and values of one head do.
@@ -143,8 +143,8 @@ INLINE int needs_reading_ahead(const tensor *w, int64_t rows) {
   return bytes < w->nb[1] && bytes * (size_t)rows <= MOST_READ_AHEAD;
 }
 
-// Reads a number of each of their cache lines, so that lines come in side by side. The prefetchers of a processor do not
-// follow such steps, and while rows are multiplied it does not look far ahead.
+// Reads a number of each cache line, so that lines are loaded in parallel. A processor's prefetchers do not follow such
+// strides, and while rows are multiplied its out-of-order window is too short.
 NOINLINE int32_t read_lines(const uint8_t *x, size_t row_bytes, int64_t rows, size_t bytes) {
   int32_t seen = 0;
   for (int64_t r = 0; r < rows; r++, x += row_bytes) {
@@ -172,7 +172,7 @@ INLINE float_columns columns_from(int64_t first, int64_t matrix, int64_t slot, c
   const int64_t columns = x->ne[1], all = columns * heads;
   float_columns group = {.n = (int)(all - first < 4 ? all - first : 4)};
   for (int i = 0; i < 4; i++) {
-    // What is missing from the last group is filled up with its first column.
+    // Pads the last group with its first column.
     const int64_t at = i < group.n ? first + i : first;
     const size_t head = (size_t)(matrix * heads + at / columns), column = (size_t)(at % columns);
     group.y[i] = (const float *)(x->data + (size_t)slot * x->nb[3] + head * x->nb[2] + column * x->nb[1]);
@@ -181,7 +181,7 @@ INLINE float_columns columns_from(int64_t first, int64_t matrix, int64_t slot, c
   return group;
 }
 
-// False when the work buffer is too small; nothing has happened then.
+// Returns false, without effect, when the work buffer is too small.
 INLINE int mul_mat_float(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const int64_t k = w->ne[0], rows = w->ne[1], heads = x->ne[2] / w->ne[2], columns = x->ne[1] * heads;
   const size_t panel_bytes = align_up((size_t)(FLOAT_CHUNK * k) * sizeof(float));
@@ -198,7 +198,7 @@ INLINE int mul_mat_float(const compute_params *params, tensor *out, const tensor
     if (gemm) {
       for (int64_t r = 0; r < count; r += 4) pack_floats(w->type, weights + (size_t)r * w->nb[1], w->nb[1], k, panels + r * k, c);
     }
-    // What was read is of no use, but the compiler does not know that.
+    // The result is not needed, but this keeps the compiler from removing the reads.
     if (!gemm && needs_reading_ahead(w, count) && read_lines(weights, w->nb[1], count, (size_t)k * w->nb[0]) & c.never) __builtin_trap();
     for (int64_t j = 0; j < columns; j += 4) {
       const float_columns group = columns_from(j, matrix, slot, x, out, heads);

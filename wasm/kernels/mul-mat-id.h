@@ -76,7 +76,7 @@ INLINE expert_group group_of_expert(const tensor *out, const expert_columns *sor
   expert_group group = {.columns = {.n = n}, .lanes = n == 1 ? 1 : 4, .quants = area->quants + place * area->column_bytes,
                         .scales = area->scales + scale, .sums = area->sums + scale};
   for (int i = 0; i < 4; i++) {
-    // What is missing from the group is filled up with its first column.
+    // Pads the group with its first column.
     const int32_t column = sorted->columns[share->first + j + (i < n ? i : 0)];
     const size_t token = (size_t)(column / sorted->used), which = (size_t)(column % sorted->used);
     group.columns.y[i] = (const float *)(x->data + token * x->nb[2] + which % (size_t)x->ne[1] * x->nb[1]);
@@ -127,7 +127,7 @@ INLINE void multiply_group(const tensor *w, const uint8_t *x, int64_t first, int
   }
 }
 
-// False when the work buffer is too small; nothing has happened then.
+// Returns false, without effect, when the work buffer is too small.
 INLINE int mul_mat_id(const compute_params *params, tensor *out) {
   const tensor *w = out->src[0];
   const constants c = w->flags & FLAG_REPACKED ? constants_for_repacked(w->type) : make_constants(codes_of(w->type));

@@ -1,12 +1,12 @@
 // The operator mul_mat with quantized weights: quantize the activations, then GEMV for a few columns and GEMM for
-// more. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
+// more. Threads take chunks of rows from a shared counter, so that a slow core does not delay the others for long.
 #pragma once
 #include "quantized-matrix.h"
 #include "step-sums.h"
 
 extern void ggml_barrier(void *threadpool);
 
-// From so many columns on, panels pay: see docs/benchmarks.md.
+// Number of columns from which panels are faster: see docs/benchmarks.md.
 enum { GEMM_COLUMNS = 12 };
 INLINE int uses_panels(int64_t columns) { return deciding_columns(columns, 1) >= GEMM_COLUMNS; }
 
@@ -51,7 +51,7 @@ INLINE void quantize_columns(const compute_params *params, const tensor *x, form
   const int64_t k = x->ne[0], columns = x->ne[1];
   if (uses_panels(columns)) {
     for (int64_t j = params->ith; j < 4 * area.groups; j += params->nth) {
-      // The last group is filled up with copies of the last column.
+      // Pads the last group with copies of the last column.
       const float *column = (const float *)(x->data + (size_t)(j < columns ? j : columns - 1) * x->nb[1]);
       const int64_t group = j / 4, lane = j % 4, at = group * area.granules * 4 + lane;
       quantize_for_gemm(column, k, traits.per_256, traits.granule, area.quants + group * k * 4 + 4 * lane,
@@ -114,7 +114,7 @@ INLINE int quantized_fits(const tensor *out, const tensor *w, const tensor *x) {
          w->ne[1] % 4 == 0;
 }
 
-// False when the work buffer is too small; nothing has happened then.
+// Returns false, without effect, when the work buffer is too small.
 INLINE int mul_mat_quantized(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const format_traits traits = traits_of(w->type);
   const int64_t rows = w->ne[1], columns = x->ne[1];

@@ -51,7 +51,7 @@ INLINE int norm_fits(const tensor *out) {
   return has_float_rows(out) && has_float_rows(out->src[0]) && same_shape(out, out->src[0]);
 }
 
-// Whether the next node only multiplies the norm, in its place, with weights: both are done at once then.
+// True if the next node only multiplies the norm with weights, in place, so that both can be computed at once.
 INLINE int multiplies_norm(const tensor *next, const tensor *norm) {
   const tensor *weights = next->src[1];
   return next->op == OP_MUL && next->flags & FLAG_COMPUTE && next->src[0] == norm && weights != norm && next->data == norm->data &&

@@ -1,6 +1,6 @@
-// The nodes of a graph that our kernels compute. The others are left to llama.cpp's function for whole graphs, into which the
-// compiler has copied nearly all operators: V8 takes long to optimize it, and it runs slowly until then. So everything that a
-// usual graph holds is computed here, and V8 never compiles that function.
+// Operators that our kernels compute. The others run in llama.cpp's function for graphs, into which the compiler has inlined
+// nearly all operators: V8 takes long to optimize it, and it runs slowly until then. So all operators of common graphs are
+// here, and V8 never compiles that function.
 #pragma once
 #include "choices.h"
 #include "elementwise.h"
@@ -13,7 +13,7 @@
 extern void compute_dup(const compute_params *params, tensor *out);
 extern void compute_rope(const compute_params *params, tensor *out, int32_t forward);
 
-// Does a node's work, this thread's part of it; false when it is left to llama.cpp, on each thread alike.
+// Computes this thread's part of a node; returns false, on all threads alike, to leave the node to llama.cpp.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
   if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
     look_rows_up(params, out, out->src[0], out->src[1]);

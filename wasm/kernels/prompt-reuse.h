@@ -1,20 +1,20 @@
-// Prompts are read once: a request begins with what any slot, or the store, has of its prompt, and waits for a slot that is
-// still reading the same beginning.
+// Reuses prompts: a request starts with the longest prefix of its prompt in any slot or in the prompt cache, and waits for a
+// slot that is still evaluating the same prefix.
 #pragma once
 #include "slot-prompts.h"
 
 // Bits of the slots that were idle when the step began; 0 between steps.
 #define IDLE_SLOTS (*(uint64_t *)IDLE_SLOTS_CELL)
 
-enum { LEAST_AWAITED = 16 }; // tokens that are read as quickly as they are waited for
+enum { LEAST_AWAITED = 16 }; // tokens: fewer are evaluated as quickly as they are awaited
 
 extern int32_t original_tokenize_input(server_context *server, server_task *task);
 extern int32_t original_process_single_task(server_context *server, server_task *task, int32_t is_yielding);
 
-// Whether a request may have what others have read of its prompt.
+// True if a request may reuse prefixes of other requests.
 INLINE int is_reused(const server_task *task) { return TYPE_OF_TASK(task) == TASK_COMPLETION && REUSES_PROMPT(task); }
 
-// Whether a slot that asked earlier is reading more of this one's prompt than this one has.
+// True if an earlier slot is evaluating a longer prefix of this slot's prompt than this slot has.
 static int is_awaiting(server_context *server, server_slot *slot) {
   const server_tokens *tokens = &TOKENS_OF_TASK(slot->task);
   const uint64_t adapters = ADAPTERS_OF_SLOT(slot);
@@ -30,15 +30,15 @@ static int is_awaiting(server_context *server, server_slot *slot) {
   return 0;
 }
 
-// Puts the slot that a request asks for where llama.cpp looks for it, which has only its HTTP server read it. The daemon has
-// waited until it is idle (src/inference/engine-queues.ts): llama.cpp would put off a request for a busy one for ever.
+// Sets the slot that a request names where llama.cpp reads it, because only llama.cpp's HTTP server sets it. The daemon waits
+// until the slot is idle (src/inference/engine-queues.ts): llama.cpp would defer a request for a busy one forever.
 INLINE void name_slot(const server_context *server, server_task *task) {
   const int32_t slot = task->asked_slot - 1;
   if ((uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || slot < 0 || slot >= count_slots(server)) return;
   if (slot_at(server, slot)->state == SLOT_IDLE) SLOT_OF_TASK(task) = slot;
 }
 
-// Where our kernels choose no slot, llama.cpp does, and knows nothing of those that are reserved.
+// Prevents llama.cpp, which chooses a slot if our kernels do not, from choosing a reserved one.
 static void avoid_reserved(server_context *server, server_task *task) {
   if (RESERVED_SLOTS == 0 || (uint32_t)TYPE_OF_TASK(task) > LAST_TASK_WITH_SLOT || SLOT_OF_TASK(task) != -1) return;
   server_slot *oldest = 0;
@@ -49,7 +49,7 @@ static void avoid_reserved(server_context *server, server_task *task) {
   if (oldest) SLOT_OF_TASK(task) = oldest->id;
 }
 
-// Chooses the slot of a request, and gives it what there is of the prompt.
+// Chooses the slot of a request, and copies the longest known prefix of the prompt into it.
 static void prepare_slot(server_context *server, server_task *task) {
   const uint64_t *memory = server->context->memory;
   const server_tokens *tokens = &TOKENS_OF_TASK(task);
@@ -59,7 +59,7 @@ static void prepare_slot(server_context *server, server_task *task) {
   const int32_t asked = SLOT_OF_TASK(task);
   server_slot *slot = asked == -1 ? choose_slot(server, tokens, adapters, is_reused(task))
                                   : asked_slot(server, asked, tokens, adapters, is_reused(task));
-  if (!slot) return; // all are busy: it is asked for again later
+  if (!slot) return; // all are busy: llama.cpp tries again later
   SLOT_OF_TASK(task) = slot->id;
   if (ADAPTERS_OF_SLOT(slot) != adapters) {
     original_prompt_clear(slot);
@@ -94,7 +94,7 @@ int32_t kernel_process_single_task(server_context *server, server_task *task, in
   return result;
 }
 
-// Before a step: slots start that have waited long enough. Those of llama.cpp's own that wait are children of a request.
+// Called before a step: starts slots that have waited long enough. Slots that llama.cpp lets wait are children of a request.
 static void begin_step(server_context *server) {
   uint64_t idle = 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
@@ -107,5 +107,5 @@ static void begin_step(server_context *server) {
   IDLE_SLOTS = idle;
 }
 
-// When the context is full, llama.cpp empties slots that are idle. Others it empties because they failed.
+// True if llama.cpp clears an idle slot because the context is full; it clears others because they failed.
 INLINE int is_emptied_for_room(const server_slot *slot) { return IDLE_SLOTS >> slot->id & 1; }

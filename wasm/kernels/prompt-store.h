@@ -1,13 +1,13 @@
-// Prompts that no slot holds any more, each with its tokens and what the cache had for them, in memory that the script
-// limits (src/engine/core/kernel-controls.ts). The most recently used is the first; the last has to go when room is needed.
+// Prompt cache: prompts that are no longer in a slot, each with its tokens and their KV cache, in memory that the script
+// limits (src/engine/core/kernel-controls.ts). Ordered by last use; the last one is evicted first.
 #pragma once
 #include "server.h"
 
-#define STORE_LIMIT (*(int64_t *)PROMPT_STORE_BYTES_CELL) // 0: none is kept, and llama.cpp does as it always does
+#define STORE_LIMIT (*(int64_t *)PROMPT_STORE_BYTES_CELL) // 0: no prompts are cached, and llama.cpp's own code runs
 #define STORE_USED (*(int64_t *)PROMPT_STORE_USED_CELL)
 #define STORE_FIRST (*(stored_prompt **)PROMPT_STORE_FIRST_CELL)
 
-enum { LEAST_KEPT = 16 }; // tokens: fewer are read as quickly as they are looked for
+enum { LEAST_KEPT = 16 }; // tokens: fewer are evaluated as quickly as they are found
 
 typedef struct stored_prompt {
   struct stored_prompt *next;
@@ -26,7 +26,7 @@ extern uint64_t set_state(llama_context *context, const uint8_t *from, uint64_t 
 
 INLINE uint8_t *state_of(stored_prompt *prompt) { return (uint8_t *)prompt + prompt->bytes - prompt->state_bytes; }
 
-// Takes a prompt out of the list in which `link` points to it.
+// Removes a prompt from the list; `link` points to it.
 static stored_prompt *unlink_prompt(stored_prompt **link) {
   stored_prompt *prompt = *link;
   *link = prompt->next;
@@ -45,7 +45,7 @@ static void drop_prompt(stored_prompt **link) {
   free_memory(prompt);
 }
 
-// Drops the least recently used prompts until there is room for so many bytes.
+// Drops the least recently used prompts until so many bytes are free.
 static void make_room(int64_t bytes) {
   while (STORE_FIRST && STORE_USED + bytes > STORE_LIMIT) {
     stored_prompt **last = &STORE_FIRST;
@@ -54,7 +54,7 @@ static void make_room(int64_t bytes) {
   }
 }
 
-// The prompt that has most of a beginning, and how much, as *shared.
+// Finds the prompt with the longest common prefix, whose length is stored in *shared.
 NOINLINE stored_prompt *find_prompt(const server_tokens *tokens, uint64_t adapters, int64_t *shared) {
   stored_prompt *best = 0;
   *shared = 0;
@@ -65,7 +65,7 @@ NOINLINE stored_prompt *find_prompt(const server_tokens *tokens, uint64_t adapte
   return best;
 }
 
-// Keeps what a slot has in the cache. Nothing, when that is not worth it or there is no room; then 0 is returned.
+// Caches the prompt of a slot. Returns 0 if that is not worth it or memory is short.
 NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
   const int64_t count = length_of(&slot->prompt);
   if (count < LEAST_KEPT || slot->prompt.media > 0) return 0;
@@ -77,7 +77,7 @@ NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
       use_prompt(link);
       return each;
     }
-    if (same == length) drop_prompt(link); // the new one has all of it
+    if (same == length) drop_prompt(link); // the new one contains it
     else link = &each->next;
   }
   llama_context *context = slot->context;
@@ -103,7 +103,7 @@ NOINLINE stored_prompt *keep_prompt(server_slot *slot, uint64_t adapters) {
   return prompt;
 }
 
-// Gives a slot, whose part of the cache is empty, the tokens of a prompt.
+// Adds the tokens of a prompt to a slot whose part of the KV cache is empty.
 NOINLINE void add_tokens(server_slot *slot, const int32_t *tokens, int64_t count) {
   uint8_t *const list = (uint8_t *)slot + AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS - AT_SERVER_TOKENS_TOKENS;
   for (int64_t i = 0; i < count; i++) push_token(list, tokens[i]);

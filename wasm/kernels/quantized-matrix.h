@@ -1,5 +1,5 @@
-// What the operators need to know of each quantized format, by type number. Functions cannot be chosen through
-// pointers here: the linker has no indirect call table to put them in.
+// Traits of each quantized format, by type number, and dispatch to its functions. Function pointers are impossible: the
+// linker has no indirect call table for them.
 #pragma once
 #include "gemm-micro-kernel.h"
 #include "gemv-super-blocks.h"

@@ -1,13 +1,13 @@
-// Functions of llama.cpp that recurse as deep as a text from outside is nested: a grammar, an answer. The stack ends after some
-// hundred or thousand levels, and with it the engine and everyone's requests, so they are stopped before.
+// Depth limits for functions of llama.cpp that recurse as deeply as a grammar or an answer is nested. The stack overflows
+// after some hundred or thousand levels, which would end the engine and all its requests.
 #pragma once
 #include <stdint.h>
 #include "llama-cpp-build.h"
 
-// How deep each is at the moment.
+// Current depth of each function.
 #define DEPTH(cell) (*(uint32_t *)(cell))
 
-// What a parser returns; all zeros say that the text does not fit.
+// Result of a parser; all zeros mean that the text does not match.
 typedef struct {
   uint64_t type, start, end;
   void *nodes[3], *expected[3];
@@ -16,13 +16,13 @@ typedef struct {
 extern void original_peg_parse(void *result, const void *grammar, void *context, uint64_t start);
 extern void original_peg_rule(parse_result *result, const void *executor, const void *rule);
 
-// common_peg_arena::parse, which begins to read an answer. An exception of an earlier one leaves its depth behind.
+// common_peg_arena::parse, which starts to parse an answer. Resets the depth, because an exception may have left it.
 void kernel_peg_parse(void *result, const void *grammar, void *context, uint64_t start) {
   DEPTH(RULE_DEPTH_CELL) = 0;
   original_peg_parse(result, grammar, context, start);
 }
 
-// The reading of one rule: nothing can be nested but through rules.
+// Parses one rule; all nesting goes through rules.
 void kernel_peg_rule(parse_result *result, const void *executor, const void *rule) {
   enum { DEEPEST = 1000 };
   if (DEPTH(RULE_DEPTH_CELL) >= DEEPEST) {
@@ -36,8 +36,8 @@ void kernel_peg_rule(parse_result *result, const void *executor, const void *rul
 
 extern int32_t original_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty);
 
-// llama_grammar_detect_left_recursion. llama.cpp notes which rules it has seen and looks at them again all the same: a
-// grammar of thirty lines can keep it busy for hours. A chain of rules that is too long counts as recursion.
+// llama_grammar_detect_left_recursion. llama.cpp records the rules that it has checked, but checks them again: a grammar of
+// thirty lines can take hours. A chain of rules that is too long counts as recursion.
 int32_t kernel_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty) {
   enum { LONGEST_CHAIN = 3000 }; // a repetition makes up to 2,000 rules
   if (visited[0][rule / 64] >> (rule % 64) & 1) return 0;
@@ -50,8 +50,8 @@ int32_t kernel_left_recursion(const void *rules, uint64_t rule, uint64_t **visit
 
 extern const char *original_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group);
 
-// llama_grammar_parser::parse_alternates, a rule or a group in parentheses within it. What does not move on is refused
-// by its caller, which expects the end of the group.
+// llama_grammar_parser::parse_alternates, which parses a rule or a group in parentheses. At the limit it consumes nothing,
+// which its caller rejects, because it expects the end of the group.
 const char *kernel_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group) {
   enum { DEEPEST = 200 };
   if (!is_group) DEPTH(GROUP_DEPTH_CELL) = 0;

@@ -1,9 +1,9 @@
-// When weights are repacked, and how nobody else ever sees them so. llama.cpp shows each context's largest graphs to
-// ggml_backend_sched_reserve once the weights are in memory: what they multiply with is repacked there. Before each graph
-// is computed, ggml_graph_plan shows it here: weights that it uses in any other way are put back first, for good.
-// Repacked weights carry a flag of their own, in the tensor, which lives and dies with the model.
+// Decides when weights are repacked, so that no other code sees repacked weights. llama.cpp passes each context's largest
+// graphs to ggml_backend_sched_reserve once the weights are in memory: the matrices of their products are repacked there.
+// Before each graph is computed, it is passed to ggml_graph_plan: weights that it uses in any other way are restored first,
+// permanently. Repacked weights have a flag in their tensor, which exists as long as the model.
 //
-// Only where the CPU is the only backend: any other would copy weights as they lie.
+// Only if the CPU is the only backend: any other would copy repacked weights.
 #pragma once
 #include "get-rows.h"
 #include "mul-mat-id.h"
@@ -21,7 +21,8 @@ INLINE int is_weight_to_repack(const tensor *w) {
          w->nb[1] * TILE_ROWS <= MOST_BYTES_OF_TILE;
 }
 
-// Of all experts of a mixture, too: those are one tensor. Other products with several matrices are not done here.
+// True for products of one matrix, or of all experts of a mixture, which are one tensor. Other products with several matrices
+// are not supported.
 INLINE int is_product(const tensor *node) {
   if (node->op == OP_MUL_MAT_ID) return experts_fit(node);
   return node->op == OP_MUL_MAT && node->op_params[1] == 0 && quantized_fits(node, node->src[0], node->src[1]);
@@ -56,7 +57,7 @@ NOINLINE void put_back(tensor *w) {
   w->flags &= ~FLAG_REPACKED;
 }
 
-// Weights that the graph uses in ways that repacked ones cannot be used stay as they are in the file from now on.
+// Restores weights that the graph uses in a way that is impossible with repacked ones; they are not repacked again.
 NOINLINE void leave_what_others_read(const graph *g) {
   for (int32_t i = 0; i < g->n_nodes; i++) {
     const tensor *node = g->nodes[i];
@@ -81,7 +82,7 @@ NOINLINE void repack_weights(const graph *g) {
   }
 }
 
-// Rows of repacked weights: how an embedding is read that is also the output matrix.
+// Looks up rows of repacked weights, for an embedding that is also the output matrix.
 INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor *w, const tensor *rows) {
   const int64_t k = w->ne[0];
   uint8_t *row = (uint8_t *)align_up((size_t)params->work) + align_up(w->nb[1]) * (size_t)params->ith;

@@ -1,4 +1,4 @@
-// What our kernels read and write of llama.cpp's server: its slots, their prompts, and the tasks that it gives them.
+// Structures of llama.cpp's server that our kernels read and write: its slots, their prompts and tasks.
 #pragma once
 #include "simd.h"
 #include "llama-cpp-build.h"
@@ -6,7 +6,7 @@
 // A field of one of llama.cpp's structures.
 #define FIELD(type, of, at) (*(type *)((uint8_t *)(of) + (at)))
 
-// The parts of llama.cpp's own structures that are needed.
+// Parts of llama.cpp's own structures.
 typedef struct {
   uint8_t unused_a[AT_LLAMA_CONTEXT_CPARAMS_N_CTX];
   int32_t tokens;      // of the cache, cparams.n_ctx
@@ -29,10 +29,10 @@ typedef struct {
 typedef struct {
   int32_t id;
   uint8_t unused[AT_SERVER_TASK_PARAMS_N_KEEP - 8];
-  // Parts of params.sse_ping_interval, which means nothing without HTTP. src/engine/core/build-request.ts fills them.
-  uint8_t most_guessed; // tokens to guess at once
+  // Parts of params.sse_ping_interval, which is unused without HTTP. src/engine/core/build-request.ts sets them.
+  uint8_t most_guessed; // maximum tokens of a draft
   uint8_t asked_slot;   // one more than its number; 0: any
-  uint16_t number;      // under which the script knows the request; 0: the script does not ask for its tokens
+  uint16_t number;      // the script's number for the request; 0: the script does not read its tokens
 } server_task;
 
 // A std::vector.
@@ -84,8 +84,8 @@ _Static_assert(offsetof(server_slot, prompt.list) == AT_SERVER_SLOT_PROMPT_TOKEN
 #define REUSES_PROMPT(task) FIELD(uint8_t, task, AT_SERVER_TASK_PARAMS_CACHE_PROMPT)
 #define TOKENS_OF_TASK(task) FIELD(server_tokens, task, AT_SERVER_TASK_TOKENS_TOKENS - 8)
 
-// Memories from whose end tokens can be taken away: llama_kv_cache and llama_kv_cache_iswa. A state that was computed from
-// all tokens, as Mamba's, cannot be taken back.
+// True for memories that can remove tokens from their end: llama_kv_cache and llama_kv_cache_iswa. A recurrent state, such as
+// Mamba's, cannot.
 INLINE int is_kv_cache(uint64_t memory_class) {
   return memory_class == ADDRESS_OF_KV_CACHE_CLASS || memory_class == ADDRESS_OF_KV_CACHE_ISWA_CLASS;
 }
@@ -100,7 +100,7 @@ INLINE server_slot *slot_at(const server_context *server, int64_t index) {
 
 INLINE int64_t length_of(const server_tokens *tokens) { return tokens->list.end - tokens->list.begin; }
 
-// How many tokens two lists begin with in common. Positions of media are not those of their tokens: nothing.
+// Length of the common prefix of two lists of tokens; 0 with media, whose positions are not those of their tokens.
 NOINLINE int64_t common_beginning(const server_tokens *a, const server_tokens *b) {
   const int64_t n = length_of(a) < length_of(b) ? length_of(a) : length_of(b);
   if (a->media > 0 || b->media > 0) return 0;

@@ -28,12 +28,12 @@ INLINE vec add_dot(vec signed_bytes, vec other_bytes, vec sum) {
   return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, other_bytes, sum);
 }
 
-// Whether add_dot is worth using, and how it reads the bytes of its second operand.
+// Kinds of add_dot: not worth using, or reading the bytes of its second operand as signed or unsigned.
 enum { NO_DOT, SIGNED_DOT, UNSIGNED_DOT };
 
-// WebAssembly leaves to the machine what a byte of 255 is: vpdpbusd takes it as unsigned, sdot as signed, and of the three
-// instructions the first cuts sums of two products off at 16 bits. That takes a dozen instructions, so each operator asks anew
-// and nothing has to be kept.
+// Detects the kind. WebAssembly does not define the meaning of a byte of 255: vpdpbusd reads it as unsigned, sdot as signed, and
+// the first of the three other instructions saturates sums of two products at 16 bits. Detection takes a dozen instructions,
+// so each operator repeats it.
 INLINE int dot_of_machine(void) {
   volatile int8_t most = 127;
   volatile uint8_t all_bits = 255;

@@ -1,24 +1,24 @@
-// Which slot a request gets, and what it has in the cache by then: as much of the request's prompt as any slot or the store
-// has. llama.cpp's server then takes from the slot's end what the prompt does not begin with, as it always does.
+// Chooses the slot of a request, and copies the longest prefix of its prompt from any slot or the prompt cache into it.
+// llama.cpp's server then removes tokens after the common prefix from the slot, as usual.
 #pragma once
 #include "prompt-store.h"
 
 #define SLOTS_SHARE_CONTEXT (*(uint8_t *)SHARED_CONTEXT_CELL)
-// Bits of the slots that requests wait for by name, or have: no other request gets one.
+// Bits of the reserved slots: only requests that name such a slot get it.
 #define RESERVED_SLOTS (*(uint64_t *)RESERVED_SLOTS_CELL)
 
 enum {
-  LEAST_GAIN = 8, // tokens for which it pays to move a prompt
-  TEMPLATE_TOKENS = 8, // what a template may put after a chat to begin an answer, and leave out of its history
+  LEAST_GAIN = 8, // tokens from which copying a prompt is worth it
+  TEMPLATE_TOKENS = 8, // tokens that a template may append to a chat to begin an answer, but omit from its history
 };
 
-// Two contexts of a model, of which we have none but the first.
+// Contexts of a model and its draft model; here only the first is set.
 typedef struct { llama_context *context, *draft; } common_memory;
 
 extern void original_prompt_clear(server_slot *slot);
 extern void copy_sequence(const common_memory *memory, int32_t from, int32_t to);
 
-// A number for the scales of all adapters: what was computed with others cannot be reused.
+// Hash of the scales of all LoRA adapters: a KV cache that was computed with other scales cannot be reused.
 #define NO_ADAPTERS 14695981039346656037ull
 INLINE uint64_t mix(uint64_t hash, uint32_t bits) { return (hash ^ bits) * 1099511628211u; }
 
@@ -47,7 +47,7 @@ typedef struct scale_node {
   uint32_t scale;
 } scale_node;
 
-// The scale that a task asks for: adapters that it does not name have no effect, and without any name they are as loaded.
+// Scale of an adapter in a task: 0 for adapters that it does not name; the loaded scale if it names none.
 static uint32_t scale_of_task(server_context *server, server_task *task, int64_t index) {
   const scale_node *node = FIELD(scale_node *, task, AT_SERVER_TASK_PARAMS_LORA);
   if (!node) return scale_at(&LOADED_ADAPTERS(server), index);
@@ -61,8 +61,8 @@ NOINLINE uint64_t adapters_of_task(server_context *server, server_task *task) {
   return hash;
 }
 
-// Gives an idle slot a scale for each adapter that is loaded. One that has not answered yet has no list of them: only their
-// addresses and scales count in it, so that their names are left empty.
+// Gives an idle slot a list with a scale for each loaded adapter. A slot that has not answered yet has no list. Only addresses
+// and scales matter, so the names stay empty.
 static record_list *list_adapters(server_context *server, server_slot *slot) {
   enum { ADAPTER_IN_RECORD = 80 };
   record_list *own = &FIELD(record_list, slot, AT_SERVER_SLOT_LORA);
@@ -77,23 +77,23 @@ static record_list *list_adapters(server_context *server, server_slot *slot) {
   return own;
 }
 
-// Gives an idle slot the scales of a task, as llama.cpp does afterwards; but it would forget what has been put there.
+// Gives an idle slot the scales of a task. llama.cpp does it later, but clears the slot's prompt if the scales change.
 static void set_adapters(server_context *server, server_slot *slot, server_task *task) {
   const record_list *adapters = list_adapters(server, slot);
   for (int64_t i = 0; i < count_adapters(adapters); i++)
     FIELD(uint32_t, adapters->begin, i * BYTES_OF_ADAPTER + SCALE_IN_ADAPTER) = scale_of_task(server, task, i);
 }
 
-// Whether a request that names no slot may have this one.
+// True if a request that names no slot may use this one.
 INLINE int is_open(const server_slot *slot) { return slot->state == SLOT_IDLE && !(RESERVED_SLOTS >> slot->id & 1); }
 
-// Keeps what a slot is about to lose. What was not an answer's prompt has no use for anybody; without any task it was restored.
+// Caches the prompt that a slot is about to lose, unless it was not for an answer; a slot without a task was restored.
 NOINLINE void keep_slot(server_slot *slot) {
   const server_task *last = slot->last_task;
   if (!last || TYPE_OF_TASK(last) == TASK_COMPLETION) keep_prompt(slot, ADAPTERS_OF_SLOT(slot));
 }
 
-// Empties an idle slot that has something, where slots share the room of the context.
+// Clears an idle slot with tokens, if slots share the context.
 static int empty_one(server_context *server, const server_slot *except) {
   if (!SLOTS_SHARE_CONTEXT) return 0;
   for (int64_t i = 0; i < count_slots(server); i++) {
@@ -106,7 +106,7 @@ static int empty_one(server_context *server, const server_slot *except) {
   return 0;
 }
 
-// How much of a prompt the store and the slots that are busy have.
+// Longest prefix of a prompt in the prompt cache and in busy slots.
 NOINLINE int64_t shared_elsewhere(server_context *server, const server_tokens *tokens, uint64_t adapters) {
   int64_t most;
   find_prompt(tokens, adapters, &most);
@@ -119,15 +119,15 @@ NOINLINE int64_t shared_elsewhere(server_context *server, const server_tokens *t
   return most;
 }
 
-// Whether a slot loses more than the answer that the next turn of its chat has in other tokens, or not at all.
+// True if a slot loses more than its last answer, which the chat's next turn may have in other tokens or not at all.
 static int loses_chat(server_slot *slot, int64_t kept) {
   server_task *last = slot->last_task;
   const int64_t asked = length_of(last ? &TOKENS_OF_TASK(last) : &slot->prompt);
   return length_of(&slot->prompt) - kept >= LEAST_KEPT && kept + TEMPLATE_TOKENS < asked;
 }
 
-// The idle slot for a prompt, with what it loses kept: the one that has most of it, otherwise an empty one or the one that
-// has not been used for the longest time. 0 when none is open.
+// Chooses the idle slot for a prompt, and caches what it loses: the slot with the longest prefix, or else an empty one or the
+// least recently used one. Returns 0 if none is available.
 static server_slot *choose_slot(server_context *server, const server_tokens *tokens, uint64_t adapters, int is_reused) {
   server_slot *own = 0, *empty = 0, *oldest = 0;
   int64_t most = 0;
@@ -151,7 +151,7 @@ static server_slot *choose_slot(server_context *server, const server_tokens *tok
   return chosen;
 }
 
-// The idle slot that a request asks for, with what it loses kept.
+// Returns the idle slot that a request names, and caches what it loses.
 static server_slot *asked_slot(server_context *server, int32_t id, const server_tokens *tokens, uint64_t adapters,
                                int is_reused) {
   server_slot *slot = slot_at(server, id);
@@ -160,7 +160,7 @@ static server_slot *asked_slot(server_context *server, int32_t id, const server_
   return slot;
 }
 
-// Gives a slot the part of a prompt that the store or another slot has, if that is more than its own.
+// Copies the prefix of a prompt from the prompt cache or another slot into a slot, if it is longer than the slot's own.
 NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const server_tokens *tokens, uint64_t adapters) {
   int64_t shared;
   stored_prompt *stored = find_prompt(tokens, adapters, &shared);
@@ -183,7 +183,7 @@ NOINLINE void fetch_prompt(server_context *server, server_slot *slot, const serv
   if (source && !keep_prompt(source, adapters)) return;
   original_prompt_clear(slot);
   for (;;) {
-    stored = find_prompt(tokens, adapters, &shared); // anew: what was kept may have taken its place
+    stored = find_prompt(tokens, adapters, &shared); // again, because caching may have evicted it
     if (!stored || shared < LEAST_GAIN) return;
     if (set_state(server->context, state_of(stored), stored->state_bytes, slot->id, 0)) break;
     if (!empty_one(server, slot)) return;

@@ -1,10 +1,9 @@
-// What llama.cpp's server keeps of a conversation: a slot's tokens and what the model has computed of them. The engine's
-// script (src/engine/core/slot-patches.ts) calls these functions between two steps, to save a slot and to restore it, in
-// this engine or in another one of the same model.
+// Saves and restores a slot: its tokens and their KV cache. The engine's script (src/engine/core/worker-verbs.ts) calls these
+// functions between two steps, in this engine or in another one of the same model.
 #pragma once
 #include "slot-streams.h"
 
-// Why a slot cannot be saved or restored; src/engine/core/slots.ts has the same numbers.
+// Reasons why a slot cannot be saved or restored; src/engine/core/slots.ts has the same numbers.
 enum { NO_SLOT = -1, BUSY = -2, HAS_MEDIA = -3, NOT_A_KV_CACHE = -4, DAMAGED = -5, NO_ROOM = -6 };
 
 // A slot by its number, or 0.
@@ -13,7 +12,7 @@ INLINE server_slot *numbered_slot(int32_t number) {
   return server && number >= 0 && number < count_slots(server) ? slot_at(server, number) : 0;
 }
 
-// 0, or why the slot is neither saved nor restored.
+// 0, or the reason why the slot can neither be saved nor restored.
 INLINE int32_t refusal_of(server_slot *slot) {
   if (!slot) return NO_SLOT;
   if (slot->state != 0) return BUSY;
@@ -32,7 +31,7 @@ int32_t daybreak_slot_is_busy(int32_t number) {
   return slot && slot->state != 0;
 }
 
-// Keeps a slot for requests that name it. Returns whether it is still busy with another one.
+// Reserves a slot for requests that name it. Returns whether another request still uses it.
 int32_t daybreak_slot_reserve(int32_t number) {
   server_slot *slot = numbered_slot(number);
   if (!slot) return NO_SLOT;
@@ -52,7 +51,7 @@ int64_t daybreak_slot_last_used(int32_t number) {
   return slot ? slot->last_used : NO_SLOT;
 }
 
-// Bytes of what the model has computed of an idle slot's tokens, or why it cannot be saved.
+// Size in bytes of an idle slot's state, or the reason why it cannot be saved.
 int64_t daybreak_slot_size(int32_t number) {
   server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
@@ -61,15 +60,15 @@ int64_t daybreak_slot_size(int32_t number) {
   return written_size(slot->context, number);
 }
 
-// Streams of a context, by what llama.cpp writes of an empty slot: the number of streams, and as many counts of cells.
+// Number of streams of a context, from the size of an empty slot's state: the number of streams, and a count of cells for each.
 INLINE uint32_t streams_of(llama_context *context, int32_t number) {
   const kv_cache *caches[2];
   const uint64_t words = (state_size(context, number, 0) - STATE_HEADER) / (uint64_t)caches_of(context, caches) / sizeof(uint32_t);
   return (uint32_t)words - 1;
 }
 
-// Writes an idle slot's tokens and its state, of the size that daybreak_slot_size has said. Returns the bytes of the
-// state, which may be fewer; one that could not be restored is refused right away.
+// Writes an idle slot's tokens and its state, of the size that daybreak_slot_size returned. Returns the bytes of the state,
+// which may be fewer; rejects a state that could not be restored.
 int64_t daybreak_slot_save(int32_t number, int32_t *tokens, uint8_t *state, int64_t size) {
   server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
@@ -93,7 +92,7 @@ int32_t daybreak_slot_scales(int32_t number, float *scales, int32_t most) {
   return (int32_t)count;
 }
 
-// Empties an idle slot and gives it a scale for each adapter that is loaded, before a state is restored that was computed so.
+// Clears an idle slot and gives it a scale for each loaded adapter, before a state is restored that was computed with them.
 int32_t daybreak_slot_adapt(int32_t number, const float *scales, int32_t count) {
   server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
@@ -107,8 +106,8 @@ int32_t daybreak_slot_adapt(int32_t number, const float *scales, int32_t count) 
   return 0;
 }
 
-// Gives an idle slot tokens and their state, behind which there are SPARE_BYTES of room (slot-patches.ts). When it cannot, the
-// slot is empty afterwards. The caller has checked that the tokens are the vocabulary's.
+// Restores tokens and their state into an idle slot; SPARE_BYTES after the state are writable (worker-verbs.ts). After a
+// failure the slot is empty. The caller has checked that the tokens are in the vocabulary.
 int32_t daybreak_slot_restore(int32_t number, const int32_t *tokens, int32_t length, uint8_t *state, int64_t size) {
   server_slot *slot = numbered_slot(number);
   const int32_t refusal = refusal_of(slot);
@@ -128,7 +127,7 @@ int32_t daybreak_slot_restore(int32_t number, const int32_t *tokens, int32_t len
   return 0;
 }
 
-// Empties an idle slot. Returns how many tokens it had.
+// Clears an idle slot. Returns how many tokens it had.
 int32_t daybreak_slot_erase(int32_t number) {
   server_slot *slot = numbered_slot(number);
   if (!slot) return NO_SLOT;

@@ -1,5 +1,5 @@
-// What llama.cpp writes of a slot, and how it is kept in a file. It comes back from there, so nothing in it is trusted: its
-// sizes, positions and counts are checked here before llama.cpp reads it.
+// The state of a slot as llama.cpp writes it, and its form in a file. A file may be damaged, so sizes, positions and counts
+// are checked here before llama.cpp reads the state.
 #pragma once
 #include "steps.h"
 
@@ -69,7 +69,7 @@ static void skip_columns(state_reader *reader, uint32_t layers, uint32_t cells) 
   }
 }
 
-// Bytes of what a cell has besides its position: places in an image, or the token.
+// Bytes of a cell besides its position: the place in an image, or the token.
 static uint64_t extra_bytes(const kv_cache *cache) {
   enum { EXTRA = 12, IMAGE_ROPE = 8, INTERLEAVED = 32 };
   const int32_t rope = *(const int32_t *)(cache->parameters + AT_LLAMA_HPARAMS_ROPE_TYPE);
@@ -129,7 +129,7 @@ INLINE int caches_of(const llama_context *context, const kv_cache *caches[2]) {
 // A context has one stream for all slots, or one for each. In a file there is only that of the slot.
 enum { STATE_HEADER = 8 }; // a mark, which llama.cpp compares, and the number of the slot
 
-// Leaves only the slot's own stream in a state that llama.cpp has written. Returns its size, 0: it could not be restored.
+// Removes other streams than the slot's from a state that llama.cpp has written. Returns its size; 0: it could not be restored.
 static int64_t without_streams(const llama_context *context, uint8_t *state, int64_t size, uint32_t tokens) {
   state_reader reader = {state, state + size, size > 0};
   take(&reader, STATE_HEADER);
@@ -148,8 +148,8 @@ static int64_t without_streams(const llama_context *context, uint8_t *state, int
   return reader.at == reader.end ? to - state : 0;
 }
 
-// llama.cpp writes the last window of a conversation alone, but goes on only where it has a token more, and the end of an
-// answer may come back in other tokens. So while it writes, the window is a little larger.
+// llama.cpp writes only the last window of a conversation, but needs one more token to continue, and the chat's next turn may
+// have the end of the answer in other tokens. So the window is a little larger while it writes.
 INLINE void widen_window(const llama_context *context, int32_t by) {
   if (*context->memory != ADDRESS_OF_KV_CACHE_ISWA_CLASS) return;
   kv_cache *window = ((const window_caches *)context->memory)->window;
@@ -172,8 +172,8 @@ INLINE int64_t write_state(llama_context *context, uint8_t *to, int64_t size, in
   return bytes;
 }
 
-// Turns that back into a state for a context with so many streams, if it is sound. There is room behind it. Returns its size,
-// 0: it is damaged.
+// Converts it back into a state for a context with so many streams, if it is valid. Uses spare bytes after it. Returns its
+// size; 0: it is damaged.
 static int64_t with_streams(const llama_context *context, uint8_t *state, int64_t size, uint32_t tokens, uint32_t streams) {
   state_reader reader = {state, state + size, size > 0};
   take(&reader, STATE_HEADER);

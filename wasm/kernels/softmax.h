@@ -1,5 +1,5 @@
-// The operator soft_max: scores of attention, scaled and masked, become shares of 1. It is the part of attention that
-// grows with the context and multiplies nothing; it makes three passes, four scores at a time. All rows are divided among the threads, also the one row that each head has while a token is generated.
+// The operator soft_max: attention scores, scaled and masked, become shares of 1, in three passes, four scores at a time. All
+// rows are divided among the threads, also the one row that each head has while a token is generated.
 #pragma once
 #include "exponential.h"
 #include "tensor.h"
@@ -10,7 +10,7 @@ typedef struct {
   float *out;
 } softmax_row;
 
-// Four of the mask's numbers. Unlike weights it may hold infinity, which keeps tokens from each other.
+// Four numbers of the mask. Unlike weights, it may contain infinity, which hides tokens from each other.
 INLINE vec load_mask(const uint8_t *mask, int is_f16, const constants *c) {
   if (!is_f16) return load(mask);
   const vec value = wasm_f32x4_mul(f16_bits_to_f32(wasm_i32x4_load16x4(mask), c->f16_bits), c->f16_scale);
@@ -29,7 +29,7 @@ INLINE vec mask_scores(softmax_row row, int64_t count, vec scale, int is_f16, ve
   return most;
 }
 
-// Sums of many numbers lose digits, so they are added in pieces.
+// Sums of many numbers lose digits, so they are added in parts.
 enum { SUM_PIECE = 1024 };
 
 INLINE double exponentials(float *values, int64_t count, float most) {
@@ -48,7 +48,7 @@ INLINE double exponentials(float *values, int64_t count, float most) {
   return sum;
 }
 
-// The last one to three of a row, in a four of their own that is filled up with what has no share.
+// The last one to three scores of a row, in a vector that is padded with scores without a share.
 typedef struct {
   float scores[4], masks[4], out[4];
 } softmax_rest;
@@ -68,7 +68,7 @@ INLINE void softmax(softmax_row row, int64_t count, float scale, int is_f16, con
       if (is_f16) halves[i] = ((const uint16_t *)row.mask)[whole + i];
       else rest.masks[i] = ((const float *)row.mask)[whole + i];
     }
-    // A scale of 0 or less must not bring what fills up to life.
+    // A scale of 0 or less must not give the padding a share.
     const softmax_row last = {rest.scores, row.mask ? (const uint8_t *)rest.masks : 0, rest.out};
     mask_scores(last, 4, scales, is_f16, nothing, c);
     for (int64_t i = left; i < 4; i++) rest.out[i] = -__builtin_inff();

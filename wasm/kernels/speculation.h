@@ -1,9 +1,9 @@
-// Guesses of the tokens that come next, which llama.cpp's server has the model check in one step: it keeps those that the
-// model would have said itself. A text that repeats what stands before it is guessed by looking that up.
+// Speculative decoding: draft tokens that the model verifies in one step; llama.cpp's server accepts those that the model would
+// have generated itself. Drafts come from earlier occurrences of the text's end (n-gram look-up), or from a draft model.
 //
-// Whether guesses are worth their step is learned while a slot generates. One that is checked in vain costs a part of a step;
-// when guesses cost more than they save, they rest for a while, and then longer. What a text repeats is another matter in the
-// next request, which begins carefully if the last one had to rest; what is known of a draft model stays (draft-model.h).
+// The benefit of drafts is measured while a slot generates. A rejected token costs a part of a step; when drafts cost more
+// than they save, they pause for a while, and then longer. For look-up, the next request starts anew, but carefully if the
+// last one paused; for a draft model, the measurements are kept (draft-model.h).
 #pragma once
 #include "given-tokens.h"
 #include "grammar-tokens.h"
@@ -11,10 +11,10 @@
 
 #define RECORDS (*(guess_record **)GUESS_RECORDS_CELL)
 
-// llama.cpp's common_speculative_draft_params: what its server asks of a slot.
+// llama.cpp's common_speculative_draft_params: the request for drafts of a slot.
 typedef struct {
   uint8_t is_wanted;
-  int32_t most, past, last;    // tokens to guess at most, position of the last token, that token
+  int32_t most, past, last;    // maximum draft tokens, position of the last token, that token
   const cpp_vector *text;      // all tokens before it
   cpp_vector *guess;
 } guess_wish;
@@ -29,21 +29,21 @@ INLINE int64_t text_length(const guess_wish *wish) {
 typedef struct {
   int32_t *kinds, *kinds_end, *kinds_room;
   uint8_t unused[AT_COMMON_PARAMS_SPECULATIVE_DRAFT_N_MAX - 24];
-  int32_t most; // tokens of a guess, draft.n_max
+  int32_t most; // tokens of a draft, draft.n_max
 } speculative_params;
 
 extern void *original_speculative_init(speculative_params *params, uint32_t slots);
 
-// What is known of the guesses for a slot.
+// Measurements of the drafts for a slot.
 typedef struct {
   int32_t task;    // number of the request
-  int32_t length;  // tokens of its text when the last guess was made
-  int32_t guessed; // tokens of that guess
-  int32_t spent;   // on making it, in hundredths
-  int32_t most;    // tokens of the next one
-  int32_t rest;    // steps without guesses
-  int32_t pause;   // steps of the last rest; 0: none, or it is forgiven
-  int32_t beside;  // requests that generated when it began
+  int32_t length;  // tokens of its text at the last draft
+  int32_t guessed; // tokens of that draft
+  int32_t spent;   // cost of making it, in hundredths
+  int32_t most;    // maximum tokens of the next draft
+  int32_t rest;    // remaining steps without drafts
+  int32_t pause;   // length of the last pause in steps; 0: none, or it no longer counts
+  int32_t beside;  // generating requests when the pause began
   int32_t credit;  // tokens saved, in hundredths
 } guess_record;
 
@@ -51,31 +51,31 @@ enum { BY_LOOK_UP, BY_DRAFT, KINDS };
 
 // In hundredths of the step of one token.
 enum {
-  MOST_CREDIT = 900,   // with which a guess may be as long as it likes
-  ADVANCE = 200,       // that a wrong guess may cost beyond the credit
+  MOST_CREDIT = 900,   // from which the length of a draft is unlimited
+  ADVANCE = 200,       // that a rejected draft may cost beyond the credit
   FORGIVING_CREDIT = 300,
   CREDIT_AFTER_REST = 50,
 };
 
-// Two wrong guesses.
+// Enough for two rejected drafts.
 INLINE int32_t first_credit(int kind) { return kind == BY_DRAFT ? 150 : 100; }
 
 enum {
   FIRST_GUESS = 1,
-  LEAST_MATCH = 4,  // shorter ones are chance
+  LEAST_MATCH = 4,  // shorter matches are coincidence
   MOST_MATCH = 64,
   LONGEST_PAUSE = 1024,
   MOST_GUESS = 64,
   STEPS_BEFORE_END = 4,
 };
 
-// A draft model would have to read what it has missed.
+// Longer for a draft model, which would have to evaluate the missed tokens.
 INLINE int32_t first_pause(int kind) { return kind == BY_DRAFT ? 256 : 32; }
 
-// Tokens that guesses may add to the next step. They have to fit into one batch, and a cache that slots share has to have
-// room for them: where it has not, llama.cpp would split the batch, and cannot split guesses. The engine's script, which ends
-// answers for lack of room (src/engine/core/shared-room.ts), sees guesses when they have been checked; until it has ended one,
-// each slot goes on for a few tokens.
+// Draft tokens that may be added to the next step. They must fit into one batch, and into the free cells of a shared cache:
+// otherwise llama.cpp would split the batch, and cannot split drafts. The engine's script, which ends answers when the context
+// is full (src/engine/core/shared-context.ts), sees drafts only after they were verified; until it has ended an answer, each
+// slot continues for a few tokens.
 static int64_t room_for_guesses(const server_context *server) {
   const llama_context *context = server->context;
   const int64_t slots = count_slots(server);
@@ -101,7 +101,7 @@ static void begin_request(guess_record *known, int32_t task, int kind) {
   if (known->pause > 0) known->pause = first_pause(kind);
 }
 
-// Learns from the step that checked the last guess: the model's own token came in any case.
+// Updates the record after the step that verified the last draft; the model's own token does not count.
 static void learn(guess_record *known, int64_t length, int kind) {
   const int64_t kept = length - known->length - 1, guessed = known->guessed, spent = known->spent;
   known->guessed = known->spent = 0;
@@ -121,14 +121,14 @@ static void learn(guess_record *known, int64_t length, int kind) {
   known->credit = CREDIT_AFTER_REST;
 }
 
-// Tokens that may be guessed for a slot now.
+// Maximum draft tokens for a slot now.
 static int64_t guess_limit(guess_record *known, const guess_wish *wish, const server_slot *slot, int kind) {
   const server_task *task = slot->task;
   const int64_t length = text_length(wish);
   begin_request(known, task->id, kind);
   learn(known, length, kind);
   known->length = (int32_t)length;
-  // What is not worth its step beside other requests may be worth it with fewer of them.
+  // Drafts that are not worth their cost with many requests may be worth it with fewer.
   if (known->rest > 0 && requests_now() < known->beside) known->rest = 0;
   if (known->rest > 0) {
     known->rest--;
@@ -141,16 +141,16 @@ static int64_t guess_limit(guess_record *known, const guess_wish *wish, const se
   const int64_t cost = kind == BY_DRAFT ? cost_of_token() + cost_of_draft() : cost_of_token();
   const int64_t affordable = (known->credit + ADVANCE - COST_OF_GUESS) / cost;
   if (known->credit < MOST_CREDIT && limit > affordable) limit = affordable;
-  // Products take tokens in groups of four (mul-mat-repacked.h), and one is not guessed.
+  // Products take tokens in groups of four (mul-mat-repacked.h), and one of them is not a draft.
   return limit < 4 ? limit : limit - (limit + 1) % 4;
 }
 
-// The token at a place of the text, to which the last token and what has been guessed belong.
+// Token at an index of the text, followed by the last token and the draft so far.
 INLINE int32_t token_at(const guess_wish *wish, int64_t length, int64_t at, const int32_t *guess) {
   return at < length ? ((const int32_t *)wish->text->begin)[at] : at == length ? wish->last : guess[at - length - 1];
 }
 
-// Where the text goes on behind the longest earlier place that is like its end; the latest of several. 0: nowhere.
+// Index after the longest earlier match of the text's end; the latest of several. 0: no match.
 static int64_t look_up(const guess_wish *wish, int64_t length) {
   const int32_t *text = wish->text->begin;
   int64_t best = LEAST_MATCH - 1, found = 0;
@@ -165,7 +165,7 @@ static int64_t look_up(const guess_wish *wish, int64_t length) {
   return found;
 }
 
-// Where the tokens of a guess are written.
+// Memory for the tokens of a draft.
 static int32_t *place_of_guess(cpp_vector *guess, int64_t count) {
   if ((int32_t *)guess->capacity - (int32_t *)guess->begin < count) {
     if (guess->begin) free_memory(guess->begin);
@@ -185,7 +185,7 @@ static int64_t guess_by_look_up(const guess_wish *wish, int64_t limit) {
   return limit;
 }
 
-// Tokens that an answer is given are certain: as many as fit are read in one step.
+// Drafts forced tokens, which are certain: as many as fit into one step.
 static int64_t guess_given(const guess_wish *wish, const given_tokens *given, int64_t room) {
   enum { MOST_GIVEN = MOST_GUESS - 1 }; // with the last token, a multiple of four
   int64_t count = given->one_by_one ? 0 : given->count - given->at;
@@ -199,8 +199,8 @@ static int64_t guess_given(const guess_wish *wish, const given_tokens *given, in
   return count;
 }
 
-// common_speculative_init: llama.cpp's server makes guesses when it is told their kinds. It is, unless the load allows none;
-// one token more than a guess may have stands for a draft model.
+// common_speculative_init. Enables drafts in llama.cpp's server by setting their kinds, unless the load settings allow none;
+// a maximum of one more token than a draft may have means that there is a draft model.
 void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
   enum { DRAFT_SIMPLE = 1, NGRAM_SIMPLE = 6 };
   if (params->most > 0) {
@@ -212,7 +212,7 @@ void *kernel_speculative_init(speculative_params *params, uint32_t slots) {
   return original_speculative_init(params, slots);
 }
 
-// What is known of a kind of guesses for a slot.
+// Record of a kind of drafts for a slot.
 INLINE guess_record *record_of(int64_t slots, int64_t slot, int kind) {
   if (!RECORDS) {
     RECORDS = allocate_memory((uint64_t)slots * KINDS * sizeof(guess_record));
@@ -223,12 +223,12 @@ INLINE guess_record *record_of(int64_t slots, int64_t slot, int kind) {
   return &RECORDS[slot * KINDS + kind];
 }
 
-// common_speculative_impl_ngram_simple::draft, which guesses for all slots.
+// common_speculative_impl_ngram_simple::draft, which drafts for all slots.
 void kernel_ngram_draft(void *self, const cpp_vector *wishes) {
   enum { CAN_TAKE_BACK = 1 };
   (void)self;
   const server_context *server = SERVER;
-  // Other memories would have to be saved before each guess.
+  // Other memories would have to be saved before each draft.
   if (server->removal != CAN_TAKE_BACK) return;
   guess_wish *const first = wishes->begin;
   const int64_t slots = (guess_wish *)wishes->end - first;

@@ -1,51 +1,52 @@
-// What steps cost, which is measured while no prompt is read. How much longer a step of several tokens takes differs with processor,
-// GPU, threads and model: a mixture of experts reads more weights for each, a dot product of bytes makes one nearly free. And it
-// differs with the number of requests that generate: what they share of a step is less for each of them, so that a token saved
-// saves less, and a checked one costs more beside it.
+// Measures the cost of steps while no prompt is evaluated. The additional time for each token depends on processor, GPU, threads
+// and model: a mixture of experts reads more weights for each token; a dot product of bytes makes a token nearly free. It also
+// depends on the number of generating requests: each has a smaller share of a step, so that an accepted token saves less, and
+// verifying one costs relatively more.
 //
-// What disturbs a step, as other programs do, only makes it longer. So a figure follows quick steps soon and slow ones late, and a
-// step counts as at most twice as slow and at least half as slow as is known: the figures are those of steps that were not disturbed.
+// Disturbances, such as other programs, only make a step longer. So an average follows fast steps quickly and slow ones slowly,
+// and a step counts as at most twice and at least half the average: the results are those of undisturbed steps.
 #pragma once
 #include "server.h"
 #include "step-sums.h"
 
 extern double now_ms(void);
 
-enum { MOST_MEASURED = 8 }; // requests that generate at once; with more, nothing is learned
+enum { MOST_MEASURED = 8 }; // generating requests; with more, nothing is measured
 
 typedef struct {
-  float plain;         // a step without guesses, in ms
-  float token;         // a checked token, in hundredths of a request's share of that; 0: not known
-  int32_t plain_steps; // that have been measured, up to FIRST_STEPS
-  int32_t guess_steps; // since the last one of those
+  float plain;         // a step without drafts, in ms
+  float token;         // a draft token, in hundredths of a request's share of that; 0: unknown
+  int32_t plain_steps; // measured steps, up to FIRST_STEPS
+  int32_t guess_steps; // steps with drafts since the last plain one
 } cost_figures;
 
 typedef struct {
   cost_figures of[MOST_MEASURED]; // for one request, two, and so on
   int32_t generating;             // requests that generate in this step
-  int32_t is_measured;            // and no other is anything but idle
-  uint8_t seen[8];                // steps with guesses, by the logarithm of their tokens but one, up to COLD_STEPS
+  int32_t is_measured;            // 1 if all other slots are idle
+  uint8_t seen[8];                // steps with drafts, by the logarithm of their tokens but one, up to COLD_STEPS
 } step_costs;
 _Static_assert(sizeof(step_costs) == 144, "stepCosts in memory-cells.ts");
 
 #define COSTS ((step_costs *)STEP_COSTS_CELL)
 #define IS_REHEARSAL (*(uint32_t *)GPU_REHEARSAL_CELL)
-// A step of the draft model, in hundredths of one of the model for one request. src/engine/core/kernel-controls.ts tells it from the sizes of files.
+// A step of the draft model, in hundredths of one of the model for one request; estimated from file sizes by
+// src/engine/core/kernel-controls.ts.
 #define COST_OF_DRAFT (*(float *)COST_OF_DRAFT_CELL)
 
 // In hundredths of a request's share of a step.
 enum {
-  COST_OF_GUESS = 10,       // a step with guesses
-  FIRST_COST_OF_TOKEN = 52, // and each of those, as far as is known of one request: see scripts/bench/steps.ts
+  COST_OF_GUESS = 10,       // a step with drafts
+  FIRST_COST_OF_TOKEN = 52, // each draft token, initially, for one request: see scripts/bench/steps.ts
   LEAST_COST = 1,
   MOST_COST_OF_TOKEN = 200,
   MOST_COST_OF_DRAFT = 1000,
 };
 
 enum {
-  FIRST_STEPS = 4,   // the quickest counts: what runs for the first time is compiled
-  COLD_STEPS = 2,    // of each length, which do not count at all
-  MOST_GUESSES = 64, // steps with guesses, then a plain one is measured again: it takes longer as a text grows
+  FIRST_STEPS = 4,   // of which the fastest counts, because the first ones include compilation
+  COLD_STEPS = 2,    // of each length that do not count
+  MOST_GUESSES = 64, // steps with drafts before a plain one is measured again, because it takes longer as a text grows
 };
 
 INLINE float between(float least, float value, float most) {
@@ -56,7 +57,7 @@ INLINE float moved(float known, float seen) {
   return known + (between(known / 2, seen, known * 2) - known) * (seen < known ? 0.25f : 0.0625f);
 }
 
-// What a checked token costs beside so many requests. Until that is measured, it is as much as a token of another request.
+// Cost of a draft token with so many requests. Until it is measured, that of a token of another request.
 INLINE float known_cost(int32_t requests) {
   const float measured = requests <= MOST_MEASURED ? COSTS->of[requests - 1].token : 0;
   const float alone = COSTS->of->token > 0 ? COSTS->of->token : FIRST_COST_OF_TOKEN;
@@ -68,7 +69,7 @@ INLINE int32_t cost_of_token(void) { return (int32_t)(known_cost(requests_now())
 INLINE int32_t cost_of_token_alone(void) { return (int32_t)(known_cost(1) + 0.5f); }
 INLINE int32_t cost_of_draft(void) { return (int32_t)(COST_OF_DRAFT + 0.5f); }
 
-// Whether the next step is to have no guesses, so that it is known what that costs.
+// True if the next step should have no drafts, to measure its cost.
 INLINE int is_plain_due(void) {
   if (!COSTS->is_measured) return 0;
   const cost_figures *figures = &COSTS->of[COSTS->generating - 1];
@@ -83,17 +84,17 @@ INLINE void note_who_runs(const server_context *server) {
     others += state != SLOT_IDLE && state != SLOT_GENERATES;
   }
   COSTS->generating = generating;
-  // What is rehearsed for a GPU is not computed.
+  // Warm-up steps for a GPU are not computed.
   COSTS->is_measured = generating > 0 && generating <= MOST_MEASURED && others == 0 && !IS_REHEARSAL;
 }
 
-// Whether steps like one with so many more tokens than one have been made before.
+// True if steps with about so many additional tokens have run before.
 INLINE int is_warm(int64_t more) {
   uint8_t *const seen = &COSTS->seen[63 - __builtin_clzll((uint64_t)more) & 7];
   return *seen >= COLD_STEPS || ++*seen > COLD_STEPS;
 }
 
-// Learns from a step of the model: so many tokens, of which all but one of each request are guessed.
+// Records a step of the model: its tokens, of which all but one of each request are draft tokens.
 static void learn_step(int64_t tokens, int64_t guessed, float ms) {
   const int32_t requests = COSTS->generating;
   if (!COSTS->is_measured || SUMS_OF_ONE_TOKEN || tokens != requests + guessed || ms <= 0) return;
@@ -112,7 +113,7 @@ static void learn_step(int64_t tokens, int64_t guessed, float ms) {
   else if (figures->plain_steps++ == 0 || ms < figures->plain) figures->plain = ms;
 }
 
-// Learns from steps of the draft model, while one request generates.
+// Records steps of the draft model, while one request generates.
 static void learn_draft(int64_t steps, float ms) {
   const int is_known = COSTS->is_measured && COSTS->generating == 1 && COSTS->of->plain_steps == FIRST_STEPS;
   if (!is_known || steps <= 0 || ms <= 0) return;

@@ -1,4 +1,4 @@
-// Names of tensors while a graph is described, as "Qcur-7" and "Qcur-7 (reshaped)".
+// Formats names of tensors while a graph is built, such as "Qcur-7" and "Qcur-7 (reshaped)".
 #pragma once
 #include "tensor.h"
 
@@ -22,7 +22,7 @@ static void write_number(name_writer *name, int32_t number) {
   while (count > 0) write_letter(name, digits[--count]);
 }
 
-// ggml_format_name. What is neither text nor a number is left to llama.cpp.
+// ggml_format_name. Formats other than texts and numbers are left to llama.cpp.
 tensor *kernel_format_name(tensor *t, const char *format, const uint8_t *arguments) {
   char *const begin = (char *)t + NAME_AT;
   name_writer name = { begin, begin + NAME_BYTES - 1 };

@@ -1,4 +1,4 @@
-// The parts of ggml's structures that the kernels read, as laid out by llama.cpp for wasm64.
+// Parts of ggml's structures that the kernels read, as laid out by llama.cpp for wasm64.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ typedef struct {
 } backend_buffer;
 
 enum { FLAG_COMPUTE = 1 << 4 };
-// Flags of our own, in bits that ggml has no use for: weights are repacked, or never to be.
+// Our flags, in bits that ggml does not use: the weights are repacked, or must never be.
 enum { FLAG_REPACKED = 1 << 28, FLAG_LEFT = 1 << 29 };
 
 typedef struct tensor {

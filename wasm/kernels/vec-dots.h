@@ -1,5 +1,6 @@
-// One row × one column in llama.cpp's own layouts, in place of its ggml_vec_dot functions. llama.cpp calls them where our
-// operators do not reach: for flash attention over a quantized cache, and matrices whose rows are not a multiple of four.
+// Dot products of one row and one column in llama.cpp's own layouts, replacing its ggml_vec_dot functions. llama.cpp calls
+// them where our operators do not apply: for flash attention over a quantized cache, and for matrices whose number of rows is
+// not a multiple of four.
 //
 // The column is block_q8_0 (f16 d, 32 × i8) for formats that have no minimum, block_q8_1 (f16 d, f16 d × sum, 32 × i8)
 // for those that have one, and block_q8_K for the k-quants.
@@ -13,7 +14,7 @@ enum { BYTES_Q8_1 = 36 };
   void name(int32_t n, float *result, size_t result_stride, const uint8_t *x, size_t x_stride, const uint8_t *y, size_t y_stride, int32_t rows)
 #define UNUSED (void)result_stride, (void)x_stride, (void)y_stride, (void)rows
 
-// The scale of a block of a column: unlike those of weights it may be infinite or NaN, which have to stay.
+// Scale of a block of a column: unlike those of weights, it may be infinite or NaN, which must be preserved.
 INLINE float column_scale(const uint8_t *y) {
   const uint16_t half = *(const uint16_t *)y;
   if ((half & 0x7c00) != 0x7c00) return f16_to_f32(y);

@@ -12,7 +12,7 @@ export interface LinkPlan {
   readonly originals?: Readonly<Record<string, number>>;
   /** Name under which kernels call a function of the module → its index. */
   readonly imports?: Readonly<Record<string, number>>;
-  /** Code that the compiler copied into functions of the module, to be replaced by calls of kernels. */
+  /** Inlined code in functions of the module to replace by calls of kernels. */
   readonly splices?: readonly Splice[];
   /** Exports to add: name → function index in the module. */
   readonly exports?: Readonly<Record<string, number>>;
@@ -46,8 +46,8 @@ export function link(stock: Uint8Array, plan: LinkPlan): Uint8Array<ArrayBuffer>
 interface Layout {
   /** Index of the first appended function. */
   readonly firstKernel: number;
-  /** Originals in the order in which they are appended behind the kernels. */
-  readonly keptOriginals: readonly number[];
+  /** Replaced functions in the order in which they are appended after the kernels. */
+  readonly appendedOriginals: readonly number[];
   /** Index of the function whose body is replaced → index of the kernel. */
   readonly replaced: ReadonlyMap<number, number>;
   readonly typeBase: number;
@@ -87,7 +87,7 @@ function layOut(module: WasmModule, object: ObjectFile | undefined, plan: LinkPl
   }
   return {
     firstKernel,
-    keptOriginals: originals.map(([, index]) => index),
+    appendedOriginals: originals.map(([, index]) => index),
     replaced,
     typeBase: module.typeCount,
     functionIndex,
@@ -153,7 +153,7 @@ function rewriteSection(
   const original = (index: number): number => index - module.importedFunctions;
   if (id === SECTION.function) {
     const kernelTypes = object?.module.functionTypes.map((type) => layout.typeBase + type) ?? [];
-    const keptTypes = layout.keptOriginals.map((index) => module.functionTypes[original(index)]!);
+    const keptTypes = layout.appendedOriginals.map((index) => module.functionTypes[original(index)]!);
     return vector([...module.functionTypes, ...kernelTypes, ...keptTypes].map(uleb));
   }
   if (id === SECTION.code) {
@@ -162,7 +162,7 @@ function rewriteSection(
       const kernel = layout.replaced.get(position + module.importedFunctions);
       return kernel === undefined ? body : kernels[kernel - layout.firstKernel]!;
     });
-    const kept = layout.keptOriginals.map((index) => spliced[original(index)]!);
+    const kept = layout.appendedOriginals.map((index) => spliced[original(index)]!);
     return vector([...bodies, ...kernels, ...kept].map(sized));
   }
   return undefined;

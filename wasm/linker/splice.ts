@@ -1,25 +1,25 @@
 import { concatBytes, uleb } from "./byte-writer.ts";
 import type { WasmModule } from "./wasm-module.ts";
 
-/** Instructions within a function, and the kernel that is called in their place. */
+/** Instructions within a function, and the kernel call that replaces them. */
 export interface Splice {
-  /** Index of the function. Its body should be pinned: the same bytes may mean something else in another one. */
+  /** Index of the function. Its body should be pinned, because the same bytes may mean something else in another one. */
   readonly index: number;
-  /** What is taken out, and how often it occurs. */
+  /** Bytes to replace, and how often they occur. */
   readonly find: readonly number[];
   readonly times: number;
   /** Instructions that push the arguments of the kernel; absent: none. */
   readonly push?: readonly number[];
-  /** Absent: none is called. */
+  /** Absent: no kernel is called. */
   readonly kernel?: string;
-  /** Instructions behind the call; absent: none. */
+  /** Instructions after the call; absent: none. */
   readonly behind?: readonly number[];
 }
 
 const CALL = 0x10;
 
 /**
- * The bodies of the module's functions with all splices done.
+ * Applies all splices to the bodies of the module's functions.
  * @throws TypeError when code does not occur as often as it should
  */
 export function splice(
@@ -30,14 +30,14 @@ export function splice(
   const bodies = [...module.bodies];
   for (const { index, find, times, push = [], kernel, behind = [] } of splices) {
     const body = bodies[index - module.importedFunctions];
-    const places = body ? placesOf(find, body) : [];
+    const places = body ? occurrencesOf(find, body) : [];
     if (!body || places.length !== times)
       throw new TypeError(
         `function ${index} has the code that ${kernel ?? "nothing"} replaces ${places.length} times`,
       );
     const call = [...push, ...(kernel === undefined ? [] : [CALL, ...uleb(indexOf(kernel))]), ...behind];
-    const rests = [0, ...places.map((place) => place + find.length)];
-    const parts = rests.flatMap((start, at) => {
+    const restStarts = [0, ...places.map((place) => place + find.length)];
+    const parts = restStarts.flatMap((start, at) => {
       const rest = body.subarray(start, places[at]);
       return at < places.length ? [rest, call] : [rest];
     });
@@ -46,7 +46,7 @@ export function splice(
   return bodies;
 }
 
-function placesOf(find: readonly number[], body: Uint8Array): number[] {
+function occurrencesOf(find: readonly number[], body: Uint8Array): number[] {
   const places: number[] = [];
   let at = body.indexOf(find[0]!);
   while (at >= 0) {

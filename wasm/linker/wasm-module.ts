@@ -20,7 +20,7 @@ const LIMIT_HAS_MAXIMUM = 0x01;
 
 interface Section {
   readonly id: number;
-  /** Of the content, behind id and size. */
+  /** Range of the content, after id and size. */
   readonly start: number;
   readonly end: number;
 }
@@ -142,7 +142,7 @@ function parseLimits(reader: ByteReader): MemoryLimits {
   return { flags, minimum, maximum: flags & LIMIT_HAS_MAXIMUM ? reader.uleb() : undefined };
 }
 
-/** The content of a custom section, behind its name; undefined when there is none. */
+/** Content of a custom section, after its name; undefined when there is none. */
 export function customSection(module: WasmModule, name: string): ByteReader | undefined {
   for (const { id, start, end } of module.sections) {
     if (id !== SECTION.custom) continue;
@@ -152,7 +152,7 @@ export function customSection(module: WasmModule, name: string): ByteReader | un
   return undefined;
 }
 
-/** The type as hexadecimal digits: two function types are equal when these are. */
+/** Encodes a function type as hexadecimal digits, equal for equal types. */
 export function functionTypeText(module: WasmModule, typeIndex: number | undefined): string {
   const types = splitFunctionTypes(module);
   const type = typeIndex === undefined ? undefined : types[typeIndex];

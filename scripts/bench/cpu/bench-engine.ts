@@ -30,14 +30,14 @@ export interface BenchSettings {
   /** Tokens of context for all sequences. */
   readonly contextSize: number;
   readonly flashAttention: boolean;
-  /** Of keys and values in the context. */
+  /** Type of keys and values in the context. */
   readonly cacheType: CacheType;
   readonly clock: Clock;
 }
 
 /** A loaded model in a separate process. Prompts are those of benchPrompt(); apart from their depth, no cache has them. */
 export interface BenchEngine {
-  /** What runs, for the table's caption. */
+  /** Version of the engine, for the table's caption. */
   readonly version: string;
   /** @param salt - another number is another prompt of the same length */
   measure(workload: Workload, salt: number): Promise<Rates>;

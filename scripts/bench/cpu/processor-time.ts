@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
-/** What rates are counted by; processor: time that the engine's threads were running, divided by their number. */
+/** Clock that rates are counted by; processor: running time of the engine's threads, divided by their number. */
 export type Clock = "wall" | "processor";
 
 /**

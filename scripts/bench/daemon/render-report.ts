@@ -6,7 +6,7 @@ const MIB = 1024 * 1024;
 
 export interface ClientsRow {
   readonly clients: number;
-  /** Of all clients together. */
+  /** Rate of all clients together. */
   readonly tokensPerSecond: number;
   readonly firstTokenMs: readonly number[];
 }

@@ -18,13 +18,13 @@ const SHORT_ANSWERS = 5;
 
 interface FleetWorkload {
   readonly runs: number;
-  /** Of a whole answer. */
+  /** Tokens of a complete answer. */
   readonly tokens: number;
   /** The file of a model; absent: a tiny one. */
   readonly model?: string;
 }
 
-/** Of one answer, in milliseconds. */
+/** Times of one answer, in milliseconds. */
 interface Timing {
   readonly firstToken: number;
   /** From the first token to the end. */
@@ -40,7 +40,7 @@ interface Pair {
   readonly passedOn: Timing;
 }
 
-/** What another machine costs: the daemon that has the model asked directly, and through one that has not. */
+/** Compares a daemon that has the model, asked directly, with one that forwards the request to it. */
 export async function measureFleet({ runs, tokens, model }: FleetWorkload): Promise<string> {
   const { name, folder } = model === undefined ? { name: FLEET_MODEL } : await alone(model);
   const fleet = await TestFleet.start();
@@ -118,7 +118,7 @@ function total({ firstToken, rest }: Timing): number {
   return firstToken + rest;
 }
 
-/** Of both daemons. */
+/** Returns the processor time of both daemons. */
 function processor({ worker, entrance }: Timing): number {
   return worker + entrance;
 }

@@ -5,21 +5,21 @@ import { Presence } from "../../../src/fleet/presence.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../../src/fleet/served-calls.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
-import { makeGrammar } from "../../../src/grammar/grammar-work.ts";
+import { compileGrammar } from "../../../src/grammar/grammar-work.ts";
 import { FakeMetrics } from "../../../test/support/fake-metrics.ts";
 import { FakeModels } from "../../../test/support/fake-models.ts";
-import { beat, card, cardModel, FleetWire } from "../../../test/support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel, FleetWire } from "../../../test/support/fleet-wire.ts";
 import { median } from "../daemon/statistics.ts";
 import { SLOTS, TimedInference, TOKEN_MS, TOKENS } from "./timed-inference.ts";
 
 const logger = pino({ level: "silent" });
-const NOBODY = { note: () => undefined, end: () => undefined, further: () => NOBODY };
-const BEAT_MS = 500;
+const NO_OBSERVER = { report: () => undefined, end: () => undefined, fork: () => NO_OBSERVER };
+const HEARTBEAT_MS = 500;
 
 interface Simulated {
   readonly local: TimedInference;
   readonly close: () => void;
-  /** Of an entrance. */
+  /** Inference of the entrance; other machines have none. */
   readonly inference?: Inference;
 }
 
@@ -29,7 +29,7 @@ export async function simulate(machines: number, requests: number, entrances: nu
   const all = Array.from({ length: machines }, (_, index) =>
     machine(wire, index, index < entrances, requests),
   );
-  await new Promise((resolve) => setTimeout(resolve, 3 * BEAT_MS));
+  await new Promise((resolve) => setTimeout(resolve, 3 * HEARTBEAT_MS));
   const doors = all.flatMap(({ inference }) => (inference ? [inference] : []));
   const before = wire.messages;
   const startedAt = performance.now();
@@ -41,7 +41,7 @@ export async function simulate(machines: number, requests: number, entrances: nu
     }),
   );
   const seconds = (performance.now() - startedAt) / 1000;
-  const messages = wire.messages - before - (seconds * 1000 * machines) / BEAT_MS;
+  const messages = wire.messages - before - (seconds * 1000 * machines) / HEARTBEAT_MS;
   for (const { close } of all) close();
   const given = all.map(({ local }) => local.answers);
   return report(answers, { messages, given, machines, doors: doors.length });
@@ -51,13 +51,13 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
   const connection = wire.connect();
   const local = new TimedInference();
   const name = `machine-${index}`;
-  const own = card(name, { models: [{ ...cardModel("timed"), isDefault: false }] });
+  const own = memberInfo(name, { models: [{ ...memberModel("timed"), isDefault: false }] });
   const self = {
-    card: own,
-    get beat() {
+    info: own,
+    get heartbeat() {
       const running = local.loads[0]?.running ?? 0;
       const loaded = { alias: "timed", slots: SLOTS, running, waiting: 0, contextSize: 1, gpuLayers: 0 };
-      return beat(name, { loaded: [loaded] });
+      return heartbeat(name, { loaded: [loaded] });
     },
     model: () => own.models[0],
   };
@@ -71,7 +71,7 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
     },
     refusal: () => undefined,
   });
-  // Two hundred machines that all read all beats would be two hundred times the work of one.
+  // Two hundred machines that all read all heartbeats would be two hundred times the work of one.
   if (!isEntrance) {
     connection.listen(connection.subject("card", own.id), (_data, _subject, reply) =>
       reply?.(new TextEncoder().encode(JSON.stringify(own))),
@@ -79,9 +79,9 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
     const tell = (): void =>
       void connection.publish(
         connection.subject("presence"),
-        new TextEncoder().encode(JSON.stringify(self.beat)),
+        new TextEncoder().encode(JSON.stringify(self.heartbeat)),
       );
-    const timer = setInterval(tell, BEAT_MS);
+    const timer = setInterval(tell, HEARTBEAT_MS);
     return { local, close: () => (clearInterval(timer), served.close()) };
   }
   const presence = new Presence({ connection, logger, self });
@@ -99,11 +99,11 @@ function machine(wire: FleetWire, index: number, isEntrance: boolean, queueSize:
     dispatch,
     calls,
     metrics: new FakeMetrics(),
-    followWork: () => NOBODY,
+    followWork: () => NO_OBSERVER,
     config: { engine: { request_timeout: Number.POSITIVE_INFINITY } },
     logger,
-    isBackground: () => false,
-    makeElsewhere: async (work) => makeGrammar(work),
+    isLowPriority: () => false,
+    makeOffThread: async (work) => compileGrammar(work),
   });
   const close = (): void => {
     for (const part of [presence, dispatch, calls, served]) part.close();

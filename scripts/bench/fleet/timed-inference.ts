@@ -17,8 +17,8 @@ export class TimedInference implements Inference {
   onEnd: () => void = () => undefined;
 
   get loads(): Inference["loads"] {
-    const { running, yielding, waiting } = this.#queue;
-    return [{ model: "timed", running, yielding, waiting, contextTokens: 1, contextUsage: 0 }];
+    const { running, lowPriority: yielding, waiting } = this.#queue;
+    return [{ model: "timed", running, lowPriority: yielding, waiting, contextTokens: 1, contextUsage: 0 }];
   }
 
   async generate(...[request, signal]: Parameters<Inference["generate"]>): Promise<InferenceStream> {

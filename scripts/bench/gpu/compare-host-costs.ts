@@ -4,20 +4,20 @@ import { prepareEngine } from "../../../src/engine/engine-image.ts";
 import { ensureBenchModel } from "../cpu/bench-models.ts";
 import { type HostCost, type HostCostTask, measureHostCost, nullSpec, type StepCost } from "./host-cost.ts";
 
-/** Of models with half a billion, three and tens of billions of weights, about. */
+/** Transformer blocks of models with about half a billion, three and tens of billions of weights. */
 const BLOCKS = [14, 28, 56];
 
 const TOKENS = 300;
 const BATCH_SIZE = 512;
 const PROMPT_TOKENS = 4 * BATCH_SIZE;
 const REPEATS = 8;
-/** Room for a prompt and an answer. */
+/** Tokens of a prompt and an answer. */
 const CONTEXT = 4096;
 
-/** What a step of a model costs the host. */
+/** Cost of a step of a model to the host. */
 interface BlocksCost {
   readonly blocks: number;
-  /** Whether steps of a shape that was computed before are repeated. */
+  /** True if steps of a shape that was computed before are replayed. */
   readonly replay: boolean;
   readonly cost: HostCost;
 }

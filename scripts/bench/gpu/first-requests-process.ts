@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { EngineCore } from "../../../src/engine/core/engine-core.ts";
-import { warmUpFirst } from "../../../src/engine/core/warm-up.ts";
+import { warmUpBeforeRequests } from "../../../src/engine/core/warm-up.ts";
 import { deviceFlags } from "../../../src/engine/gpu/dawn.ts";
 import { findDawn } from "../../../src/engine/gpu/probe-gpu.ts";
 import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
@@ -34,7 +34,7 @@ const engine = await EngineCore.load(
   spec,
   openEngineFiles(spec, () => {}),
 );
-if (isWarm) await warmUpFirst(engine, spec);
+if (isWarm) await warmUpBeforeRequests(engine, spec);
 const loadMs = performance.now() - begin;
 const { user, system } = process.cpuUsage(processorTime);
 const loadProcessorMs = (user + system) / 1000;

@@ -8,7 +8,7 @@ import { programCacheVariables } from "../../../src/engine/gpu/program-cache.ts"
 import type { PreparedEngine } from "../../../src/engine/engine-image.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 
-/** What a request is given and asked for: a short question, and enough of an answer to tell its rate. */
+/** Tokens of a short prompt; the answer is just long enough to measure its rate. */
 export const FIRST_PROMPT_TOKENS = 12;
 export const FIRST_TOKENS = 16;
 
@@ -30,7 +30,7 @@ export interface FirstRequests {
   readonly second: RequestTimes;
 }
 
-/** What the process that loads the model is told. */
+/** Task of the process that loads the model. */
 export interface FirstRequestsTask {
   readonly engine: Pick<PreparedEngine, "wasmPath" | "heapLimitBytes">;
   readonly adapter: GpuAdapter;

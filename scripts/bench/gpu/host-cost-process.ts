@@ -62,14 +62,14 @@ async function generate(words: number, length: number): Promise<number> {
   return read;
 }
 
-/** Of one generated token. */
+/** Measures one generated token. */
 async function decode(): Promise<StepCost> {
   const before = Float64Array.from(figures.subarray(0, FIRST_TIME));
   await generate(2, tokens);
   return costSince(before, 1);
 }
 
-/** Of one step of a prompt; the token that comes with the last one is included. */
+/** Measures one step of a prompt, with the token that comes with the last one. */
 async function prefill(): Promise<StepCost> {
   // How many tokens a word has depends on the model.
   const [one, two] = [await generate(1, 1), await generate(2, 1)];

@@ -7,10 +7,10 @@ import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 /** The only adapter of Dawn's backend that executes nothing. */
 const NULL_ADAPTER = "Null backend";
 
-/** What is counted: calls into Dawn, programs and submissions among them, and calls of llama.cpp for any of them. */
+/** Counted operations: calls into Dawn, programs and submissions among them, and calls of llama.cpp for any of them. */
 export const COUNTS = ["calls", "programs", "submissions", "imports"] as const;
 
-/** What a step costs the engine's thread, in milliseconds of processor time, and what is counted in it. */
+/** Cost of a step: milliseconds of processor time of the engine's thread, and counted operations. */
 export type StepCost = Readonly<{ ms: number } & Record<(typeof COUNTS)[number], number>>;
 
 export interface HostCost {
@@ -18,7 +18,7 @@ export interface HostCost {
   readonly prefill: StepCost;
 }
 
-/** What the process that measures is told. */
+/** Task of the process that measures. */
 export interface HostCostTask {
   readonly engine: Pick<PreparedEngine, "wasmPath" | "heapLimitBytes">;
   readonly spec: EngineSpec;
@@ -35,7 +35,7 @@ const TIMEOUT_MS = 600_000;
 
 const run = promisify(execFile);
 
-/** What computing on a GPU costs the host: the model is loaded onto Dawn's null backend in a separate process. */
+/** Measures the host's cost of a GPU: loads the model onto Dawn's null backend in a separate process. */
 export async function measureHostCost(task: HostCostTask): Promise<HostCost> {
   const { stdout } = await run(process.execPath, [PROCESS, JSON.stringify(task)], { timeout: TIMEOUT_MS });
   const cost: HostCost = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");

@@ -11,7 +11,7 @@ import { generated } from "../../../test/support/generated.ts";
 
 /** A step on the CPU; larger ones gain nothing. */
 const CPU_BATCH_SIZE = 128;
-/** What the daemon takes on a GPU. */
+/** Batch size of the daemon on a GPU. */
 const GPU_BATCH_SIZE = 512;
 /** The same on a software adapter. */
 const SOFTWARE_BATCH_SIZE = 16;

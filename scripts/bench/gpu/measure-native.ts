@@ -29,7 +29,7 @@ export async function installNative(folder: string): Promise<string | undefined>
   }
 }
 
-/** What npm says of it; that its command failed is known. */
+/** Extracts npm's reason from the error of its command. */
 function whyNot(error: unknown): string {
   const lines = String(error).split("\n");
   const said = lines.flatMap(

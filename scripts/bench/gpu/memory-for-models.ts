@@ -11,17 +11,21 @@ export interface BenchModelName {
   readonly quantization: Quantization;
 }
 
-interface Room {
+interface FreeMemory {
   /** Bytes that will be written to disk. */
   readonly diskBytes: number;
   /** Bytes of memory that the largest model takes, on the CPU. */
   readonly memoryBytes: number;
-  /** What is missing and what to do about it; undefined when there is room for everything. */
+  /** Explains which memory or disk space is missing and what to do; undefined when everything fits. */
   readonly problem?: string;
 }
 
-/** What measuring these models takes of the machine, before anything is made. */
-export function roomForModels(folder: string, models: readonly BenchModelName[], installs: boolean): Room {
+/** Computes the memory and disk space that measuring these models takes, before anything is made. */
+export function memoryForModels(
+  folder: string,
+  models: readonly BenchModelName[],
+  installs: boolean,
+): FreeMemory {
   const sizes = models.map(({ shape, quantization }) => ({
     bytes: benchModelBytes(shape, quantization),
     isThere: existsSync(benchModelFile(folder, shape, quantization)),

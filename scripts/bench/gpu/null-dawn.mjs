@@ -63,7 +63,7 @@ for (const name of ["popErrorScope", "createComputePipelineAsync"]) {
     try {
       return await plain.apply(this, args);
     } finally {
-      // By then, whoever waits for it has gone on.
+      // Counted later than the callbacks that wait for it.
       setImmediate(() => (figures[COMPILING] -= 1));
     }
   };

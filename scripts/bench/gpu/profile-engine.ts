@@ -13,7 +13,7 @@ import type { PreparedEngine } from "../../../src/engine/engine-image.ts";
 import { greedyRequest } from "./greedy-request.ts";
 import { generated } from "../../../test/support/generated.ts";
 
-/** What profile-dawn.mjs writes down, in its order. */
+/** Figures of profile-dawn.mjs, in its order. */
 const FIGURES = [
   "calls",
   "callMs",
@@ -30,7 +30,7 @@ const TIME_SHADERS = FIGURES.length;
 /** A software adapter compiles shaders for long. */
 const LONGEST_WAIT_MS = 600_000;
 
-/** What one generated token costs, on average. */
+/** Average costs of one generated token. */
 type TokenCosts = Readonly<Record<(typeof FIGURES)[number] | "totalMs", number>>;
 
 /**

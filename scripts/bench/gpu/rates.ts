@@ -57,7 +57,7 @@ function ratio(rate: number, dawn: number | undefined): string {
   return dawn === undefined ? "" : `${(dawn / rate).toFixed(2)} x`;
 }
 
-/** A cell of a table has no room for more. */
+/** Returns the first line of a text, cut to the width of a table cell. */
 function oneLine(text: string): string {
   return text.trim().replaceAll(/\s+/g, " ");
 }

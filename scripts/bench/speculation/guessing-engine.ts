@@ -8,11 +8,11 @@ const TIMEOUT_MS = 900_000;
 /** Beyond what any logit of random weights reaches. */
 const CERTAIN = 100;
 
-/** What a model with random weights writes. */
+/** Requests by the kind of text that a model with random weights writes. */
 export const TEXTS = {
   /** One word over and over, which is always guessed right. */
   oneWord: { temperature: 0, logitBias: among(1) },
-  /** Of four words a random one, which looks like repetition and is mostly guessed wrong. */
+  /** Picks one of four words at random, which looks like repetition and is mostly guessed wrong. */
   fourWords: { temperature: 5, topK: 0, topP: 1, logitBias: among(4) },
   /** Repeats nothing. */
   random: { temperature: 5, topK: 0, topP: 1 },

@@ -45,8 +45,8 @@ const AT_ONCE = 3;
 const READ_PART = 0.2;
 const STALL_MS = 1500;
 const LOAD_MS = 20_000;
-/** The caller loses its patience: an endless answer is not wrong by itself. */
-const PATIENCE_MS = 5000;
+/** Time after which the caller gives up. An endless answer is not wrong by itself. */
+const DEADLINE_MS = 5000;
 /** Every call has to end within this time, whatever the engine does. */
 const LONGEST_CALL_MS = 12_000;
 /** A consumer that does not read has the engine's words wait. */
@@ -54,7 +54,7 @@ const SLOW_READER_CHANCE = 0.3;
 const SLOW_READER_MS = 300;
 /** Longest time that a turn may hold the event loop; one takes far less, but this process makes the attacks as well. */
 const LONGEST_HOLD_MS = 1000;
-/** What all that waits for slow readers, and a garbage collector that has not come yet, may take. */
+/** Growth that buffers for slow readers and garbage not yet collected may cause. */
 const MAX_GROWTH_BYTES = 512 * 1024 * 1024;
 
 const HOSTILE_ENGINE = path.join(import.meta.dirname, "channel", "hostile-engine.ts");
@@ -146,7 +146,7 @@ async function attack(input: number): Promise<void> {
 /** Reads the answer as it comes, or slowly. */
 async function use(engine: Engine, choices: Random): Promise<void> {
   const isSlow = choices.chance(SLOW_READER_CHANCE);
-  for await (const event of generated(engine, promptRequest("Hi"), AbortSignal.timeout(PATIENCE_MS))) {
+  for await (const event of generated(engine, promptRequest("Hi"), AbortSignal.timeout(DEADLINE_MS))) {
     if (isSlow && event.type !== "done") await sleep(SLOW_READER_MS);
   }
 }
@@ -163,7 +163,7 @@ async function within(where: string, work: Promise<void>): Promise<void> {
   if (first === "late") findings.add("a call did not end", where);
 }
 
-/** What reads messages, without a process: it takes them, or says that they are none. */
+/** Reads messages without a process: each must be accepted or rejected. */
 function read(seed: number): void {
   const choices = new Random(seed);
   const { name, pieces } = hostileAnswer(1, choices);

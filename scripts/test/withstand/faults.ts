@@ -22,7 +22,7 @@ and holds that the daemon lives, says clearly what is missing, and answers the n
 );
 
 const ALWAYS = ["EMFILE", "ENFILE", "ENOMEM"] as const;
-/** What the system answers when it has no more of something. */
+/** Errors that the system returns when a resource is exhausted. */
 const ERRORS: Readonly<Record<Fault["kind"], readonly Fault["error"][]>> = {
   spawn: ["EMFILE", "ENOMEM", "EAGAIN"],
   open: ALWAYS,
@@ -63,7 +63,7 @@ const OPERATIONS: Readonly<Record<string, (ask: Ask) => Promise<Answer>>> = {
 };
 
 const ERROR = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
-/** What is said of models and files that are not there or damaged; but they are, and could not be looked at. */
+/** Codes that would mislead here: the models and files exist and are intact, but could not be read. */
 const MISLEADING = new Set(["model_not_found", "model_file_not_found", "invalid_model_file"]);
 const HELD_BACK = /will be retried in (\d+) s/;
 /** Node's own words for a failed call: "EMFILE: too many open files", "spawn /usr/bin/node EAGAIN". */

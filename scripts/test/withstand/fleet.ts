@@ -45,7 +45,7 @@ const file = { embedding: 64, blocks: 2, context: 512, words: CHATML_WORDS, chat
 writeModel(folder, FLEET_MODEL, tinyLlama(file));
 const nats = await startNats({ jetStream: true });
 const env = { SERVICE_FLEET_NATS: nats.url, SERVICE_ENGINE_THREADS: "1" };
-const [watched, desk] = await Promise.all([
+const [watched, entrance] = await Promise.all([
   WatchedDaemon.start(findings, {
     env: {
       ...env,
@@ -59,7 +59,7 @@ const [watched, desk] = await Promise.all([
 ]);
 const machines = await machinesThere();
 const resources = new ResourceWatch(watched.daemon.pid, folder);
-const expected = await ask(desk, "hello");
+const expected = await ask(entrance, "hello");
 if (expected.status !== 200) throw new Error(`the fleet does not work: ${JSON.stringify(expected.body)}`);
 await createRecords();
 
@@ -78,7 +78,7 @@ attacker.subscribe(`${PREFIX}.>`, {
 });
 const model = await modelOfVictim();
 const known = { prefix: PREFIX, machines, model, heard };
-// Whoever is asked for its card is a machine that the attacker has made up.
+// The attacker invents a machine: it answers every request for member info.
 attacker.subscribe(`${PREFIX}.card.*`, {
   callback: (_error, message) => {
     const id = message.subject.split(".").at(-1) ?? "";
@@ -111,7 +111,7 @@ if (!(heapAfter - heapBefore <= MAX_HEAP_GROWTH_MB))
   findings.add("what was sent is kept", `the heap has grown from ${heapBefore} to ${heapAfter} MB`);
 await attacker.close();
 const figures = await watched.stop();
-await desk.stop();
+await entrance.stop();
 await nats.stop();
 rmSync(folder, { recursive: true });
 findings.finish({
@@ -124,7 +124,7 @@ findings.finish({
 async function machinesThere(): Promise<string[]> {
   const deadline = performance.now() + LONGEST_MS;
   for (;;) {
-    const seen = [await fleetOf(desk), await fleetOf(watched.daemon)].map(({ machines: each }) => each);
+    const seen = [await fleetOf(entrance), await fleetOf(watched.daemon)].map(({ machines: each }) => each);
     const victim = seen[0]?.find(({ name }) => name === "victim");
     const isLoaded = victim?.models.some(({ alias, loaded }) => alias === FLEET_MODEL && loaded);
     const other = seen[1]?.find(({ name }) => name === "desk");
@@ -139,18 +139,18 @@ function names(seen: readonly (readonly { readonly name: string }[])[]): string 
 }
 
 async function modelOfVictim() {
-  const { machines: seen } = await fleetOf(desk);
+  const { machines: seen } = await fleetOf(entrance);
   const found = seen.flatMap(({ models }) => models).find(({ alias }) => alias === FLEET_MODEL);
   if (!found) throw new Error("the model is gone");
   return { alias: FLEET_MODEL, files: found.files, settings: found.settings };
 }
 
-/** What is stored of a response, a file and a batch, with subjects that the attacker hears of. */
+/** Stores a response, a file and a batch under subjects that the attacker can see. */
 async function createRecords(): Promise<void> {
   const json = { "content-type": "application/json" };
   const post = async (route: string, body: string | FormData): Promise<string> => {
     const headers = typeof body === "string" ? json : {};
-    const answer = await fetch(`${desk.url}${route}`, { method: "POST", headers, body });
+    const answer = await fetch(`${entrance.url}${route}`, { method: "POST", headers, body });
     const { id }: { id: string } = JSON.parse(await answer.text());
     return id;
   };
@@ -172,7 +172,7 @@ async function createRecords(): Promise<void> {
 /** A request through the other machine. Never rejects. */
 async function honest(): Promise<{ status: number; text: string }> {
   try {
-    const answer = await ask(desk, "hello", {}, AbortSignal.timeout(LONGEST_MS));
+    const answer = await ask(entrance, "hello", {}, AbortSignal.timeout(LONGEST_MS));
     if (answer.status === 200 || hasError(answer.body)) return answer;
     findings.add("an error without its shape", JSON.stringify(answer));
   } catch (error) {
@@ -201,19 +201,21 @@ async function recovered(round: number): Promise<void> {
 /** Lists with damaged records are answered, or refused with a reason. */
 async function listsAnswer(): Promise<void> {
   for (const route of ["/v1/files", "/v1/batches", "/v1/models", "/api/fleet"]) {
-    const answer = await fetch(desk.url + route, { signal: AbortSignal.timeout(LONGEST_MS) }).catch(String);
-    const told = typeof answer === "string" ? answer : `${answer.status} ${await answer.text()}`;
-    if (!/^(200|503) \{/.test(told))
-      findings.add("a list is not answered", `${route}: ${told.slice(0, 500)}`);
-    else findings.count(`lists: ${told.slice(0, 3)}`);
+    const answer = await fetch(entrance.url + route, { signal: AbortSignal.timeout(LONGEST_MS) }).catch(
+      String,
+    );
+    const reported = typeof answer === "string" ? answer : `${answer.status} ${await answer.text()}`;
+    if (!/^(200|503) \{/.test(reported))
+      findings.add("a list is not answered", `${route}: ${reported.slice(0, 500)}`);
+    else findings.count(`lists: ${reported.slice(0, 3)}`);
   }
 }
 
-/** Whether a call was refused, or is worked on. */
+/** Returns how a call was received: refused, or started. */
 function kindOf(data: Uint8Array): string {
   const frame = readFrame(data);
-  const told = frame && Buffer.from(frame.payload).toString("latin1");
-  return /"type":"(\w+)"/.exec(told ?? "")?.[1] ?? frame?.kind ?? "none";
+  const reported = frame && Buffer.from(frame.payload).toString("latin1");
+  return /"type":"(\w+)"/.exec(reported ?? "")?.[1] ?? frame?.kind ?? "none";
 }
 
 /** Where the answers to a message are to go: also to those who have not asked. */

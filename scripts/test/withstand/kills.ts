@@ -26,8 +26,8 @@ are killed in the middle of changes and downloads, shared-cache.ts and hub.ts sh
 );
 
 const SIGNALS = ["SIGKILL", "SIGSEGV", "SIGABRT", "SIGTERM", "SIGSTOP"] as const;
-/** What is killed: the engine itself, or the process of the wall around it, where there is one. */
-const TARGETS = ["engine", "wall"] as const;
+/** Processes to kill: the engine itself, or the sandbox around it, where there is one. */
+const TARGETS = ["engine", "sandbox"] as const;
 const PHASES = ["load", "prompt", "generate", "idle", "unload"] as const;
 /** Models under attack at the same time. */
 const MODELS = ["attacked-1", "attacked-2", "attacked-3"];
@@ -37,7 +37,7 @@ const STALL_SECONDS = 5;
 const LOAD_SECONDS = 10;
 /** Waiting for the engine to be given up, and loading the model again on a busy machine. */
 const LONGEST_RECOVERY_MS = 60_000;
-/** What a daemon has killed is gone a little later than the daemon. */
+/** Longest time from the end of a killed daemon to the end of its processes. */
 const LONGEST_END_MS = 10_000;
 /** Within this time from the beginning of a phase the signal is sent. */
 const LATEST_MS = 400;
@@ -180,6 +180,6 @@ async function lookForLeftovers(): Promise<void> {
 }
 
 function processesOf(file: string): number[] {
-  const { engine, wall } = engineProcesses(file);
-  return [...engine, ...wall];
+  const { engine, sandbox } = engineProcesses(file);
+  return [...engine, ...sandbox];
 }

@@ -36,7 +36,7 @@ const CONTEXT = 1024;
 /** Four of them fit into a context that slots share. */
 const MAX_CHARACTERS = 700;
 const CONVERSATIONS = 12;
-/** Of the keys and values of four conversations, so that most are dropped again. */
+/** Bytes of the prompt cache: keys and values of four conversations, so that most are dropped again. */
 const STORE_BYTES = 600 * 1024;
 
 const folder = mkdtempSync(path.join(tmpdir(), "daybreak-prompts-"));
@@ -110,7 +110,7 @@ async function turn(
   conversations[at] = next(prompt, answer, random);
 }
 
-/** It goes on, branches off somewhere, or begins anew. */
+/** Continues the conversation, branches off from it, or begins a new one. */
 function next(prompt: string, answer: string, random: Random): string {
   if (prompt.length > MAX_CHARACTERS || random.chance(0.05)) return begin(random);
   if (random.chance(0.2)) return prompt.slice(0, random.int(10, prompt.length));

@@ -29,10 +29,10 @@ wait of /health are printed.`,
 
 /** Requests at once. */
 const WORKERS = 4;
-/** Of the time, for small bodies. */
+/** Share of the requests that have small bodies. */
 const SMALL_SHARE = 0.66;
 /** For the answer to a large body: far longer than it takes. */
-const PATIENCE_MS = 120_000;
+const DEADLINE_MS = 120_000;
 /** The daemon's own limit of a body. */
 const BODY_LIMIT = 32 * 1024 * 1024;
 /** A body may take a multiple of its size plus a constant, which covers garbage that has not been collected yet. */
@@ -168,7 +168,7 @@ async function sendLarge(target: AttackedRoute, shape: HostileBody, head: string
     path: pathOf(target.route, VICTIM),
     headers,
     body,
-    patienceMs: PATIENCE_MS,
+    deadlineMs: DEADLINE_MS,
   });
   if (typeof answer === "string") return answer;
   checkAnswer(target, answer, shape.name, findings);

@@ -35,7 +35,7 @@ const ERROR = z.object({ error: z.object({ code: z.string(), message: z.string()
 const LIST = z.object({ models: z.array(z.object({ alias: z.string() })) });
 const STATUS = z.object({ default_model: z.string() });
 
-/** What is known of a model: a request that a kill has cut may or may not have been done. */
+/** State of a model as far as it is known: a request that a kill has cut may or may not have taken effect. */
 type Fate = "there" | "gone" | "unknown";
 
 interface Outcome {
@@ -210,7 +210,7 @@ async function compareLists(): Promise<void> {
   }
 }
 
-/** The default that one is told is the other's with its next request. */
+/** Sets a default model through one daemon and expects the other to report it at its next request. */
 async function chooseAndLook(): Promise<void> {
   const known = [...fates].filter(([, fate]) => fate === "there").map(([name]) => name);
   for (const name of known.slice(0, 4)) {

@@ -19,13 +19,13 @@ import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from
 const tag = "Messages API";
 
 /**
- * The messages API under /v1/messages, as the official clients use it.
- * @param serverRoutes routes that only a server can have
+ * Anthropic's messages API under /v1/messages.
+ * @param serverRoutes additional routes that only the daemon has
  */
 export const anthropicApi = (services: Services, serverRoutes: readonly Route[] = []): Api => ({
   name: "Anthropic",
   prefixes: ["/v1/messages"],
-  shared: { prefixes: ["/v1/models"], isMeant: isAnthropicClient },
+  shared: { prefixes: ["/v1/models"], matches: isAnthropicClient },
   routes: [
     messagesRoute(services),
     countTokensRoute(services),
@@ -37,7 +37,7 @@ export const anthropicApi = (services: Services, serverRoutes: readonly Route[] 
   errorSchema: anthropicErrorSchema,
 });
 
-/** OpenAI's API has models at the same address; its clients send neither of these headers. */
+/** Tells Anthropic clients from OpenAI clients, which share /v1/models and send none of these headers. */
 function isAnthropicClient(headers: Headers): boolean {
   return headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
 }
@@ -56,7 +56,7 @@ function messagesRoute({ inference }: Services): Route {
         contentType: SSE_TYPE,
         description:
           "With stream: message_start, for each block content_block_start, content_block_delta and " +
-          "content_block_stop, then message_delta and message_stop; ping at any time.",
+          "content_block_stop, then message_delta and message_stop; ping events in between.",
       },
     ],
     async handle(context, { body }) {
@@ -88,7 +88,7 @@ function countTokensRoute({ inference }: Services): Route {
     tag,
     summary: "Count the tokens of a message request",
     description:
-      "The exact count after the chat template, with system, tools and images. It costs the first prefill step of " +
+      "The exact count after the chat template, including system, tools and images. It costs the first prefill step of " +
       "the prompt.",
     body: countTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],
@@ -112,10 +112,10 @@ function modelListRoute({ models }: Services): Route {
     tag,
     summary: "List the models, for clients of the messages API",
     description:
-      "A request with the header anthropic-version, or with x-api-key and without authorization, gets pages in the " +
+      "A request with the header anthropic-version, or with x-api-key and without authorization, gets a page in the " +
       "format of the messages API.",
     query: modelListQuerySchema,
-    answers: [{ description: "Or a page of them.", schema: anthropicModelListSchema }],
+    answers: [{ description: "A page of models.", schema: anthropicModelListSchema }],
     alwaysOn: true,
     async handle(context, { query }) {
       const response = context.json(toModelList(await models.list(), query));
@@ -132,7 +132,10 @@ function modelRoute({ models }: Services): Route {
     tag,
     summary: "Show a model, for clients of the messages API",
     answers: [
-      { description: "In the format that the request's headers ask for.", schema: anthropicModelSchema },
+      {
+        description: "The model, in the format that the request's headers select.",
+        schema: anthropicModelSchema,
+      },
     ],
     alwaysOn: true,
     async handle(context) {

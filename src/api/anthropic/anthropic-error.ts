@@ -3,12 +3,12 @@ import type { ServiceError } from "../../errors/service-error.ts";
 import type { RenderedError } from "../../http/route.ts";
 import { SSE_TYPE, sseEvent, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
-/** The error body of the messages API, plus the daemon's own `code`. */
+/** Error body of the messages API, plus the daemon's own `code`. */
 export const anthropicErrorSchema = z
   .object({
     type: z.literal("error"),
     error: z.object({
-      type: z.string().describe("One of the API's error types, such as invalid_request_error."),
+      type: z.string().describe("Error type of the API, such as invalid_request_error."),
       message: z.string().describe("Human-readable; may change."),
       code: z.string().describe("Error code; see docs/errors.md."),
     }),
@@ -16,7 +16,7 @@ export const anthropicErrorSchema = z
   })
   .meta({ id: "AnthropicError" });
 
-/** The API's status for an overloaded server, instead of 503. */
+/** Status for an overloaded server, which this API uses instead of 503. */
 const OVERLOADED = 529;
 
 const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
@@ -28,16 +28,18 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-/** Clients recognize a prompt that is too long by this beginning, and then shorten the conversation. */
+/**
+ * Returns the error's message. Clients recognize a prompt that is too long by this prefix, and then shorten the chat.
+ */
 function messageOf({ code, message, contextExcess }: ServiceError): string {
   if (code !== "context_length_exceeded") return message;
-  // A prompt that is far too long is not counted.
+  // Tokens are not counted for a prompt that is far too long.
   if (!contextExcess) return `prompt is too long: ${message}`;
   const { promptTokens, contextSize } = contextExcess;
   return `prompt is too long: ${promptTokens} tokens > ${contextSize} maximum. ${message}`;
 }
 
-/** An error in the form of the API. */
+/** Converts an error to this API's body. */
 export function anthropicErrorBody(
   error: ServiceError,
   requestId: string,
@@ -56,13 +58,13 @@ export function renderAnthropicError(error: ServiceError, requestId: string): Re
     body: anthropicErrorBody(error, requestId),
     headers: {
       "request-id": requestId,
-      // The official clients retry 409, 429 and 5xx unless told not to.
+      // The official clients retry 409, 429 and 5xx without this header.
       ...(!error.retryable && { "x-should-retry": "false" }),
     },
   };
 }
 
-/** Every event has a name: clients ignore events without one. */
+/** Stream format with named events; clients ignore events without a name. */
 export const anthropicEvents: StreamFormat = {
   contentType: SSE_TYPE,
   heartbeat: sseEvent("ping", { type: "ping" }),

@@ -23,7 +23,7 @@ const documentBlock = z.object({
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("text"), data: z.string() }),
     z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
-    z.looseObject({ type: z.enum(["base64", "url", "file"]) }).describe("Refused: PDFs cannot be read."),
+    z.looseObject({ type: z.enum(["base64", "url", "file"]) }).describe("Refused: PDFs are not supported."),
   ]),
 });
 
@@ -35,24 +35,24 @@ const searchResultBlock = z.object({
 });
 
 /**
- * Blocks of tools that Anthropic's servers run, and others that only such a server makes. Clients send them back after they
- * have changed servers.
+ * Types of blocks that only Anthropic's servers produce, such as those of server-side tools. A client that switches
+ * servers in the middle of a conversation sends them to this one.
  */
 const HISTORY_BLOCK =
   /_tool_use$|_tool_result$|^(?:container_upload|tool_reference|browser_state|compaction|fallback|tool_addition|tool_removal|mcp_tool_listing)$/;
 
 const historyBlock = z
   .looseObject({ type: z.string().refine((type) => HISTORY_BLOCK.test(type), { abort: true }) })
-  .describe("A block of a tool that runs on a server: the model reads it as text.")
+  .describe("A block of a server-side tool; the model reads it as text.")
   .transform((block) => ({ type: "history" as const, text: historyText(block) }));
 
-const resultBlock = z.union([
+const toolResultBlock = z.union([
   z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock, searchResultBlock]),
   historyBlock,
 ]);
-type ResultBlock = z.output<typeof resultBlock>;
+type ToolResultBlock = z.output<typeof toolResultBlock>;
 
-/** A block of a message, whatever its role. */
+/** Content block of a message of any role. */
 export const contentBlock = z.union([
   z.discriminatedUnion("type", [
     textBlock,
@@ -64,7 +64,7 @@ export const contentBlock = z.union([
       thinking: z.string(),
       signature: z.string().nullish().describe("Not checked."),
     }),
-    z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and left out."),
+    z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and ignored."),
     z.object({
       type: z.literal("tool_use"),
       id: z.string(),
@@ -74,7 +74,7 @@ export const contentBlock = z.union([
     z.object({
       type: z.literal("tool_result"),
       tool_use_id: z.string().describe("ID of the call this is the result of."),
-      content: z.union([z.string(), list(resultBlock)]).nullish(),
+      content: z.union([z.string(), list(toolResultBlock)]).nullish(),
       is_error: z.boolean().nullish(),
     }),
   ]),
@@ -83,25 +83,25 @@ export const contentBlock = z.union([
 type Block = z.output<typeof contentBlock>;
 
 /**
- * Clients send thinking blocks back with their signature, whatever it is. Ours is not checked; that of a block whose text
- * was omitted holds the text, so that templates which keep the thinking of earlier steps get it.
+ * Prefixes of signatures. Clients send thinking blocks back with their signature unchanged. It is not verified. The
+ * signature of a block with omitted text contains the text, for chat templates that include earlier thinking.
  */
-const PREFIX = "daybreak:";
-const TEXT_PREFIX = "daybreak-text:";
+const SIGNATURE_PREFIX = "daybreak:";
+const TEXT_SIGNATURE_PREFIX = "daybreak-text:";
 
 export function signThinking(thinking: string): string {
-  return btoa(`${PREFIX}${thinking.length}`);
+  return btoa(`${SIGNATURE_PREFIX}${thinking.length}`);
 }
 
-/** The signature of a block whose text the client does not want to see. */
-export function signOmitted(thinking: string): string {
-  return encodeBase64(new TextEncoder().encode(TEXT_PREFIX + thinking));
+/** Returns the signature of a block with omitted text: the encoded text. */
+export function signOmittedThinking(thinking: string): string {
+  return encodeBase64(new TextEncoder().encode(TEXT_SIGNATURE_PREFIX + thinking));
 }
 
-/** The text in a signature of {@link signOmitted}; empty for any other signature. */
+/** Returns the text in a signature of {@link signOmittedThinking}; empty for any other signature. */
 function omittedThinking(signature: string): string {
   const text = new TextDecoder().decode(decodeBase64(signature));
-  return text.startsWith(TEXT_PREFIX) ? text.slice(TEXT_PREFIX.length) : "";
+  return text.startsWith(TEXT_SIGNATURE_PREFIX) ? text.slice(TEXT_SIGNATURE_PREFIX.length) : "";
 }
 
 type ToolResult = Extract<Block, { type: "tool_result" }>;
@@ -112,25 +112,30 @@ export function toText(content: string | readonly { text: string }[]): ContentPa
 }
 
 /**
- * The messages of a user's blocks: each tool result is a message of its own.
- * @param isNew whether no answer follows: then a document that cannot be read is refused, and otherwise mentioned
+ * Converts a user's blocks to messages: each tool result becomes a separate message.
+ * @param isUnanswered true if no assistant message follows. Then a binary document is refused; otherwise the model
+ *   reads a text that describes the block, because the conversation has gone on without it.
  */
-export function toUserMessages(blocks: readonly Block[], param: string, isNew: boolean): ChatMessage[] {
+export function toUserMessages(
+  blocks: readonly Block[],
+  param: string,
+  isUnanswered: boolean,
+): ChatMessage[] {
   const messages: ChatMessage[] = [];
   for (const [at, block] of blocks.entries()) {
-    const place = `${param}.${at}`;
+    const blockParam = `${param}.${at}`;
     if (block.type === "tool_result") {
-      messages.push(toToolMessage(block, place));
+      messages.push(toToolMessage(block, blockParam));
       continue;
     }
-    if (isNew && isUnreadable(block)) {
+    if (isUnanswered && isBinaryDocument(block)) {
       throw new ServiceError("unsupported_feature", "Only plain-text documents are supported.", {
-        param: `${place}.source`,
+        param: `${blockParam}.source`,
       });
     }
     const last = messages.at(-1);
-    if (last?.role === "user") last.content.push(toPart(block, place));
-    else messages.push({ role: "user", content: [toPart(block, place)] });
+    if (last?.role === "user") last.content.push(toPart(block, blockParam));
+    else messages.push({ role: "user", content: [toPart(block, blockParam)] });
   }
   return messages.length > 0 ? messages : [{ role: "user", content: [] }];
 }
@@ -141,22 +146,22 @@ function toToolMessage(block: ToolResult, param: string): ChatMessage {
     typeof content === "string"
       ? toText(content)
       : (content ?? []).map((part, at) => toPart(part, `${param}.content.${at}`));
-  // Chat templates have no error flag, so the text tells the model.
-  const failed: ContentPart[] = block.is_error ? [{ type: "text", text: "Error:" }] : [];
-  return { role: "tool", content: [...failed, ...parts], toolCallId: block.tool_use_id };
+  // Chat templates have no error flag, so a label in the text marks the error.
+  const errorLabel: ContentPart[] = block.is_error ? [{ type: "text", text: "Error:" }] : [];
+  return { role: "tool", content: [...errorLabel, ...parts], toolCallId: block.tool_use_id };
 }
 
-function toPart(block: Block | ResultBlock, param: string): ContentPart {
+function toPart(block: Block | ToolResultBlock, param: string): ContentPart {
   if (block.type === "image") {
     const { source } = block;
     return source.type === "base64"
       ? { type: "image", data: decodeImage(source.data, `${param}.source.data`) }
       : { type: "image", data: decodeImage(source.url, `${param}.source.url`) };
   }
-  return { type: "text", text: textOf(block) };
+  return { type: "text", text: blockText(block) };
 }
 
-/** One message of an assistant's blocks. What has no place in it, it has as text. */
+/** Converts an assistant's blocks to one message. Blocks without a counterpart become text. */
 export function toAssistant(blocks: readonly Block[]): ChatMessage {
   const content: ContentPart[] = [];
   const thoughts: string[] = [];
@@ -166,7 +171,7 @@ export function toAssistant(blocks: readonly Block[]): ChatMessage {
     else if (block.type === "tool_use") {
       const { id, name, input } = block;
       toolCalls.push({ id, name, arguments: JSON.stringify(input ?? {}) });
-    } else if (block.type !== "redacted_thinking") content.push({ type: "text", text: textOf(block) });
+    } else if (block.type !== "redacted_thinking") content.push({ type: "text", text: blockText(block) });
   }
   const reasoning = thoughts.filter((text) => text !== "").join("\n\n");
   return {
@@ -177,20 +182,21 @@ export function toAssistant(blocks: readonly Block[]): ChatMessage {
   };
 }
 
-function textOf(block: Block | ResultBlock): string {
+function blockText(block: Block | ToolResultBlock): string {
   if (block.type === "text" || block.type === "history") return block.text;
-  if (block.type === "search_result") return [block.title, block.source, joined(block.content)].join("\n\n");
+  if (block.type === "search_result")
+    return [block.title, block.source, joinTexts(block.content)].join("\n\n");
   if (block.type !== "document") return historyText(block);
   const { source, title } = block;
   if (source.type !== "text" && source.type !== "content") return historyText(block);
-  const text = source.type === "text" ? source.data : joined(source.content);
+  const text = source.type === "text" ? source.data : joinTexts(source.content);
   return title ? `${title}\n\n${text}` : text;
 }
 
-function isUnreadable(block: Block): boolean {
+function isBinaryDocument(block: Block): boolean {
   return block.type === "document" && block.source.type !== "text" && block.source.type !== "content";
 }
 
-function joined(content: string | readonly { text: string }[]): string {
+function joinTexts(content: string | readonly { text: string }[]): string {
   return typeof content === "string" ? content : content.map(({ text }) => text).join("\n\n");
 }

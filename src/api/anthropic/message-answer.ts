@@ -4,13 +4,13 @@ import { sseEvent } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { type InferenceEvent, limitField, limitFields } from "../../inference/inference.ts";
 import { tryJson } from "../../json/json-values.ts";
-import { signOmitted, signThinking } from "./content-blocks.ts";
+import { signOmittedThinking, signThinking } from "./content-blocks.ts";
 import { appliedEdits, appliedEditsField } from "./message-schema.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("thinking"),
-    thinking: z.string().describe("Empty with thinking.display omitted."),
+    thinking: z.string().describe("Empty if thinking.display is omitted."),
     signature: z.string(),
   }),
   // No citations field: clients disagree on whether an answer without citations has a list, null or nothing.
@@ -21,7 +21,7 @@ const contentBlockSchema = z.discriminatedUnion("type", [
     name: z.string(),
     input: z
       .record(z.string(), z.unknown())
-      .describe("The arguments; when max_tokens cut them off, the complete part."),
+      .describe("The arguments; if max_tokens cut them off, the complete part."),
   }),
 ]);
 type ContentBlock = z.output<typeof contentBlockSchema>;
@@ -29,14 +29,12 @@ type ContentBlock = z.output<typeof contentBlockSchema>;
 const stopReasonSchema = z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use"]);
 
 const usageSchema = z.object({
-  input_tokens: z.int().describe("Tokens of the prompt that were read, template included."),
+  input_tokens: z.int().describe("Prompt tokens that were processed, chat template included."),
   output_tokens: z.int().describe("Tokens generated, thinking included."),
-  cache_creation_input_tokens: z
-    .int()
-    .describe("Always 0: every prompt is kept for later ones, without being told to."),
+  cache_creation_input_tokens: z.int().describe("Always 0: every prompt is cached automatically."),
   cache_read_input_tokens: z
     .int()
-    .describe("Tokens of the prompt that were reused; with input_tokens, all of it."),
+    .describe("Prompt tokens reused from the KV cache; input_tokens does not include them."),
 });
 
 export const messageSchema = z
@@ -59,7 +57,7 @@ export function messageId(): string {
   return `msg_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** The ID of a tool call with the API's prefix. */
+/** Converts a tool call's ID to one with this API's prefix. */
 function toToolUseId(id: string): string {
   return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
 }
@@ -73,8 +71,8 @@ function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens" | "cache
   };
 }
 
-/** @param requested the request's stop sequences: one from the model's settings counts as the end of the turn */
-function toStop(
+/** @param requested stop sequences of the request; one from the model's settings is reported as end_turn */
+function toStopFields(
   { reason, stopSequence }: Pick<Answer, "reason"> & { readonly stopSequence?: string | undefined },
   requested: readonly string[],
 ): { stop_reason: z.output<typeof stopReasonSchema>; stop_sequence: string | null } {
@@ -85,15 +83,15 @@ function toStop(
     : { stop_reason: "end_turn", stop_sequence: null };
 }
 
-/** What is the same for a whole message and a stream. */
+/** Options common to a message and a stream of events. */
 interface MessageOptions {
   readonly id: string;
   readonly model: string;
-  /** Those of the request. */
+  /** Stop sequences of the request. */
   readonly stopSequences: readonly string[];
-  /** Thinking blocks have a signature but no text. */
+  /** Send thinking blocks with a signature and without text. */
   readonly omitsThinking: boolean;
-  /** That of the request. */
+  /** Field context_management of the request. */
   readonly contextManagement?: unknown;
 }
 
@@ -106,7 +104,7 @@ export function toMessage(
   if (reasoning !== "") {
     content.push(
       omitsThinking
-        ? { type: "thinking", thinking: "", signature: signOmitted(reasoning) }
+        ? { type: "thinking", thinking: "", signature: signOmittedThinking(reasoning) }
         : { type: "thinking", thinking: reasoning, signature: signThinking(reasoning) },
     );
   }
@@ -125,7 +123,7 @@ export function toMessage(
     role: "assistant",
     model,
     content,
-    ...toStop(answer, stopSequences),
+    ...toStopFields(answer, stopSequences),
     ...limitFields(answer),
     ...appliedEdits(contextManagement),
     usage: toUsage(answer.usage),
@@ -133,13 +131,13 @@ export function toMessage(
 }
 
 /**
- * Parses the arguments of a tool call. When max_tokens cut them off, keeps the complete part, as the official client
- * does with a stream: open brackets are closed, and members or items that may be incomplete are dropped. Returns an
- * empty object when the text is not an object.
+ * Parses the arguments of a tool call. If max_tokens cut them off, returns the complete part, as the official client
+ * does with a stream: closes open brackets, and drops members and items that may be incomplete. Returns an empty object
+ * if the text is not a JSON object.
  */
 export function parseInput(text: string): Record<string, unknown> {
-  const { last, rest } = cuts(text);
-  // A number at the very end may be missing digits.
+  const { lastComplete: last, closing: rest } = closeTruncatedJson(text);
+  // A number at the end of the text may lack digits.
   const candidates = /[\d.]$/.test(text) ? [last] : [text + rest, last];
   for (const candidate of candidates) {
     const value = tryJson(candidate);
@@ -148,8 +146,11 @@ export function parseInput(text: string): Record<string, unknown> {
   return {};
 }
 
-/** `rest` closes all open brackets; `last` is the text cut after its last complete item and closed. */
-function cuts(text: string): { last: string; rest: string } {
+/**
+ * Completes truncated JSON: `closing` closes all open brackets of the text; `lastComplete` is the text up to its last
+ * complete item, closed.
+ */
+function closeTruncatedJson(text: string): { lastComplete: string; closing: string } {
   const open: string[] = [];
   const closing = (): string => open.toReversed().join("");
   let last = "";
@@ -160,10 +161,10 @@ function cuts(text: string): { last: string; rest: string } {
     } else if (token === "}" || token === "]") open.pop();
     else if (token === ",") last = text.slice(0, index) + closing();
   }
-  return { last, rest: closing() };
+  return { lastComplete: last, closing: closing() };
 }
 
-/** The server-sent events of a streamed message, in the order clients expect. */
+/** Yields the server-sent events of a streamed message, in the order that clients expect. */
 export async function* toMessageEvents(
   options: MessageOptions,
   events: AsyncIterable<InferenceEvent>,
@@ -183,7 +184,7 @@ export async function* toMessageEvents(
     else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
     else if (event.type === "done") {
       yield* blocks.close();
-      const delta = { ...toStop(event, options.stopSequences), ...limitFields(event) };
+      const delta = { ...toStopFields(event, options.stopSequences), ...limitFields(event) };
       const usage = toUsage(event.usage);
       const applied = appliedEdits(options.contextManagement);
       yield sseEvent("message_delta", { type: "message_delta", delta, usage, ...applied });
@@ -194,7 +195,9 @@ export async function* toMessageEvents(
 
 type PromptUsage = Pick<Usage, "promptTokens" | "cachedTokens">;
 
-/** The event after start is normally prompt-progress, which has the number of prompt tokens. */
+/**
+ * Usage for message_start. The event after start is normally prompt-progress, which has the number of prompt tokens.
+ */
 function promptUsage(event: InferenceEvent): PromptUsage {
   if (event.type === "done") return event.usage;
   if (event.type !== "prompt-progress") return { promptTokens: 0, cachedTokens: 0 };
@@ -252,7 +255,7 @@ class BlockWriter {
   *close(): Generator<string> {
     if (this.#open === undefined) return;
     if (this.#open === "thinking") {
-      const sign = this.#omitsThinking ? signOmitted : signThinking;
+      const sign = this.#omitsThinking ? signOmittedThinking : signThinking;
       yield this.#delta({ type: "signature_delta", signature: sign(this.#thinking) });
       this.#thinking = "";
     }

@@ -1,7 +1,7 @@
 import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
-import { checkFormatWithTools, toConstraint } from "../structured-output-fields.ts";
+import { checkFormatWithTools, toSingleFormat } from "../structured-output-fields.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../reasoning-fields.ts";
 import { toAssistant, toText, toUserMessages } from "./content-blocks.ts";
@@ -11,12 +11,12 @@ import { toToolDefinition } from "./tools.ts";
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);
   const tools = toTools(body);
-  const unheard = ignoredEdits(body.context_management);
+  const warnings = ignoredEdits(body.context_management);
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
-    isWhole: !body.stream,
+    isBuffered: !body.stream,
     input: {
       kind: "chat",
       messages: [...toSystem(body.system), ...toMessages(body.messages)],
@@ -31,16 +31,16 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     ...toBudget(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
-    ...(unheard.length > 0 && { warnings: unheard }),
+    ...(warnings.length > 0 && { warnings }),
   };
 }
 
 function toFormat(body: MessageRequest): RequestedFormat {
-  const own = body.output_config?.format ?? body.output_format;
+  const requested = body.output_config?.format ?? body.output_format;
   const param = body.output_config?.format ? "output_config.format" : "output_format";
-  return toConstraint(body, {
+  return toSingleFormat(body, {
     param,
-    format: own ? { type: "json_schema", schema: own.schema, strict: true } : { type: "text" },
+    format: requested ? { type: "json_schema", schema: requested.schema, strict: true } : { type: "text" },
   });
 }
 
@@ -48,7 +48,7 @@ function toSystem(system: MessageRequest["system"]): ChatMessage[] {
   return system == null ? [] : [{ role: "system", content: toText(system) }];
 }
 
-/** One message can become several: each tool result is a separate message. */
+/** Converts messages. One can become several: each tool result is a separate message. */
 function toMessages(messages: MessageRequest["messages"]): ChatMessage[] {
   const lastAnswer = messages.findLastIndex(({ role }) => role === "assistant");
   return messages.flatMap((message, index): ChatMessage[] => {
@@ -79,12 +79,12 @@ function toToolChoice(choice: NonNullable<MessageRequest["tool_choice"]>): ToolC
   return choice.type === "any" ? "required" : choice.type;
 }
 
-/** The API's default effort. */
+/** Default effort of Anthropic's API. */
 const DEFAULT_EFFORT = "high";
 
 /**
- * Thinking is off unless requested, as other clients do not expect thinking blocks. Adaptive thinking is passed as an
- * effort, which models that cannot think ignore.
+ * Returns the thinking settings. Thinking is off unless requested, because clients without it do not expect thinking
+ * blocks. Adaptive thinking becomes an effort, which models without thinking ignore.
  */
 function toThinking({ thinking, output_config: output }: MessageRequest): {
   thinking?: boolean;
@@ -98,13 +98,13 @@ function toThinking({ thinking, output_config: output }: MessageRequest): {
   };
 }
 
-/** The API's own field wins over that of llama.cpp's server. */
+/** Returns the thinking budget. The API's own field takes precedence over those of llama.cpp's server. */
 function toBudget(body: MessageRequest): { reasoningBudget?: number } {
-  const own = body.thinking?.type === "enabled" ? body.thinking.budget_tokens : undefined;
-  return own == null ? toReasoningBudget(body) : { reasoningBudget: own };
+  const requested = body.thinking?.type === "enabled" ? body.thinking.budget_tokens : undefined;
+  return requested == null ? toReasoningBudget(body) : { reasoningBudget: requested };
 }
 
-/** Whether the client wants thinking blocks without their text. */
+/** True if the client requests thinking blocks without text. */
 export function omitsThinking({ thinking }: MessageRequest): boolean {
   return thinking != null && "display" in thinking && thinking.display === "omitted";
 }

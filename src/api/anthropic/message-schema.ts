@@ -3,12 +3,12 @@ import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, modelName, refused, repetitionGuardField } from "../../http/input/common-fields.ts";
 import { thinkingFields } from "../reasoning-fields.ts";
-import { engineFields, foreignFields, samplingFields } from "../sampling-fields.ts";
+import { engineFields, unsupportedFields, samplingFields } from "../sampling-fields.ts";
 import { constraintFields } from "../structured-output-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
 import { toolSchema } from "./tools.ts";
 
-/** More than any model that this API is for may think. */
+/** Upper bound for validation of a thinking budget. */
 const MAX_BUDGET_TOKENS = 16 * 1024 * 1024;
 
 const textContent = z.union([z.string(), list(textBlock)]);
@@ -31,12 +31,12 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: textContent }),
 ]);
 
-const single = z.boolean().nullish().describe("True: at most one call per turn.");
+const disableParallelField = z.boolean().nullish().describe("True: at most one tool call per turn.");
 
 const toolChoiceSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("auto"), disable_parallel_tool_use: single }),
-  z.object({ type: z.literal("any"), disable_parallel_tool_use: single }),
-  z.object({ type: z.literal("tool"), name: z.string(), disable_parallel_tool_use: single }),
+  z.object({ type: z.literal("auto"), disable_parallel_tool_use: disableParallelField }),
+  z.object({ type: z.literal("any"), disable_parallel_tool_use: disableParallelField }),
+  z.object({ type: z.literal("tool"), name: z.string(), disable_parallel_tool_use: disableParallelField }),
   z.object({ type: z.literal("none") }),
 ]);
 
@@ -45,11 +45,11 @@ const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchema
 const display = z
   .enum(["summarized", "omitted"])
   .nullish()
-  .describe("omitted: thinking blocks have no text. summarized, and the default: all of it.");
+  .describe("omitted: thinking blocks have no text. summarized, the default: the full text.");
 
-/** What a client wants to have left out of the conversation before the model reads it. */
+/** Requested edits of the conversation, such as clearing old tool results. None is supported. */
 const contextManagementField = ignored(
-  "the model reads the whole conversation, and the answer says that no edit was applied; an edit that would have left something out is told in the header x-daybreak-warning",
+  "the model reads the whole conversation, and the answer reports that no edit was applied; the header x-daybreak-warning names an edit that would have removed something",
 );
 
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
@@ -57,20 +57,20 @@ export const messageRequestSchema = z
   .object({
     model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
     max_tokens: z.int().min(1).describe("Maximum number of tokens to generate, thinking included."),
-    messages: list(messageSchema, { least: 1 }).describe("The conversation."),
+    messages: list(messageSchema, { min: 1 }).describe("The conversation."),
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),
     stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
     repetition_guard: repetitionGuardField,
     ...samplingFields,
     ...engineFields,
     ...constraintFields,
-    ...foreignFields,
+    ...unsupportedFields,
     ...thinkingFields,
-    stop_sequences: list(z.string().min(1), { most: MAX_STOPS }).nullish().describe("Stop sequences."),
+    stop_sequences: list(z.string().min(1), { max: MAX_STOPS }).nullish().describe("Stop sequences."),
     tools: list(toolSchema)
       .nullish()
       .describe(
-        "Functions the model may call, and tools of the API that the client runs: bash, text editor, memory, computer.",
+        "Functions the model may call, and the API's client-side tools: bash, text editor, memory, computer.",
       ),
     tool_choice: toolChoiceSchema
       .nullish()
@@ -85,28 +85,30 @@ export const messageRequestSchema = z
             .max(MAX_BUDGET_TOKENS)
             .nullish()
             .describe(
-              "Most tokens of thinking; then the model has to answer. max_tokens limits both together.",
+              "Maximum number of thinking tokens; then the model must answer. max_tokens limits thinking and answer together.",
             ),
           display,
         }),
         z.object({ type: z.literal("adaptive"), display }).describe("Thinks on models that support it."),
-        z.object({ type: z.enum(["disabled", "between_tools"]) }).describe("The same here."),
+        z.object({ type: z.enum(["disabled", "between_tools"]) }).describe("Both disable thinking."),
       ])
       .nullish()
-      .describe("Let the model think before it answers; display: whether to show it. Default: disabled."),
+      .describe(
+        "Let the model think before it answers; display: whether to return the text. Default: disabled.",
+      ),
     output_config: z
       .object({
         effort: z
           .enum(["low", "medium", "high", "xhigh", "max"])
           .nullish()
           .describe(
-            "How much to think: passed to the chat template, or for one without levels a budget of tokens.",
+            "Amount of thinking: passed to the chat template, or a token budget for a template without levels.",
           ),
         format: jsonFormat.nullish().describe("JSON Schema the answer must match."),
       })
       .nullish()
-      .describe("effort: how much to think. format: a JSON Schema the answer must match."),
-    output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
+      .describe("effort: amount of thinking. format: a JSON Schema the answer must match."),
+    output_format: jsonFormat.nullish().describe("Older form of output_config.format."),
     cache_control: ignored("prompts that share a prefix are cached automatically"),
     container: refused("there are no containers"),
     context_management: contextManagementField,
@@ -121,7 +123,7 @@ export const messageRequestSchema = z
   })
   .meta({ id: "MessageRequest" });
 
-/** POST /v1/messages/count_tokens: a message request; only the fields that affect the prompt matter. */
+/** POST /v1/messages/count_tokens: a message request of which only the fields of the prompt matter. */
 export const countTokensRequestSchema = messageRequestSchema
   .partial({ max_tokens: true })
   .meta({ id: "CountTokensRequest" });
@@ -129,11 +131,11 @@ export const countTokensRequestSchema = messageRequestSchema
 const originalTokensField = z
   .object({ original_input_tokens: z.int() })
   .optional()
-  .describe("If the request has context_management: the same number, as no edit is applied.");
+  .describe("If the request has context_management: the same count, because no edit is applied.");
 
 export const tokenCountSchema = z
   .object({
-    input_tokens: z.int().describe("Tokens of the whole prompt."),
+    input_tokens: z.int().describe("Tokens in the whole prompt."),
     context_management: originalTokensField,
   })
   .meta({ id: "TokenCount" });
@@ -143,29 +145,32 @@ export type MessageRequest = z.output<typeof messageRequestSchema>;
 export const appliedEditsField = z
   .object({ applied_edits: z.array(z.unknown()) })
   .optional()
-  .describe("If the request has context_management: no edit is applied.");
+  .describe("If the request has context_management: always empty, because no edit is applied.");
 
-const managementSchema = z.object({
+const contextManagementSchema = z.object({
   edits: z.array(z.object({ type: z.string(), keep: z.unknown().optional() })),
 });
-const allSchema = z.union([z.literal("all"), z.object({ type: z.literal("all") })]);
+const keepAllSchema = z.union([z.literal("all"), z.object({ type: z.literal("all") })]);
 
-/** Says in a message, or the end of a stream, which edits were applied. */
-export function appliedEdits(asked: unknown): { context_management?: { applied_edits: [] } } {
-  return asked == null ? {} : { context_management: { applied_edits: [] } };
+/** Field of a message or a stream's last event that lists the applied edits: none. */
+export function appliedEdits(requested: unknown): { context_management?: { applied_edits: [] } } {
+  return requested == null ? {} : { context_management: { applied_edits: [] } };
 }
 
-/** A type is as long as a client makes it. */
-const MAX_SHOWN_TYPE = 60;
+/** Maximum length of a client's text in a warning. */
+const MAX_TYPE_LENGTH = 60;
 
-/** What is told of an edit that is not made. To keep all thinking, as Claude Code asks, leaves nothing out: what the model sees of it is up to its chat template. */
-export function ignoredEdits(asked: unknown): string[] {
-  const edits = managementSchema.safeParse(asked).data?.edits ?? [];
-  const missing = edits.find(
-    ({ type, keep }) => !type.startsWith("clear_thinking_") || !allSchema.safeParse(keep).success,
+/**
+ * Returns warnings about edits that are not applied. Keeping all thinking, as Claude Code requests, needs no warning:
+ * it removes nothing.
+ */
+export function ignoredEdits(requested: unknown): string[] {
+  const edits = contextManagementSchema.safeParse(requested).data?.edits ?? [];
+  const unsupported = edits.find(
+    ({ type, keep }) => !type.startsWith("clear_thinking_") || !keepAllSchema.safeParse(keep).success,
   );
-  if (!missing) return [];
+  if (!unsupported) return [];
   return [
-    `context_management is not followed: ${missing.type.slice(0, MAX_SHOWN_TYPE)} leaves nothing out, so leave it out of the messages`,
+    `context_management is not supported: ${unsupported.type.slice(0, MAX_TYPE_LENGTH)} was not applied, so remove the content from the messages`,
   ];
 }

@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Model } from "../../models/model.ts";
 
 const DEFAULT_LIMIT = 20;
-/** The API's own. */
+/** Page limit of Anthropic's API. */
 const MAX_LIMIT = 1000;
 
 const supportSchema = z.object({ supported: z.boolean() });
@@ -50,10 +50,10 @@ export const anthropicModelSchema = z
   .object({
     type: z.literal("model"),
     id: z.string(),
-    display_name: z.string().describe("The name in its file, or the id."),
+    display_name: z.string().describe("Name in the GGUF file, otherwise the id."),
     created_at: z.string().describe("When its files last changed, RFC 3339."),
-    max_input_tokens: z.int().describe("Its context, which prompt and answer share."),
-    max_tokens: z.int().describe("The same."),
+    max_input_tokens: z.int().describe("Context size, which prompt and answer share."),
+    max_tokens: z.int().describe("Same as max_input_tokens."),
     lifecycle: z.literal("active"),
     deprecated_at: z.null(),
     retires_at: z.null(),
@@ -72,7 +72,7 @@ export const anthropicModelListSchema = z
   })
   .meta({ id: "AnthropicModelList" });
 
-/** GET /v1/models of a client of the messages API. */
+/** Query of GET /v1/models for clients of the messages API. */
 export const modelListQuerySchema = z.object({
   limit: z.coerce
     .number()
@@ -80,12 +80,12 @@ export const modelListQuerySchema = z.object({
     .min(1)
     .max(MAX_LIMIT)
     .default(DEFAULT_LIMIT)
-    .describe("Models on a page; for clients of the messages API, as are the cursors."),
+    .describe("Maximum number of models per page. Only for clients of the messages API, like the cursors."),
   after_id: z.string().optional().describe("Return the models after this one."),
   before_id: z.string().optional().describe("Return the models right before this one."),
 });
 
-/** A model that can answer messages, as this API describes it. */
+/** Converts a model to this API's format. */
 export function toModel({ alias, gguf, modifiedAt, contextSize, capabilities }: Model): AnthropicModel {
   return {
     type: "model",
@@ -103,35 +103,42 @@ export function toModel({ alias, gguf, modifiedAt, contextSize, capabilities }: 
 }
 
 function toCapabilities({ vision, thinking, json }: Model["capabilities"]): AnthropicModel["capabilities"] {
-  const no: Support = { supported: false };
-  const yes: Support = { supported: true };
-  const think: Support = { supported: thinking };
+  const unsupported: Support = { supported: false };
+  const supported: Support = { supported: true };
+  const thinkingSupport: Support = { supported: thinking };
   return {
-    batch: yes,
-    citations: no,
-    code_execution: no,
+    batch: supported,
+    citations: unsupported,
+    code_execution: unsupported,
     context_management: {
-      ...no,
-      clear_thinking_20251015: no,
-      clear_tool_uses_20250919: no,
-      compact_20260112: no,
+      ...unsupported,
+      clear_thinking_20251015: unsupported,
+      clear_tool_uses_20250919: unsupported,
+      compact_20260112: unsupported,
     },
-    // Adaptive thinking and efforts are accepted for every model, but only change one that thinks.
-    effort: { ...think, low: think, medium: think, high: think, xhigh: think, max: think },
+    // Adaptive thinking and efforts are accepted for every model, but only affect models with thinking.
+    effort: {
+      ...thinkingSupport,
+      low: thinkingSupport,
+      medium: thinkingSupport,
+      high: thinkingSupport,
+      xhigh: thinkingSupport,
+      max: thinkingSupport,
+    },
     image_input: { supported: vision },
-    pdf_input: no,
-    server_tools: { ...no, code_execution: no, web_search: no },
+    pdf_input: unsupported,
+    server_tools: { ...unsupported, code_execution: unsupported, web_search: unsupported },
     structured_outputs: { supported: json },
     thinking: {
-      ...think,
-      types: { adaptive: yes, between_tools: yes, disabled: yes, enabled: think },
+      ...thinkingSupport,
+      types: { adaptive: supported, between_tools: supported, disabled: supported, enabled: thinkingSupport },
     },
   };
 }
 
 /**
- * One page of the models on disk, in the daemon's order.
- * @throws ServiceError invalid_parameter when a cursor is not one of them, or when there are two
+ * Returns one page of the models on disk, in the daemon's order.
+ * @throws ServiceError invalid_parameter for an unknown cursor, or for two cursors
  */
 export function toModelList(
   models: readonly Model[],

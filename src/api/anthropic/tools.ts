@@ -1,24 +1,24 @@
 import { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema, type ToolDefinition } from "../../engine/protocol/generation.ts";
 
-const TEXT = { type: "string" };
-const WHOLE = { type: "integer" };
-const POINT = { type: "array", items: WHOLE, minItems: 2, maxItems: 2 };
-const LINES = { ...POINT, description: "First and last line, from 1; -1 is the end of the file." };
+const STRING = { type: "string" };
+const INTEGER = { type: "integer" };
+const POINT = { type: "array", items: INTEGER, minItems: 2, maxItems: 2 };
+const LINE_RANGE = { ...POINT, description: "First and last line, from 1; -1 is the end of the file." };
 
-const object = (properties: JsonSchema, required: readonly string[]): JsonSchema => ({
+const objectSchema = (properties: JsonSchema, required: readonly string[]): JsonSchema => ({
   type: "object",
   properties,
   required,
   additionalProperties: false,
 });
 
-/** The text editor since this version cannot undo, and reads the text to insert from a field of its own. */
+/** Text editor version that dropped undo_edit, and that has the inserted text in insert_text instead of new_str. */
 const VERSION_WITHOUT_UNDO = 20250429;
 const VERSION_WITH_SCROLL = 20250124;
 const VERSION_WITH_ZOOM = 20251124;
 
-const FIRST_ACTIONS = [
+const BASE_ACTIONS = [
   "key",
   "type",
   "mouse_move",
@@ -32,17 +32,17 @@ const FIRST_ACTIONS = [
 ];
 
 /**
- * The tools of the messages API that its clients run, by family. The API's own models know them without a schema; others
- * need one, with the fields that clients read.
+ * Client-side tools of the messages API, by family. Anthropic's models know them without a schema; other models need
+ * one, with the fields that clients read.
  */
-const FAMILIES: Readonly<
+const TOOL_FAMILIES: Readonly<
   Record<string, (version: number, tool: Readonly<Record<string, unknown>>) => ClientTool>
 > = {
   bash: () => ({
     description: "Runs a command in a bash shell that stays open between calls.",
-    parameters: object(
+    parameters: objectSchema(
       {
-        command: { ...TEXT, description: "The command." },
+        command: { ...STRING, description: "The command." },
         restart: { type: "boolean", description: "True: start the shell anew, without a command." },
       },
       [],
@@ -52,7 +52,7 @@ const FAMILIES: Readonly<
     description:
       "Views and edits files. view shows a file or lists a folder, create writes a file, str_replace replaces text that " +
       "occurs exactly once, insert adds text after a line.",
-    parameters: object(
+    parameters: objectSchema(
       {
         command: {
           enum: [
@@ -63,20 +63,20 @@ const FAMILIES: Readonly<
             ...(version < VERSION_WITHOUT_UNDO ? ["undo_edit"] : []),
           ],
         },
-        path: { ...TEXT, description: "The file or folder." },
-        view_range: LINES,
-        file_text: { ...TEXT, description: "For create: the content." },
-        old_str: { ...TEXT, description: "For str_replace: the text to replace." },
+        path: { ...STRING, description: "The file or folder." },
+        view_range: LINE_RANGE,
+        file_text: { ...STRING, description: "For create: the content." },
+        old_str: { ...STRING, description: "For str_replace: the text to replace." },
         new_str: {
-          ...TEXT,
+          ...STRING,
           description:
             version < VERSION_WITHOUT_UNDO
               ? "For str_replace and insert: the new text."
               : "For str_replace: the new text.",
         },
-        insert_line: { ...WHOLE, description: "For insert: the line to insert after; 0 is the beginning." },
+        insert_line: { ...INTEGER, description: "For insert: the line to insert after; 0 is the beginning." },
         ...(version >= VERSION_WITHOUT_UNDO && {
-          insert_text: { ...TEXT, description: "For insert: the text." },
+          insert_text: { ...STRING, description: "For insert: the text." },
         }),
       },
       ["command", "path"],
@@ -85,18 +85,18 @@ const FAMILIES: Readonly<
   memory: () => ({
     description:
       "Keeps notes in files below /memories, which last beyond this conversation. view shows a file or lists a folder.",
-    parameters: object(
+    parameters: objectSchema(
       {
         command: { enum: ["view", "create", "str_replace", "insert", "delete", "rename"] },
-        path: { ...TEXT, description: "The file or folder, for all commands but rename." },
-        view_range: LINES,
-        file_text: { ...TEXT, description: "For create: the content." },
-        old_str: { ...TEXT, description: "For str_replace: the text to replace." },
-        new_str: { ...TEXT, description: "For str_replace: the new text." },
-        insert_line: { ...WHOLE, description: "For insert: the line to insert after; 0 is the beginning." },
-        insert_text: { ...TEXT, description: "For insert: the text." },
-        old_path: { ...TEXT, description: "For rename: the present path." },
-        new_path: { ...TEXT, description: "For rename: the new path." },
+        path: { ...STRING, description: "The file or folder, for all commands but rename." },
+        view_range: LINE_RANGE,
+        file_text: { ...STRING, description: "For create: the content." },
+        old_str: { ...STRING, description: "For str_replace: the text to replace." },
+        new_str: { ...STRING, description: "For str_replace: the new text." },
+        insert_line: { ...INTEGER, description: "For insert: the line to insert after; 0 is the beginning." },
+        insert_text: { ...STRING, description: "For insert: the text." },
+        old_path: { ...STRING, description: "For rename: the present path." },
+        new_path: { ...STRING, description: "For rename: the new path." },
       },
       ["command"],
     ),
@@ -107,11 +107,11 @@ const FAMILIES: Readonly<
       (typeof width === "number" && typeof height === "number"
         ? ` Its display has ${width} by ${height} pixels.`
         : ""),
-    parameters: object(
+    parameters: objectSchema(
       {
         action: {
           enum: [
-            ...FIRST_ACTIONS,
+            ...BASE_ACTIONS,
             ...(version >= VERSION_WITH_SCROLL
               ? ["left_mouse_down", "left_mouse_up", "triple_click", "scroll", "hold_key", "wait"]
               : []),
@@ -119,11 +119,11 @@ const FAMILIES: Readonly<
           ],
         },
         coordinate: { ...POINT, description: "x and y in pixels." },
-        text: { ...TEXT, description: "The text to type, or the keys to press." },
+        text: { ...STRING, description: "The text to type, or the keys to press." },
         ...(version >= VERSION_WITH_SCROLL && {
           start_coordinate: { ...POINT, description: "Where a drag begins." },
           scroll_direction: { enum: ["up", "down", "left", "right"] },
-          scroll_amount: { ...WHOLE, description: "Clicks of the wheel." },
+          scroll_amount: { ...INTEGER, description: "Clicks of the wheel." },
           duration: { type: "number", description: "Seconds, for hold_key and wait." },
         }),
         ...(version >= VERSION_WITH_ZOOM && {
@@ -140,24 +140,24 @@ const FAMILIES: Readonly<
   }),
 };
 
-/** Fields such as cache_control, defer_loading, input_examples and eager_input_streaming are ignored. */
+/** Tool of a request. Fields such as cache_control, defer_loading and input_examples are ignored. */
 export const toolSchema = z
   .looseObject({
     type: z
       .string()
       .refine((type) => type === "custom" || clientTool(type, {}) !== undefined, {
         error: ({ input }) =>
-          `is not supported: "${String(input).slice(0, 60)}" is not a tool that the client runs as one function; ` +
-          "leave it out, or send a tool of your own with an input_schema",
+          `is not supported: "${String(input).slice(0, 60)}" is not a client-side tool with a single function; ` +
+          "leave it out, or send a custom tool with an input_schema",
       })
       .nullish()
-      .describe("custom, or a tool that the client runs: bash_…, text_editor_…, memory_… or computer_…."),
+      .describe("custom, or a client-side tool: bash_…, text_editor_…, memory_… or computer_…."),
     name: z.string().min(1),
     description: z.string().nullish(),
     strict: z
       .boolean()
       .nullish()
-      .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
     input_schema: jsonSchemaSchema.optional().describe("JSON Schema of the arguments, for custom tools."),
   })
   .refine(({ type, input_schema: schema }) => (type != null && type !== "custom") || schema !== undefined, {
@@ -166,14 +166,14 @@ export const toolSchema = z
   });
 type Tool = z.output<typeof toolSchema>;
 
-/** What the model is told of a tool. */
+/** Converts a tool to the function definition that the model gets. */
 export function toToolDefinition(tool: Tool): ToolDefinition {
   const { type, name, description, strict, input_schema: parameters } = tool;
-  const known = type == null ? undefined : clientTool(type, tool);
+  const clientSide = type == null ? undefined : clientTool(type, tool);
   return {
     name,
-    description: description ?? known?.description,
-    parameters: parameters ?? known?.parameters,
+    description: description ?? clientSide?.description,
+    parameters: parameters ?? clientSide?.parameters,
     ...(strict != null && { strict }),
   };
 }
@@ -184,10 +184,11 @@ interface ClientTool {
 }
 
 /**
- * What the model has to know of a tool that the API names by a type such as `bash_20250124`; undefined for other types.
- * @param tool its fields
+ * Returns description and parameters of a client-side tool with a type such as `bash_20250124`; undefined for other
+ * types.
+ * @param tool fields of the tool
  */
 function clientTool(type: string, tool: Readonly<Record<string, unknown>>): ClientTool | undefined {
   const [, family = "", version] = /^([a-z_]+)_(\d{8})$/.exec(type) ?? [];
-  return Object.hasOwn(FAMILIES, family) ? FAMILIES[family]?.(Number(version), tool) : undefined;
+  return Object.hasOwn(TOOL_FAMILIES, family) ? TOOL_FAMILIES[family]?.(Number(version), tool) : undefined;
 }

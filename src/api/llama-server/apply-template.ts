@@ -10,7 +10,7 @@ import {
   templateThinkingFields,
   thinkingFields,
   toReasoningBudget,
-  toTemplateThinking,
+  thinkingFromTemplateFields,
 } from "../reasoning-fields.ts";
 import { modelField } from "./completion-request.ts";
 
@@ -34,7 +34,9 @@ type Message = z.output<typeof messageSchema>;
 const applyTemplateSchema = z
   .object({
     model: modelField,
-    messages: list(messageSchema, { least: 1 }).describe("As in POST /v1/chat/completions, without media."),
+    messages: list(messageSchema, { min: 1 }).describe(
+      "Messages as in POST /v1/chat/completions, without media.",
+    ),
     tools: list(
       z.object({
         type: z.literal("function").default("function"),
@@ -46,10 +48,10 @@ const applyTemplateSchema = z
       }),
     )
       .nullish()
-      .describe("Functions for the template."),
-    tool_choice: z.unknown().optional().describe('"none": the template does not get the functions.'),
+      .describe("Functions to pass to the template."),
+    tool_choice: z.unknown().optional().describe('"none": the functions are not passed to the template.'),
     chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
-    add_generation_prompt: refused("a prompt is always made for an answer", true),
+    add_generation_prompt: refused("the prompt always ends with the start of an answer", true),
     ...templateThinkingFields,
     ...thinkingFields,
   })
@@ -62,9 +64,9 @@ export function applyTemplateRoute({ inference }: Services): Route {
     method: "POST",
     path: "/apply-template",
     tag: "llama-server",
-    summary: "Show what a chat becomes for the model",
+    summary: "Apply the chat template to a conversation",
     description:
-      "Takes as long as the model needs to read the prompt, which is then in its cache for the request that follows.",
+      "Takes as long as the prefill of the prompt, which stays in the KV cache for the next request.",
     body: applyTemplateSchema,
     answers: [
       {
@@ -76,7 +78,7 @@ export function applyTemplateRoute({ inference }: Services): Route {
       const { signal } = context.req.raw;
       const { model, events } = await inference.generate(toRequest(body), signal);
       const { details } = await collectAnswer(events);
-      const prompt = await withoutAdded(inference, model, details?.prompt ?? "", signal);
+      const prompt = await withoutLeadingSpecial(inference, model, details?.prompt ?? "", signal);
       return context.json({ prompt });
     },
   });
@@ -98,9 +100,9 @@ function toRequest(body: Body): InferenceRequest {
       ),
       toolChoice: "auto",
       parallelToolCalls: true,
-      ...toTemplateThinking(body),
+      ...thinkingFromTemplateFields(body),
     },
-    // More than 0 enables thinking.
+    // A budget above 0 enables thinking.
     ...toReasoningBudget(body),
     maxTokens: 1,
     sampling: {},
@@ -130,16 +132,16 @@ function toMessage(message: Message, index: number): ChatMessage {
   return { role: role === "user" ? "user" : "system", content: parts };
 }
 
-/** A prompt without the tokens that the tokenizer puts in front of every text: it does so again when the prompt is sent. */
-async function withoutAdded(
+/** Removes the leading special token, such as BOS: the tokenizer adds it again when the client sends the prompt. */
+async function withoutLeadingSpecial(
   inference: Pick<Inference, "tokenize" | "detokenize">,
   model: string,
   prompt: string,
   signal: AbortSignal,
 ): Promise<string> {
   const options = { addSpecial: true, parseSpecial: false };
-  const added = await inference.tokenize({ model, text: "", options }, signal);
-  const first = added.subarray(0, 1);
-  const begin = first.length === 0 ? "" : await inference.detokenize({ model, tokens: first }, signal);
-  return begin !== "" && prompt.startsWith(begin) ? prompt.slice(begin.length) : prompt;
+  const specialTokens = await inference.tokenize({ model, text: "", options }, signal);
+  const first = specialTokens.subarray(0, 1);
+  const firstText = first.length === 0 ? "" : await inference.detokenize({ model, tokens: first }, signal);
+  return firstText !== "" && prompt.startsWith(firstText) ? prompt.slice(firstText.length) : prompt;
 }

@@ -24,12 +24,12 @@ const probabilitiesField = z
 type Probabilities = NonNullable<z.output<typeof probabilitiesField>>;
 
 const sharedFields = {
-  index: z.int().describe("Which prompt and completion this is, with several."),
+  index: z.int().describe("Index of the prompt and completion, if there are several."),
   content: z.string(),
   tokens: z.array(z.int()).describe("With return_tokens."),
-  id_slot: z.int().describe("The slot that answered; -1 while that is not known."),
+  id_slot: z.int().describe("Slot that answered; -1 while unknown."),
   tokens_predicted: z.int().describe("Tokens generated."),
-  tokens_evaluated: z.int().describe("Tokens of the prompt."),
+  tokens_evaluated: z.int().describe("Tokens in the prompt."),
   completion_probabilities: probabilitiesField,
 };
 
@@ -39,11 +39,11 @@ export const completionSchema = z
     stop: z.literal(true),
     model: z.string(),
     generation_settings: z.record(z.string(), z.unknown()),
-    prompt: z.string().describe("As the model has read it."),
+    prompt: z.string().describe("Prompt as the model received it."),
     has_new_line: z.boolean(),
-    truncated: z.boolean().describe("Whether the context was full before the end."),
+    truncated: z.boolean().describe("The context was full before the answer ended."),
     stop_type: z.enum(["eos", "limit", "word"]),
-    stopping_word: z.string().describe("The stop sequence that ended it, or empty."),
+    stopping_word: z.string().describe("Stop sequence that ended the answer, or empty."),
     tokens_cached: z.int().describe("Tokens in the slot's KV cache."),
     timings: timingsSchema,
   })
@@ -55,7 +55,7 @@ export const completionChunkSchema = z
     z.object({
       ...sharedFields,
       stop: z.literal(false),
-      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
       timings: timingsSchema.optional().describe("With timings_per_token."),
     }),
     completionSchema,
@@ -63,50 +63,50 @@ export const completionChunkSchema = z
   .meta({ id: "LlamaServerCompletionChunk" });
 type Chunk = Extract<z.output<typeof completionChunkSchema>, { stop: false }>;
 
-/** What answers are written with. */
-export interface CompletionStyle {
+/** Options for the format of an answer. */
+export interface CompletionOptions {
   readonly model: string;
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Token ids and probabilities of what the answer shows. */
+  /** Include token IDs. */
   readonly tokens: boolean;
   readonly probabilities: boolean;
   readonly progress: boolean;
-  /** The request wants no text. */
-  readonly onlyRead: boolean;
-  /** Undefined or empty: all fields. */
+  /** The request asks for no text: the generated token is not returned. */
+  readonly promptOnly: boolean;
+  /** Fields to return; undefined or empty: all. */
   readonly fields: readonly string[] | undefined;
 }
 
-/** One answer, or what is left of it when its text has been streamed. */
-type Ending = Pick<Answer, "reason" | "limitedBy" | "usage" | "timings" | "details"> & {
+/** A complete answer, or the end of a streamed one, without text. */
+type AnswerEnd = Pick<Answer, "reason" | "limitedBy" | "usage" | "timings" | "details"> & {
   readonly text: string;
   readonly stopSequence?: string | undefined;
   readonly hasNewLine: boolean;
   readonly logprobs: readonly TokenLogprob[];
 };
 
-export function toCompletion(answer: Answer, index: number, style: CompletionStyle): object {
-  const text = style.onlyRead ? "" : answer.text;
+export function toCompletion(answer: Answer, index: number, options: CompletionOptions): object {
+  const text = options.promptOnly ? "" : answer.text;
   return selectFields(
-    toEnd({ ...answer, text, hasNewLine: text.includes("\n") }, index, style),
-    style.fields,
+    finalCompletion({ ...answer, text, hasNewLine: text.includes("\n") }, index, options),
+    options.fields,
   );
 }
 
-function toEnd(answer: Ending, index: number, style: CompletionStyle): Completion {
+function finalCompletion(answer: AnswerEnd, index: number, options: CompletionOptions): Completion {
   const { details, usage, stopSequence = "" } = answer;
-  const logprobs = style.onlyRead ? [] : answer.logprobs;
-  const generated = style.onlyRead ? 0 : usage.completionTokens;
+  const logprobs = options.promptOnly ? [] : answer.logprobs;
+  const generated = options.promptOnly ? 0 : usage.completionTokens;
   return {
     index,
     content: answer.text,
-    tokens: style.tokens ? logprobs.map(({ id }) => id) : [],
+    tokens: options.tokens ? logprobs.map(({ id }) => id) : [],
     id_slot: details?.slot ?? -1,
     stop: true,
-    model: style.model,
+    model: options.model,
     tokens_predicted: generated,
     tokens_evaluated: usage.promptTokens,
-    generation_settings: style.settings,
+    generation_settings: options.settings,
     prompt: details?.prompt ?? "",
     has_new_line: answer.hasNewLine,
     truncated: details?.truncated === true || answer.limitedBy === "context",
@@ -114,31 +114,34 @@ function toEnd(answer: Ending, index: number, style: CompletionStyle): Completio
     stopping_word: stopSequence,
     tokens_cached: details?.tokensInCache ?? usage.promptTokens + generated,
     timings: answerTimings(usage, answer.timings),
-    ...(style.probabilities && { completion_probabilities: toProbabilities(logprobs) }),
+    ...(options.probabilities && { completion_probabilities: toProbabilities(logprobs) }),
   };
 }
 
 type Token = Probabilities[number]["top_logprobs"][number];
 
 function toProbabilities(logprobs: readonly TokenLogprob[]): Probabilities {
-  return logprobs.map((token) => ({ ...plainToken(token), top_logprobs: token.top.map(plainToken) }));
+  return logprobs.map((token) => ({
+    ...tokenWithoutTop(token),
+    top_logprobs: token.top.map(tokenWithoutTop),
+  }));
 }
 
-function plainToken({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Token {
+function tokenWithoutTop({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Token {
   return { id, token, bytes: bytes ?? [...new TextEncoder().encode(token)], logprob };
 }
 
-/** The events of a streamed answer; the last one of each choice has all but its text. */
+/** Yields the events of a streamed answer. The last event of each choice has all fields except its text. */
 export async function* toCompletionChunks(
   events: AsyncIterable<ChoiceEvent>,
-  style: CompletionStyle,
+  options: CompletionOptions,
 ): AsyncGenerator<string, void, undefined> {
-  const soFar = new Map<number, { tokens: number; prompt: number; hasNewLine: boolean }>();
+  const states = new Map<number, { tokens: number; prompt: number; hasNewLine: boolean }>();
   for await (const event of events) {
     const index = event.choice ?? 0;
-    const state = soFar.get(index) ?? { tokens: 0, prompt: 0, hasNewLine: false };
-    soFar.set(index, state);
-    const piece = (more: Partial<Chunk>): string =>
+    const state = states.get(index) ?? { tokens: 0, prompt: 0, hasNewLine: false };
+    states.set(index, state);
+    const chunk = (fields: Partial<Chunk>): string =>
       sseData({
         index,
         content: "",
@@ -147,31 +150,31 @@ export async function* toCompletionChunks(
         id_slot: -1,
         tokens_predicted: state.tokens,
         tokens_evaluated: state.prompt,
-        ...more,
+        ...fields,
       } satisfies Chunk);
     if (event.type === "prompt-progress") {
       state.prompt = event.total;
-      if (style.progress) yield piece({ prompt_progress: toPromptProgress(event) });
-    } else if (event.type === "text-delta" && !style.onlyRead) {
+      if (options.progress) yield chunk({ prompt_progress: toPromptProgress(event) });
+    } else if (event.type === "text-delta" && !options.promptOnly) {
       const { text, logprobs = [] } = event;
       state.tokens += Math.max(1, logprobs.length);
       state.hasNewLine ||= text.includes("\n");
-      const tokens = style.tokens ? logprobs.map(({ id }) => id) : [];
-      const probabilities = style.probabilities && { completion_probabilities: toProbabilities(logprobs) };
+      const tokens = options.tokens ? logprobs.map(({ id }) => id) : [];
+      const probabilities = options.probabilities && { completion_probabilities: toProbabilities(logprobs) };
       const timings = eventTimings(event);
-      yield piece({ content: text, tokens, ...probabilities, ...(timings && { timings }) });
+      yield chunk({ content: text, tokens, ...probabilities, ...(timings && { timings }) });
     } else if (event.type === "done") {
       const { hasNewLine } = state;
-      const end = toEnd({ ...event, text: "", hasNewLine, logprobs: [] }, index, style);
-      delete end.completion_probabilities;
-      yield sseData(selectFields(end, style.fields));
+      const completion = finalCompletion({ ...event, text: "", hasNewLine, logprobs: [] }, index, options);
+      delete completion.completion_probabilities;
+      yield sseData(selectFields(completion, options.fields));
     }
   }
 }
 
 /**
- * The fields of an answer that a request names, nested ones by "timings/prompt_n", which is their name in the result, too.
- * Names that the answer does not have are left out.
+ * Returns the named fields of an answer. The name of a nested field is a path such as "timings/prompt_n", also in the
+ * result. Unknown names are ignored.
  * @param names undefined or empty: all fields
  */
 function selectFields(answer: object, names: readonly string[] | undefined): object {

@@ -8,19 +8,19 @@ import { returnProgressField, timingsPerTokenField } from "../progress-fields.ts
 import { noThinkingFields } from "../reasoning-fields.ts";
 import {
   engineFields,
-  foreignFields,
+  unsupportedFields,
   probabilitiesField,
   samplingFields,
   toEngineFields,
   toSampling,
 } from "../sampling-fields.ts";
-import { constraintFields, toConstraint } from "../structured-output-fields.ts";
+import { constraintFields, toSingleFormat } from "../structured-output-fields.ts";
 
-/** Texts between the token ids of one prompt: each is tokenized by itself. */
-const MAX_TEXTS = 1024;
-/** As in the OpenAI API. */
+/** Maximum number of texts between token IDs in one prompt; each is tokenized separately. */
+const MAX_TEXTS_PER_PROMPT = 1024;
+/** Maximum number of choices, as in the OpenAI API. */
 const MAX_CHOICES = 128;
-/** More than an answer has fields. */
+/** Maximum number of selected fields; an answer has fewer. */
 const MAX_RESPONSE_FIELDS = 64;
 const MAX_FIELD_LENGTH = 256;
 
@@ -30,76 +30,76 @@ const tokenLimit = z
   .union([z.int().min(0), z.literal(-1), z.literal(-2)])
   .nullish()
   .describe(
-    "Maximum number of tokens to generate; 0: only read the prompt, for the cache; -1 and -2: until the context is full. Default: -1.",
+    "Maximum number of tokens to generate; 0: only process the prompt, to cache it; -1 and -2: until the context is full. Default: -1.",
   );
 
-/** Fields that /completion and /infill share. */
+/** Fields common to /completion and /infill. */
 const generationFields = {
   model: modelField,
   n_predict: tokenLimit,
   max_tokens: tokenLimit.describe("Another name of n_predict."),
   max_completion_tokens: tokenLimit.describe("Another name of n_predict."),
-  n_cmpl: z.int().min(1).max(MAX_CHOICES).nullish().describe("Completions of each prompt. Default: 1."),
+  n_cmpl: z.int().min(1).max(MAX_CHOICES).nullish().describe("Number of completions per prompt. Default: 1."),
   n: z.int().min(1).max(MAX_CHOICES).nullish().describe("Another name of n_cmpl."),
   ...samplingFields,
   ...engineFields,
-  ...foreignFields,
+  ...unsupportedFields,
   ...noThinkingFields,
   ...constraintFields,
   stop: z
-    .union([z.string(), list(z.string(), { most: MAX_STOPS })])
+    .union([z.string(), list(z.string(), { max: MAX_STOPS })])
     .nullish()
     .describe("Stop sequences; they are not part of the content. Empty strings are ignored."),
   repetition_guard: repetitionGuardField,
   n_probs: probabilitiesField,
   logprobs: z
     .union([z.boolean(), probabilitiesField])
-    .describe("Another name of n_probs; true stands for 1, and false for 0."),
+    .describe("Another name of n_probs; true means 1, false means 0."),
   image_data: refused("send images in messages of /v1/chat/completions"),
   stream: z.boolean().nullish().describe("Stream the content as server-sent events. Default: false."),
-  return_tokens: z.boolean().nullish().describe("Return the ids of the tokens. Default: false."),
+  return_tokens: z.boolean().nullish().describe("Return the token IDs. Default: false."),
   return_progress: returnProgressField,
-  response_fields: list(z.string().max(MAX_FIELD_LENGTH), { most: MAX_RESPONSE_FIELDS })
+  response_fields: list(z.string().max(MAX_FIELD_LENGTH), { max: MAX_RESPONSE_FIELDS })
     .nullish()
-    .describe('Fields of the answer to return, nested ones as "timings/prompt_n". Default: all.'),
+    .describe('Fields of the answer to return; a nested field is written "timings/prompt_n". Default: all.'),
   timings_per_token: timingsPerTokenField,
-  t_max_prompt_ms: ignored("llama.cpp's server ignores it, too"),
+  t_max_prompt_ms: ignored("llama.cpp's server ignores it too"),
   sse_ping_interval: ignored("pings are sent every 15 seconds"),
 };
 
 const generationObject = z.object(generationFields);
 export type GenerationBody = z.output<typeof generationObject>;
 
-/** Text, token ids, both in turn, or an object with the text. */
-const completionSchemaTokens = list(z.union([z.int(), z.string()]), { least: 1, most: MAX_TOKENS });
-const withMedia = z.object({
+/** Token IDs, or token IDs mixed with texts. */
+const promptTokens = list(z.union([z.int(), z.string()]), { min: 1, max: MAX_TOKENS });
+const promptObject = z.object({
   prompt_string: z.string(),
   multimodal_data: refused("send images and recordings in messages of /v1/chat/completions"),
 });
-const completionSchemaPrompt = z.union([z.string(), withMedia, completionSchemaTokens]);
-type WirePrompt = z.output<typeof completionSchemaPrompt>;
+const promptSchema = z.union([z.string(), promptObject, promptTokens]);
+type WirePrompt = z.output<typeof promptSchema>;
 
 /** POST /completion. Unknown fields are ignored. */
 export const completionRequestSchema = z
   .object({
     prompt: z
-      .union([z.string(), withMedia, completionSchemaTokens, list(completionSchemaPrompt, { least: 1 })])
+      .union([z.string(), promptObject, promptTokens, list(promptSchema, { min: 1 })])
       .describe(
-        "Text, token ids, an array that mixes them, an object with prompt_string, or an array of several such prompts. Token ids that do not come from text are refused.",
+        "Text, token IDs, an array that mixes them, an object with prompt_string, or an array of several such prompts. Token IDs that do not result from tokenizing a text are refused.",
       ),
     ...generationFields,
   })
   .meta({ id: "LlamaServerCompletionRequest" });
 type CompletionBody = z.output<typeof completionRequestSchema>;
 
-/** Most other files of a request to fill in; editors send tens. */
-const MAX_EXTRA = 1024;
+/** Maximum number of other files in an infill request; editors send tens. */
+const MAX_EXTRA_FILES = 1024;
 
 /** POST /infill. Unknown fields are ignored. */
 export const infillRequestSchema = z
   .object({
-    input_prefix: z.string().describe("The text before the gap."),
-    input_suffix: z.string().describe("The text after the gap."),
+    input_prefix: z.string().describe("Text before the gap."),
+    input_suffix: z.string().describe("Text after the gap."),
     input_extra: list(
       z.object({
         text: z.string().nullish(),
@@ -108,30 +108,32 @@ export const infillRequestSchema = z
           .max(MAX_FIELD_LENGTH * 16)
           .nullish(),
       }),
-      { most: MAX_EXTRA },
+      { max: MAX_EXTRA_FILES },
     )
       .nullish()
-      .describe(
-        "Parts of other files; the first ones are left out if the context does not hold all of them.",
-      ),
-    prompt: z.string().nullish().describe("What the text in the gap begins with."),
+      .describe("Parts of other files; the first ones are dropped if not all fit in the context."),
+    prompt: z.string().nullish().describe("Start of the text in the gap."),
     ...generationFields,
   })
   .meta({ id: "LlamaServerInfillRequest" });
 
-/** The prompts of a request. An array is one prompt if token ids are in it, else one for each element. */
-export function promptsOf({ prompt: given }: Pick<CompletionBody, "prompt">): readonly WirePrompt[] {
-  if (!Array.isArray(given)) return [given];
-  const isOne = given.some((item) => typeof item === "number");
-  const whole: (number | string)[] = [];
-  const several: WirePrompt[] = [];
-  for (const item of given) {
-    if (isOne && (typeof item === "number" || typeof item === "string")) whole.push(item);
-    else if (typeof item !== "number") several.push(item);
+/** Returns the prompts of a request. An array is one prompt if it contains token IDs; otherwise each element is one. */
+export function promptsOf({ prompt }: Pick<CompletionBody, "prompt">): readonly WirePrompt[] {
+  if (!Array.isArray(prompt)) return [prompt];
+  const hasTokenIds = prompt.some((item) => typeof item === "number");
+  const mixed: (number | string)[] = [];
+  const prompts: WirePrompt[] = [];
+  for (const item of prompt) {
+    if (hasTokenIds && (typeof item === "number" || typeof item === "string")) mixed.push(item);
+    else if (typeof item !== "number") prompts.push(item);
   }
-  checkCount("prompt", several.length, MAX_LIST_LENGTH);
-  checkCount("prompt", isOne ? whole.filter((item) => typeof item === "string").length : 0, MAX_TEXTS);
-  return isOne ? [whole] : several;
+  checkCount("prompt", prompts.length, MAX_LIST_LENGTH);
+  checkCount(
+    "prompt",
+    hasTokenIds ? mixed.filter((item) => typeof item === "string").length : 0,
+    MAX_TEXTS_PER_PROMPT,
+  );
+  return hasTokenIds ? [mixed] : prompts;
 }
 
 function checkCount(param: string, count: number, most: number): void {
@@ -139,23 +141,23 @@ function checkCount(param: string, count: number, most: number): void {
   throw new ServiceError("invalid_parameter", `${param}: must have at most ${most} texts.`, { param });
 }
 
-/** Tokens to generate; undefined: until the context is full. */
+/** Maximum number of tokens to generate; undefined: until the context is full. */
 export function tokenLimitOf(body: GenerationBody): number | undefined {
   const limit = body.n_predict ?? body.max_completion_tokens ?? body.max_tokens;
   return limit == null || limit < 0 ? undefined : limit;
 }
 
-/** Completions of each prompt. */
+/** Number of completions per prompt. */
 function choicesOf(body: GenerationBody): number {
   return body.n_cmpl ?? body.n ?? 1;
 }
 
-/** Alternatives of each token that the answer tells; undefined: none, and no log-probabilities. */
+/** Number of alternatives to report per token; undefined: no log probabilities. */
 export function alternativesOf(body: GenerationBody): number | undefined {
   return Number(body.n_probs ?? body.logprobs ?? 0) || undefined;
 }
 
-/** A request for each choice of each input, in the order of the inputs. */
+/** Returns a request for each choice of each input, in the order of the inputs. */
 export function toRequests(
   body: GenerationBody,
   inputs: readonly InferenceRequest["input"][],
@@ -165,13 +167,13 @@ export function toRequests(
   const request = {
     endpoint: "generate",
     model: body.model ?? undefined,
-    isWhole: !body.stream,
-    // The engine generates one at least; see isOnlyRead().
+    isBuffered: !body.stream,
+    // The engine generates at least one token; see isPromptOnly().
     ...(limit !== undefined && { maxTokens: Math.max(1, limit) }),
     stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),
-    format: toConstraint(body, { param: "format", format: { type: "text" } }),
+    format: toSingleFormat(body, { param: "format", format: { type: "text" } }),
     logprobs: alternativesOf(body) ?? (body.return_tokens ? 0 : undefined),
-    // llama.cpp's server counts those without text among the tokens, too.
+    // llama.cpp's server also returns tokens without text.
     ...(body.return_tokens && { emptyTokens: true }),
     ...toEngineFields(body),
     details: true,
@@ -183,19 +185,19 @@ export function toRequests(
     Array.from({ length: choicesOf(body) }, (_, choice) => ({
       ...request,
       input,
-      // Each choice has a seed of its own, or they would all be the same.
+      // Each choice has a different seed; otherwise all would be equal.
       sampling:
         sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 },
     })),
   );
 }
 
-/** Whether a request wants no text: its prompt is read for the cache, and the one token that comes is dropped. */
-export function isOnlyRead(body: GenerationBody): boolean {
+/** True if a request only fills the KV cache. The engine still generates one token, which is not returned. */
+export function isPromptOnly(body: GenerationBody): boolean {
   return tokenLimitOf(body) === 0;
 }
 
-/** The text of a prompt: token ids become one that the model tokenizes to exactly these. */
+/** Returns the text of a prompt. Token IDs become a text that the model tokenizes to exactly these IDs. */
 export async function promptText(
   inference: Pick<Inference, "tokenize" | "promptFromTokens">,
   model: string | undefined,

@@ -13,7 +13,7 @@ import type { Services } from "../services.ts";
 import {
   completionChunkSchema,
   completionSchema,
-  type CompletionStyle,
+  type CompletionOptions,
   toCompletion,
   toCompletionChunks,
 } from "./completion-answer.ts";
@@ -22,7 +22,7 @@ import {
   completionRequestSchema,
   type GenerationBody,
   infillRequestSchema,
-  isOnlyRead,
+  isPromptOnly,
   promptsOf,
   promptText,
   tokenLimitOf,
@@ -32,11 +32,11 @@ import { llamaServerEvents, requiredModel } from "./llama-server-error.ts";
 
 const tag = "llama-server";
 const answers = [
-  { description: "The completion; an array of them for several.", schema: completionSchema },
+  { description: "The completion, or an array of completions.", schema: completionSchema },
   { contentType: SSE_TYPE, description: "With stream: the chunks.", schema: completionChunkSchema },
 ];
 
-/** POST /completion, and by its other name. */
+/** POST /completion or /completions. */
 export function completionRoute(services: Services, path: "/completion" | "/completions"): Route {
   const { inference } = services;
   return defineRoute({
@@ -54,7 +54,7 @@ export function completionRoute(services: Services, path: "/completion" | "/comp
       for (const prompt of promptsOf(body)) {
         inputs.push({ kind: "prompt", prompt: await promptText(inference, model, prompt, signal) });
       }
-      return await completionRoutesAnswer(context, services, body, inputs);
+      return await completionResponse(context, services, body, inputs);
     },
   });
 }
@@ -68,7 +68,7 @@ export function infillRoute(services: Services): Route {
     tag,
     summary: "Fill a gap in a text",
     description:
-      "For editors, and models that were trained for it. What does not fit into the context is shortened. Unknown fields are ignored.",
+      "For code editors. Requires a model trained for fill-in-the-middle. Text that does not fit in the context is shortened. Unknown fields are ignored.",
     body: infillRequestSchema,
     answers,
     async handle(context, { body }) {
@@ -80,13 +80,13 @@ export function infillRoute(services: Services): Route {
       }));
       const parts = { prefix, suffix, extra, middle: prompt ?? undefined };
       const { signal } = context.req.raw;
-      const fitting = await fitInfill(parts, model, tokenLimitOf(body), inference, signal);
-      return await completionRoutesAnswer(context, services, body, [{ kind: "infill", ...fitting }]);
+      const shortened = await shortenInfill(parts, model, tokenLimitOf(body), inference, signal);
+      return await completionResponse(context, services, body, [{ kind: "infill", ...shortened }]);
     },
   });
 }
 
-async function completionRoutesAnswer(
+async function completionResponse(
   context: AppContext,
   { inference, config }: Services,
   body: GenerationBody,
@@ -103,47 +103,50 @@ async function completionRoutesAnswer(
   );
   addWarnings(context, warnings);
   const limit = tokenLimitOf(body);
-  const style: CompletionStyle = {
+  const options: CompletionOptions = {
     model,
     settings: generationSettings(sampling, { limit, stop: requests[0]?.stop ?? [], stream }),
     tokens: body.return_tokens ?? false,
     probabilities: alternativesOf(body) !== undefined,
     progress: body.return_progress ?? false,
-    onlyRead: isOnlyRead(body),
+    promptOnly: isPromptOnly(body),
     fields: body.response_fields ?? undefined,
   };
-  if (stream) return streamResponse(context, toCompletionChunks(events, style), llamaServerEvents);
+  if (stream) return streamResponse(context, toCompletionChunks(events, options), llamaServerEvents);
   const completions = (await collectChoices(events, requests.length)).map((each, index) =>
-    toCompletion(each, index, style),
+    toCompletion(each, index, options),
   );
   return context.json(completions.length === 1 ? completions[0] : completions);
 }
 
-/** Share of the context for the text before a gap, as in llama.cpp; the rest of both is for the text after it. */
+/** Share of the prompt's budget for the text before the gap, as in llama.cpp; the rest is for the text after it. */
 const PREFIX_SHARE = 3 / 4;
-/** Share of the context for the answer when the request does not limit it. */
+/** Share of the context for the answer if the request does not limit it. */
 const ANSWER_SHARE = 1 / 4;
-/** For the tokens between the parts of the prompt. */
+/** Tokens reserved for the separators between the parts of the prompt. */
 const MARKER_TOKENS = 16;
-/** For those around the name of a file. */
+/** Tokens reserved for the separators around a file name. */
 const FILE_TOKENS = 4;
 
-/** Hardly any token is longer: what is beyond is not even tokenized, which would keep the engine from its other requests. */
-const MAX_CHARACTERS = 64;
+/**
+ * Assumed maximum length of a token. Text beyond the context size times this number cannot fit, and is not tokenized,
+ * because that would block the engine's other requests.
+ */
+const MAX_TOKEN_CHARACTERS = 64;
 
-/** What is needed to count tokens, and to cut a text between them. */
-type Tokens = Pick<Inference, "tokenize" | "detokenize">;
+/** Functions to count tokens, and to cut a text at a token boundary. */
+type Tokenizer = Pick<Inference, "tokenize" | "detokenize">;
 
 /**
- * Shortens what an editor sends to what the context holds beside the answer, as llama.cpp's server does: of the text before
- * the gap the end is kept, of the text after it the beginning, and of the other files the last ones.
- * @param limit tokens of the answer
+ * Shortens an infill request to the context that remains beside the answer, as llama.cpp's server does. Keeps the end
+ * of the text before the gap, the start of the text after it, and the last of the other files.
+ * @param limit maximum number of tokens of the answer
  */
-async function fitInfill(
+async function shortenInfill(
   { prefix, suffix, extra = [], middle = "" }: InfillParts,
   { alias, contextSize }: Pick<Model, "alias" | "contextSize">,
   limit: number | undefined,
-  inference: Tokens,
+  inference: Tokenizer,
   signal: AbortSignal,
 ): Promise<InfillParts> {
   const encode = async (text: string): Promise<TokenIds> =>
@@ -154,37 +157,47 @@ async function fitInfill(
   const decode = async (tokens: TokenIds): Promise<string> =>
     await inference.detokenize({ model: alias, tokens }, signal);
   const answer = Math.min(limit ?? contextSize * ANSWER_SHARE, contextSize * (1 - ANSWER_SHARE));
-  const most = contextSize * MAX_CHARACTERS;
-  const [near, next] = [prefix.slice(-most), suffix.slice(0, most)];
-  const [before, after, begun] = await Promise.all([encode(near), encode(next), encode(middle.slice(-most))]);
-  let room = Math.floor(contextSize - answer) - MARKER_TOKENS - begun.length;
-  const mostBefore = Math.max(0, Math.floor(Math.max(room * PREFIX_SHARE, room - after.length)));
-  const keptBefore = Math.min(before.length, mostBefore);
-  const keptAfter = Math.min(after.length, Math.max(0, room - keptBefore));
-  room -= keptBefore + keptAfter;
-  const kept: InfillFile[] = [];
+  const maxCharacters = contextSize * MAX_TOKEN_CHARACTERS;
+  const [prefixEnd, suffixStart] = [prefix.slice(-maxCharacters), suffix.slice(0, maxCharacters)];
+  const [prefixTokens, suffixTokens, middleTokens] = await Promise.all([
+    encode(prefixEnd),
+    encode(suffixStart),
+    encode(middle.slice(-maxCharacters)),
+  ]);
+  let budget = Math.floor(contextSize - answer) - MARKER_TOKENS - middleTokens.length;
+  const maxPrefix = Math.max(0, Math.floor(Math.max(budget * PREFIX_SHARE, budget - suffixTokens.length)));
+  const prefixCount = Math.min(prefixTokens.length, maxPrefix);
+  const suffixCount = Math.min(suffixTokens.length, Math.max(0, budget - prefixCount));
+  budget -= prefixCount + suffixCount;
+  const fittingFiles: InfillFile[] = [];
   for (const file of extra.toReversed()) {
-    if (file.text.length > most) break;
+    if (file.text.length > maxCharacters) break;
     const [text, name] = await Promise.all([encode(file.text), encode(file.filename)]);
-    room -= text.length + name.length + FILE_TOKENS;
-    if (room < 0) break;
-    kept.unshift(file);
+    budget -= text.length + name.length + FILE_TOKENS;
+    if (budget < 0) break;
+    fittingFiles.unshift(file);
   }
   return {
-    prefix: keptBefore < before.length ? await decode(before.subarray(before.length - keptBefore)) : near,
-    suffix: keptAfter < after.length ? begunAs(next, await decode(after.subarray(0, keptAfter))) : next,
-    extra: kept,
+    prefix:
+      prefixCount < prefixTokens.length
+        ? await decode(prefixTokens.subarray(prefixTokens.length - prefixCount))
+        : prefixEnd,
+    suffix:
+      suffixCount < suffixTokens.length
+        ? withoutAddedBlank(suffixStart, await decode(suffixTokens.subarray(0, suffixCount)))
+        : suffixStart,
+    extra: fittingFiles,
     middle,
   };
 }
 
-/** Some tokenizers put a blank in front of every text, and would do so again. */
-function begunAs(original: string, text: string): string {
+/** Removes a leading blank that the original lacks: some tokenizers add it to every text, and would add another. */
+function withoutAddedBlank(original: string, text: string): string {
   return text.startsWith(" ") && !original.startsWith(" ") ? text.slice(1) : text;
 }
 
-/** What llama.cpp does where nobody says otherwise. */
-const DEFAULTS = {
+/** Defaults of llama.cpp's server. */
+const LLAMA_CPP_DEFAULTS = {
   min_p: 0.05,
   typical_p: 1,
   top_n_sigma: -1,
@@ -208,7 +221,7 @@ const DEFAULTS = {
   adaptive_decay: 0.9,
   min_keep: 0,
   samplers: ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"],
-  /** A new one for each request. */
+  /** Random seed for each request. */
   seed: 0xffff_ffff,
   logit_bias: [],
   ignore_eos: false,
@@ -216,16 +229,16 @@ const DEFAULTS = {
   n_indent: 0,
 } as const;
 
-/** The settings of an answer, by llama.cpp's names. */
+/** Returns the settings of an answer under llama.cpp's names. */
 export function generationSettings(
   sampling: Sampling,
   { limit, stop, stream }: { limit: number | undefined; stop: readonly string[]; stream: boolean },
 ): Record<string, unknown> {
   const inEffect = SAMPLING_ENTRIES.map(([key, { name }]) => [name, sampling[key]]);
-  const given = Object.fromEntries(inEffect.filter(([, value]) => value !== undefined));
+  const defined = Object.fromEntries(inEffect.filter(([, value]) => value !== undefined));
   return {
-    ...DEFAULTS,
-    ...given,
+    ...LLAMA_CPP_DEFAULTS,
+    ...defined,
     n_predict: limit ?? -1,
     max_tokens: limit ?? -1,
     n_keep: 0,

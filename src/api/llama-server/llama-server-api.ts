@@ -14,8 +14,8 @@ import {
 import { embeddingRoute, rerankRoute } from "./vector-routes.ts";
 
 /**
- * The routes of llama.cpp's server that no other API here has, for its own clients, such as plug-ins of editors. Those for
- * tokens are among the native ones.
+ * Routes of llama.cpp's server that no other API has, for its clients, such as editor plug-ins. Its routes for tokens
+ * are part of the native API.
  */
 export const llamaServerApi = (services: ModelServices): Api => ({
   name: "llama-server",

@@ -10,14 +10,14 @@ export const llamaServerErrorSchema = z
     error: z.object({
       code: z.int().describe("The HTTP status."),
       message: z.string().describe("Human-readable; may change."),
-      type: z.string().describe("One of llama.cpp's error types."),
-      n_prompt_tokens: z.int().optional().describe("Of a prompt that does not fit."),
-      n_ctx: z.int().optional().describe("The context that it does not fit into."),
+      type: z.string().describe("Error type of llama.cpp's server."),
+      n_prompt_tokens: z.int().optional().describe("Tokens in a prompt that does not fit in the context."),
+      n_ctx: z.int().optional().describe("Context size that it exceeds."),
     }),
   })
   .meta({ id: "LlamaServerError" });
 
-/** llama.cpp's error types by status; others are those of their class. */
+/** llama.cpp's error types by status; other statuses use the type of their class. */
 const TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "permission_error",
@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<number, string>> = {
   503: "unavailable_error",
 };
 
-/** llama.cpp's status for what a server or a model cannot do at all, unlike a field that it does not take. */
+/** llama.cpp's status for a feature that the server or model lacks altogether, unlike an unsupported field. */
 const NOT_SUPPORTED = 501;
 
 function statusOf({ code, status, param }: ServiceError): number {
@@ -59,7 +59,10 @@ export const llamaServerEvents: StreamFormat = {
   errorFrame: (error) => sseData(errorBody(error)),
 };
 
-/** The model that a request names, or the default one. @throws ServiceError model_not_found */
+/**
+ * Returns the model that a request names, or the default model.
+ * @throws ServiceError model_not_found
+ */
 export async function requiredModel(
   models: Services["models"],
   name: string | null | undefined,

@@ -8,7 +8,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { adapterScales } from "../../inference/lora-adapters.ts";
 import { assertSavedName } from "../../models/slots/saved-header.ts";
-import { adapterChoice } from "../sampling-fields.ts";
+import { adapterChoiceSchema } from "../sampling-fields.ts";
 import type { ModelServices, Services } from "../services.ts";
 import { modelField } from "./completion-request.ts";
 import { generationSettings } from "./completion-routes.ts";
@@ -23,7 +23,7 @@ const modelQuery = z.object({
 const propsSchema = z
   .object({
     default_generation_settings: z.object({
-      n_ctx: z.int().describe("Context of one request, in tokens."),
+      n_ctx: z.int().describe("Context size of one request, in tokens."),
       params: z.record(z.string(), z.unknown()),
     }),
     total_slots: z.int(),
@@ -33,7 +33,7 @@ const propsSchema = z
     chat_template: z.string(),
     chat_template_caps: z.object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean() }),
     build_info: z.string(),
-    is_sleeping: z.boolean().describe("Whether the model has to be loaded first."),
+    is_sleeping: z.boolean().describe("The model is not loaded."),
   })
   .meta({ id: "LlamaServerProps" });
 
@@ -43,7 +43,7 @@ export function propsRoute({ models, config }: Services): Route {
     method: "GET",
     path: "/props",
     tag,
-    summary: "Show how a model is served",
+    summary: "Show a model's server properties",
     query: modelQuery,
     answers: [{ description: "The properties.", schema: propsSchema }],
     async handle(context, { query }) {
@@ -69,18 +69,18 @@ export function propsRoute({ models, config }: Services): Route {
   });
 }
 
-/** POST /props, which llama.cpp's server serves with --props alone, and which changes nothing there either. */
+/** POST /props. llama.cpp's server has it only with --props, and it changes nothing there either. */
 export function changePropsRoute(): Route {
   return defineRoute({
     method: "POST",
     path: "/props",
     tag,
-    summary: "Refused: how a model is served is not changed while it runs",
+    summary: "Change server properties (not supported)",
     answers: [],
     handle() {
       throw new ServiceError(
         "unsupported_feature",
-        "How a model is served is not changed while it runs; send settings with each request, or load it anew with POST /api/models/load.",
+        "Properties of a loaded model cannot be changed; send settings with each request, or reload it with POST /api/models/load.",
       );
     },
   });
@@ -114,10 +114,12 @@ export function scaleAdaptersRoute({ models }: Services): Route {
     tag,
     summary: "Change the scales of a loaded model's LoRA adapters",
     description:
-      "For requests that do not choose themselves, until the model is unloaded. Adapters that are not listed are off. Embeddings keep the scales of the Modelfile.",
+      "Applies to requests without the field lora, until the model is unloaded. Adapters not listed are off. Embeddings keep the scales of the Modelfile.",
     query: modelQuery,
-    body: list(adapterChoice, { most: MAX_ADAPTERS }),
-    answers: [{ description: "They are changed.", schema: z.object({ success: z.literal(true) }) }],
+    body: list(adapterChoiceSchema, { max: MAX_ADAPTERS }),
+    answers: [
+      { description: "The scales have been changed.", schema: z.object({ success: z.literal(true) }) },
+    ],
     async handle(context, { query, body }) {
       const model = await requiredModel(models, query.model);
       const chosen = body.map(({ id, name, scale }) => ({
@@ -131,9 +133,9 @@ export function scaleAdaptersRoute({ models }: Services): Route {
   });
 }
 
-/** As long as the names of saved prompts may be. */
-const MAX_NAME = 64;
-const SLOT = /^\d+$/;
+/** Maximum length of a saved prompt's name. */
+const MAX_SAVED_NAME_LENGTH = 64;
+const SLOT_NUMBER = /^\d+$/;
 
 const slotsSchema = z
   .array(
@@ -142,7 +144,7 @@ const slotsSchema = z
       n_ctx: z.int(),
       speculative: z.literal(false),
       is_processing: z.boolean(),
-      n_prompt_tokens: z.int().describe("Tokens that are in its KV cache."),
+      n_prompt_tokens: z.int().describe("Tokens in its KV cache."),
     }),
   )
   .meta({ id: "LlamaServerSlots" });
@@ -153,11 +155,11 @@ export function slotsRoute({ models }: ModelServices): Route {
     method: "GET",
     path: "/slots",
     tag,
-    summary: "List what the slots of a model are doing",
-    description: "There are none while the model is not loaded.",
+    summary: "List the slots of a model",
+    description: "The list is empty while the model is not loaded.",
     query: z.object({
       model: modelName.optional().describe("Model name. Default: the daemon's default model."),
-      fail_on_no_slot: z.string().optional().describe("1: 503 when no slot is free."),
+      fail_on_no_slot: z.string().optional().describe("1: answer 503 if no slot is free."),
     }),
     answers: [{ description: "The slots.", schema: slotsSchema }],
     async handle(context, { query }) {
@@ -185,45 +187,50 @@ const slotRequestSchema = z
     filename: z
       .string()
       .min(1)
-      .max(MAX_NAME)
+      .max(MAX_SAVED_NAME_LENGTH)
       .nullish()
       .describe(
-        "Name of the saved prompt, which save and restore need: letters, digits, dots, hyphens and underscores.",
+        "Name of the saved prompt, required by save and restore: letters, digits, dots, hyphens and underscores.",
       ),
   })
   .meta({ id: "LlamaServerSlotRequest" });
 
-const names = { id_slot: z.int(), filename: z.string() };
+const slotResultFields = { id_slot: z.int(), filename: z.string() };
 const slotResultSchema = z
   .union([
-    z.object({ ...names, n_saved: z.int(), n_written: z.int(), timings: z.object({ save_ms: z.number() }) }),
     z.object({
-      ...names,
+      ...slotResultFields,
+      n_saved: z.int(),
+      n_written: z.int(),
+      timings: z.object({ save_ms: z.number() }),
+    }),
+    z.object({
+      ...slotResultFields,
       n_restored: z.int(),
       n_read: z.int(),
       timings: z.object({ restore_ms: z.number() }),
     }),
     z.object({ id_slot: z.int(), n_erased: z.int() }),
   ])
-  .describe("In tokens, bytes of the state, and milliseconds.")
+  .describe("Counts of tokens, bytes of the saved state, and milliseconds.")
   .meta({ id: "LlamaServerSlotResult" });
 
-/** POST /slots/{id}?action=save, restore or erase. */
+/** POST /slots/{id}?action= with save, restore or erase. */
 export function slotActionRoute({ models }: ModelServices): Route {
   return defineRoute({
     method: "POST",
     path: "/slots/:id",
     tag,
-    summary: "Save, restore or empty a slot",
-    description: "Saved prompts are those of POST /api/models/{name}/slots.",
+    summary: "Save, restore or erase a slot",
+    description: "Uses the same saved prompts as POST /api/models/{name}/slots.",
     query: z.object({ action: z.enum(["save", "restore", "erase"]).describe("What to do with the slot.") }),
     body: slotRequestSchema,
-    // llama.cpp's server reads none to erase.
+    // llama.cpp's server needs no body for erase.
     bodyWhenEmpty: {},
-    answers: [{ description: "It is done.", schema: slotResultSchema }],
+    answers: [{ description: "The result.", schema: slotResultSchema }],
     async handle(context, { query: { action }, body }) {
       const { signal } = context.req.raw;
-      const slot = slotOf(context.req.param("id"));
+      const slot = parseSlot(context.req.param("id"));
       const { alias } = await requiredModel(models, body.model);
       if (action === "erase") {
         return context.json({ id_slot: slot, n_erased: await models.slots.erase(alias, slot, signal) });
@@ -253,7 +260,7 @@ export function slotActionRoute({ models }: ModelServices): Route {
   });
 }
 
-function slotOf(text: string | undefined): number {
-  if (text !== undefined && SLOT.test(text)) return Number(text);
-  throw new ServiceError("invalid_parameter", "The path must have the number of a slot: /slots/0.");
+function parseSlot(text: string | undefined): number {
+  if (text !== undefined && SLOT_NUMBER.test(text)) return Number(text);
+  throw new ServiceError("invalid_parameter", "The path must end with the number of a slot, as in /slots/0.");
 }

@@ -8,17 +8,17 @@ import type { Services } from "../services.ts";
 import { modelField, promptText } from "./completion-request.ts";
 
 const tag = "llama-server";
-/** No normalization: the engine's vectors are normalized. */
-const RAW = -1;
+/** Value of embd_normalize for no normalization; the engine only returns normalized vectors. */
+const UNNORMALIZED = -1;
 const EUCLIDEAN = 2;
-/** Few enough that one time slice does not hold up other requests. */
+/** Batch size that keeps a time slice short, so that other requests are not delayed. */
 const VECTORS_PER_SLICE = 64;
-/** Larger powers are 0 for every part of a vector. */
+/** Maximum p of a p-norm. Components are at most 1, and their larger powers are practically 0. */
 const MAX_POWER = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
-const tokens = tokenList({ least: 1 });
-const texts = z.union([text, tokens, list(z.union([text, tokens]), { least: 1 })]);
+const tokens = tokenList({ min: 1 });
+const texts = z.union([text, tokens, list(z.union([text, tokens]), { min: 1 })]);
 
 const embeddingRequestSchema = z
   .object({
@@ -27,11 +27,11 @@ const embeddingRequestSchema = z
     input: texts.nullish().describe("Another name of content."),
     embd_normalize: z
       .int()
-      .min(RAW)
+      .min(UNNORMALIZED)
       .max(MAX_POWER)
       .nullish()
       .describe(
-        "0: by the largest part, which becomes 32760; 1: taxicab; 2: Euclidean; more: by that norm; -1, none, is refused. Default: 2.",
+        "Norm of the vectors. 0: scale the largest component to 32760; 1: taxicab; 2: Euclidean; higher: that p-norm; -1 (none) is refused. Default: 2.",
       ),
   })
   .meta({ id: "LlamaServerEmbeddingRequest" });
@@ -41,7 +41,7 @@ const embeddingsSchema = z
   .array(z.object({ index: z.int(), embedding: z.array(z.array(z.number())).describe("One vector.") }))
   .meta({ id: "LlamaServerEmbeddings" });
 
-/** POST /embedding, and by its other name. */
+/** POST /embedding or /embeddings. */
 export function embeddingRoute({ inference }: Services, path: "/embedding" | "/embeddings"): Route {
   return defineRoute({
     method: "POST",
@@ -49,11 +49,11 @@ export function embeddingRoute({ inference }: Services, path: "/embedding" | "/e
     tag,
     summary: "Create embeddings",
     body: embeddingRequestSchema,
-    answers: [{ description: "A vector for each text.", schema: embeddingsSchema }],
+    answers: [{ description: "One vector per text.", schema: embeddingsSchema }],
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const norm = body.embd_normalize ?? EUCLIDEAN;
-      if (norm === RAW) {
+      if (norm === UNNORMALIZED) {
         throw new ServiceError(
           "unsupported_feature",
           "embd_normalize: vectors are always normalized; leave it out, or send 0 or more.",
@@ -62,7 +62,7 @@ export function embeddingRoute({ inference }: Services, path: "/embedding" | "/e
       }
       const model = body.model ?? undefined;
       const input: string[] = [];
-      for (const item of itemsOf(body)) input.push(await promptText(inference, model, item, signal));
+      for (const item of inputItems(body)) input.push(await promptText(inference, model, item, signal));
       const { vectors } = await inference.embed({ model, input }, signal);
       return longJson(
         await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => ({
@@ -74,29 +74,31 @@ export function embeddingRoute({ inference }: Services, path: "/embedding" | "/e
   });
 }
 
-function itemsOf({ content, input }: EmbeddingBody): readonly (string | number[])[] {
-  const given = content ?? input;
-  if (given == null)
+function inputItems({ content, input }: EmbeddingBody): readonly (string | number[])[] {
+  const items = content ?? input;
+  if (items == null)
     throw new ServiceError("invalid_parameter", "content: is missing.", { param: "content" });
-  if (typeof given === "string") return [given];
-  const ids = given.filter((item) => typeof item === "number");
-  return ids.length > 0 ? [ids] : given.filter((item) => typeof item !== "number");
+  if (typeof items === "string") return [items];
+  const ids = items.filter((item) => typeof item === "number");
+  return ids.length > 0 ? [ids] : items.filter((item) => typeof item !== "number");
 }
 
-const documents = list(z.string(), { least: 1 });
+const documents = list(z.string(), { min: 1 });
 
 const rerankRequestSchema = z
   .object({
     model: modelField,
     query: z.string().min(1).describe("Search query."),
     documents: documents.nullish().describe("Texts."),
-    texts: documents.nullish().describe("The same, for an answer in the format of TEI."),
-    return_text: z.boolean().nullish().describe("With texts: return them, too. Default: false."),
+    texts: documents
+      .nullish()
+      .describe("Texts, for an answer in the format of TEI (Text Embeddings Inference)."),
+    return_text: z.boolean().nullish().describe("With texts: also return the texts. Default: false."),
     top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
   })
   .meta({ id: "LlamaServerRerankRequest" });
 
-const scoreField = z.number().describe("As the model gives it: a logit, any number.");
+const scoreField = z.number().describe("Raw logit of the model.");
 const rerankSchema = z
   .union([
     z.object({
@@ -109,35 +111,37 @@ const rerankSchema = z
     }),
     z
       .array(z.object({ index: z.int(), score: scoreField, text: z.string().optional() }))
-      .describe("With texts."),
+      .describe("If the request has texts."),
   ])
   .meta({ id: "LlamaServerRerank" });
 
-/** POST /rerank, and by its other name. */
+/** POST /rerank or /reranking. */
 export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranking"): Route {
   return defineRoute({
     method: "POST",
     path,
     tag,
     summary: "Rank documents by their relevance to a query",
-    description: "Needs a reranker model. POST /v1/rerank does the same, with scores from 0 to 1.",
+    description: "Requires a reranker model. POST /v1/rerank does the same with scores from 0 to 1.",
     body: rerankRequestSchema,
     answers: [{ description: "The documents' positions and scores.", schema: rerankSchema }],
     async handle(context, { body }) {
       const isTei = body.texts != null;
-      const given = body.texts ?? body.documents;
-      if (given == null) {
+      const documents = body.texts ?? body.documents;
+      if (documents == null) {
         throw new ServiceError("invalid_parameter", "documents: is missing.", { param: "documents" });
       }
-      const request = { model: body.model ?? undefined, query: body.query, documents: given };
+      const request = { model: body.model ?? undefined, query: body.query, documents };
       const { model, scores, totalTokens } = await inference.rerank(request, context.req.raw.signal);
       const ranked = scores
         .map((score, index) => ({ index, score }))
         .toSorted((one, other) => other.score - one.score || one.index - other.index)
         .slice(0, body.top_n ?? scores.length);
       if (isTei) {
-        const shown = body.return_text ?? false;
-        return context.json(ranked.map((each) => ({ ...each, ...(shown && { text: given[each.index] }) })));
+        const returnsText = body.return_text ?? false;
+        return context.json(
+          ranked.map((each) => ({ ...each, ...(returnsText && { text: documents[each.index] }) })),
+        );
       }
       return context.json({
         model,
@@ -149,15 +153,18 @@ export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranki
   });
 }
 
-/** What the largest part becomes, so that the parts fit into 16 bits. */
-const LARGEST = 32_760;
+/** Largest component with embd_normalize 0, chosen by llama.cpp so that components fit in 16 bits. */
+const MAX_PART = 32_760;
 
-/** A vector scaled as llama.cpp's server does. @param norm 0: by its largest part; otherwise which norm is 1 */
+/**
+ * Scales a vector as llama.cpp's server does.
+ * @param norm 0: by the largest component; otherwise p of the p-norm that becomes 1
+ */
 function normalizeVector(vector: readonly number[], norm: number): number[] {
   const sizes = vector.map(Math.abs);
   const length =
     norm === 0
-      ? sizes.reduce((most, size) => Math.max(most, size), 0) / LARGEST
+      ? sizes.reduce((most, size) => Math.max(most, size), 0) / MAX_PART
       : sizes.reduce((sum, size) => sum + size ** norm, 0) ** (1 / norm);
   return vector.map((part) => (length > 0 ? part / length : 0));
 }

@@ -1,30 +1,30 @@
 import { z } from "zod";
 
-/** The levels of the log, the least important first. */
+/** Log levels, least severe first. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const number = z
-  .int()
-  .describe("Rises from one thing that happened to the next, over restarts of the daemon too.");
+const number = z.int().describe("Sequence number; increases across restarts of the daemon too.");
 
 const requestSchema = z
   .object({
     number,
-    id: z.string().describe("As in x-request-id."),
+    id: z.string().describe("Value of x-request-id."),
     time: z.string().describe("When it arrived, ISO 8601."),
-    method: z.string().describe("WS: a chat over a WebSocket. FLEET: work for another machine."),
-    path: z.string().describe("Without the query; the beginning of a long one."),
+    method: z
+      .string()
+      .describe("HTTP method; WS: a chat over a WebSocket; FLEET: a request of another machine."),
+    path: z.string().describe("Path without the query, truncated if long."),
     status: z.int(),
-    ms: z.int().describe("Milliseconds until its answer had been sent."),
-    aborted: z.boolean().describe("The client left before its answer was complete."),
+    ms: z.int().describe("Milliseconds until the answer was sent."),
+    aborted: z.boolean().describe("The client disconnected before the answer was complete."),
     failure: z
       .string()
       .optional()
-      .describe("Code of the error that ended its answer, perhaps after the status had been sent."),
+      .describe("Code of the error that ended the answer, possibly after the status was sent."),
     model: z.string().optional().describe("The model that answered."),
     prompt_tokens: z.int().optional(),
-    cached_tokens: z.int().optional().describe("Prompt tokens that were found in the KV cache."),
+    cached_tokens: z.int().optional().describe("Prompt tokens reused from the KV cache."),
     completion_tokens: z.int().optional(),
     first_token_ms: z.int().optional().describe("Milliseconds until the first token."),
     tokens_per_second: z.number().optional(),
@@ -37,7 +37,9 @@ const logSchema = z
     time: z.string().describe("ISO 8601."),
     level: z.enum(LOG_LEVELS),
     message: z.string(),
-    fields: z.record(z.string(), z.unknown()).describe("As the log has them; never bodies, keys or headers."),
+    fields: z
+      .record(z.string(), z.unknown())
+      .describe("Fields of the log record; never bodies, keys or headers."),
   })
   .meta({ id: "LogRecord" });
 
@@ -65,25 +67,23 @@ export const eventSchema = z
     code: z.string().optional(),
     message: z.string().optional(),
     status: z.string().optional().describe("How the batch ended."),
-    lines: z.int().optional().describe("Its requests."),
-    failed: z.int().optional().describe("Those of them that did not succeed."),
+    lines: z.int().optional().describe("Number of its requests."),
+    failed: z.int().optional().describe("Number of its requests that did not succeed."),
   })
   .meta({ id: "ServiceEvent" });
 
 export const activitySchema = z
   .object({
-    next: z.int().describe("To give as `after` next time, for what happens from now on."),
+    next: z.int().describe("Value of `after` for the next call, to get only what is newer."),
     requests: z
       .array(requestSchema)
-      .describe(
-        "Requests that have ended, the oldest first: the last with a model, and the last of all others.",
-      ),
-    events: z.array(eventSchema.extend({ number })).describe("What /api/events has told, the oldest first."),
-    logs: z.array(logSchema).describe("Records of the log at its configured level, the oldest first."),
+      .describe("Ended requests, oldest first: the latest with a model, and the latest of all others."),
+    events: z.array(eventSchema.extend({ number })).describe("Events of /api/events, oldest first."),
+    logs: z.array(logSchema).describe("Log records at the configured level, oldest first."),
   })
   .meta({ id: "Activity" });
 
-/** What the daemon remembers of what has happened. */
+/** Recent requests, events and log records in the daemon's memory. */
 export type ActivityReport = z.output<typeof activitySchema>;
 export type PastRequest = ActivityReport["requests"][number];
 export type PastLog = ActivityReport["logs"][number];

@@ -67,11 +67,11 @@ export function defaultModelRoutes(services: ManagementServices): readonly Route
   ];
 }
 
-/** Never rejects: a failure is logged and reported as an event. */
+/** Downloads and loads a model. Never rejects: logs a failure, and reports it as an event. */
 async function useInBackground(services: ManagementServices, entry: DefaultModel): Promise<void> {
   const { models, events, logger, draining } = services;
   try {
-    const alias = (await onDisk(models, entry.from)) ?? (await download(services, entry.from));
+    const alias = (await aliasOnDisk(models, entry.from)) ?? (await download(services, entry.from));
     await loadAsDefault(services, alias);
   } catch (cause) {
     if (draining.aborted) return;
@@ -81,12 +81,12 @@ async function useInBackground(services: ManagementServices, entry: DefaultModel
   }
 }
 
-/** The alias of a model that is already on disk, which needs no network. */
-async function onDisk(models: ManagementServices["models"], spec: string): Promise<string | undefined> {
+/** Returns the alias of a model that is already on disk, without network access. */
+async function aliasOnDisk(models: ManagementServices["models"], spec: string): Promise<string | undefined> {
   try {
     return (await models.get(spec)).alias;
   } catch (error) {
-    // model_loading: it is being downloaded; pulling it joins that download.
+    // model_loading: the model is being downloaded; a pull joins that download.
     const codes = ["model_not_found", "fleet_unreachable", "model_loading"];
     if (error instanceof ServiceError && codes.includes(error.code)) return undefined;
     throw error;

@@ -13,7 +13,7 @@ import {
 import { activitySchema, eventSchema, LOG_LEVELS } from "./activity-schemas.ts";
 import type { ManagementServices } from "./management-services.ts";
 
-/** Events are rare: a client this far behind has stopped reading. */
+/** Queue limit per client. Events are rare: a client with so many unread ones has stopped reading. */
 const MAX_WAITING_EVENTS = 1000;
 
 const eventStream: StreamFormat = {
@@ -22,7 +22,7 @@ const eventStream: StreamFormat = {
   errorFrame: (error) => sseEvent("error", nativeErrorBody(error)),
 };
 
-/** The stream of model events. */
+/** Route of the event stream. */
 export function eventRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
@@ -30,7 +30,8 @@ export function eventRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/events",
       tag: "System",
       summary: "Stream model events",
-      description: "Server-sent events, from now on. A comment every 15 seconds keeps the connection open.",
+      description:
+        "Server-sent events from the time of the request. A comment every 15 seconds keeps the connection open.",
       answers: [
         {
           contentType: "text/event-stream",
@@ -74,30 +75,30 @@ const querySchema = z.object({
     .int()
     .min(0)
     .default(0)
-    .describe("Only what is newer: `next` of an earlier answer."),
-  level: z.enum(LOG_LEVELS).default("trace").describe("Records of the log from this level on."),
+    .describe("Return only newer entries: `next` of an earlier answer."),
+  level: z.enum(LOG_LEVELS).default("trace").describe("Minimum level of log records."),
 });
 
-/** What has happened: requests, events, and records of the log. */
+/** Route of recent requests, events and log records. */
 export function activityRoutes({ activity }: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
       path: "/api/system/activity",
       tag: "System",
-      summary: "Requests, events and log records of late",
+      summary: "List recent requests, events and log records",
       description:
-        "The daemon remembers the last few hundred of each in memory, without bodies, keys or headers. Pages of other " +
-        "origins get it only if their origin is listed in `http.cors_origins`.",
+        "The daemon keeps the last few hundred of each in memory, without bodies, keys or headers. Pages of other " +
+        "origins have access only if their origin is listed in `http.cors_origins`.",
       query: querySchema,
-      answers: [{ description: "What has happened.", schema: activitySchema }],
+      answers: [{ description: "The recent activity.", schema: activitySchema }],
       alwaysOn: true,
       handle(context, { query }) {
-        // A log says more than a model's answer does: who may ask the models is not meant by that to read it.
+        // The log reveals more than answers of models do. Permission to use the models does not include it.
         if (context.get("isForeignPage")) {
           throw new ServiceError(
             "forbidden_host",
-            "Pages of other origins may not read what has happened here. Add this origin to http.cors_origins if it is yours.",
+            "Pages of other origins may not read the daemon's activity. Add this origin to http.cors_origins if it is yours.",
           );
         }
         return context.json(activity.report(query));

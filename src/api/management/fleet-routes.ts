@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { fleetSchema, type machineSchema, type modelSchema } from "./machine-schemas.ts";
+import { fleetSchema, type fleetMachineSchema, type fleetModelSchema } from "./machine-schemas.ts";
 
-/** A machine of the fleet, at this moment. */
+/** Current state of a machine in the fleet. */
 export interface FleetMachine {
   readonly id: string;
   readonly name: string;
-  /** The one that is asked. */
+  /** True for the machine that produces the report. */
   readonly isSelf: boolean;
   readonly state: "ready" | "draining";
   readonly version: string;
@@ -23,7 +23,7 @@ export interface FleetMachine {
     readonly backend: string;
     readonly memory?: number | undefined;
   }[];
-  /** Bytes: of the machine, for models, and what models use. */
+  /** Bytes of memory: of the machine, available for models, and used by models. */
   readonly memory: { readonly total: number; readonly models: number; readonly used: number };
   readonly running: number;
   readonly waiting: number;
@@ -32,11 +32,11 @@ export interface FleetMachine {
 
 interface FleetModel {
   readonly alias: string;
-  /** SHA-256 of what identifies its files, and of its settings. */
+  /** SHA-256 of the files' identity; `settings`: of the model's settings. */
   readonly files: string;
   readonly settings: string;
   readonly sizeBytes: number;
-  /** If it is loaded. */
+  /** Absent if the model is not loaded. */
   readonly load?:
     | {
         readonly slots: number;
@@ -46,41 +46,41 @@ interface FleetModel {
         readonly gpuLayers: number;
       }
     | undefined;
-  /** Tokens per second, as measured; 0: not yet. */
+  /** Measured tokens per second; 0: not measured yet. */
   readonly speed?: { readonly decode: number; readonly prefill: number } | undefined;
 }
 
 export interface FleetReport {
-  /** Of this machine. */
+  /** Name of this machine. */
   readonly name: string;
   /** The NATS server is reachable. */
   readonly isConnected: boolean;
-  /** Why it is not, as far as that is known. */
+  /** Known reason why the server is not reachable. */
   readonly problem?: string | undefined;
-  /** What machines do not share although it is reachable, and why. */
+  /** Data that machines do not share although the server is reachable, and the reason. */
   readonly sharingProblem?: string | undefined;
   readonly machines: readonly FleetMachine[];
 }
 
-/** The daemon's part in a fleet. */
+/** View of the fleet from this machine. */
 export interface FleetView {
   /** Settles when the connection is made for the first time. */
   readonly joined: Promise<void>;
   report(): FleetReport;
 }
 
-const ALONE: z.infer<typeof fleetSchema> = { joined: false, connected: false, name: "", machines: [] };
+const NOT_IN_FLEET: z.infer<typeof fleetSchema> = { joined: false, connected: false, name: "", machines: [] };
 
-/** The machines that work together as one. */
+/** Route that lists the machines of the fleet. */
 export function fleetRoutes({ fleet }: { readonly fleet?: FleetView | undefined }): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
       path: "/api/fleet",
       tag: "System",
-      summary: "The machines of the fleet",
+      summary: "List the machines of the fleet",
       answers: [{ description: "The machines, as this one sees them.", schema: fleetSchema }],
-      handle: (context) => context.json(fleet ? fleetJson(fleet.report()) : ALONE),
+      handle: (context) => context.json(fleet ? fleetJson(fleet.report()) : NOT_IN_FLEET),
     }),
   ];
 }
@@ -102,7 +102,7 @@ function fleetJson({
   };
 }
 
-function machineJson(machine: FleetMachine): z.infer<typeof machineSchema> {
+function machineJson(machine: FleetMachine): z.infer<typeof fleetMachineSchema> {
   const { isSelf, gpus, memory, models, ...rest } = machine;
   return {
     ...rest,
@@ -120,7 +120,7 @@ function modelJson({
   sizeBytes,
   load,
   speed,
-}: FleetModel): z.infer<typeof modelSchema> {
+}: FleetModel): z.infer<typeof fleetModelSchema> {
   return {
     alias,
     loaded: load !== undefined,

@@ -7,15 +7,15 @@ import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Hub";
 
-const ESTIMATE =
-  "Estimated from the sizes of the files, for a model that is built as most are, with the configured context and no other model loaded.";
+const ESTIMATE_BASIS =
+  "Estimated from the file sizes, for a typical architecture, with the configured context and no other model loaded.";
 
 type RepoJson = z.infer<typeof schemas.hubSearchSchema>["repos"][number];
 
-/** What these routes need of the catalog. */
+/** Part of the hub catalog that these routes use. */
 export type Catalog = Pick<HubCatalog, "search" | "offers" | "url">;
 
-/** The hub: what it has, and what of it is on this machine. */
+/** Routes to search the hub, and to compare its models with those on this machine. */
 export function hubRoutes(services: ManagementServices): readonly Route[] {
   const { hub, models } = services;
   return [
@@ -36,7 +36,7 @@ export function hubRoutes(services: ManagementServices): readonly Route[] {
       method: "GET",
       path: "/api/hub/files",
       tag,
-      summary: "List the models of a repository of the hub, and whether they fit this machine",
+      summary: "List the models in a repository of the hub, and whether they fit this machine",
       query: schemas.hubFilesQuerySchema,
       answers: [{ description: "The models.", schema: schemas.hubFilesSchema }],
       async handle(context, { query: { repo } }) {
@@ -48,9 +48,9 @@ export function hubRoutes(services: ManagementServices): readonly Route[] {
       method: "POST",
       path: "/api/hub/discard",
       tag,
-      summary: "Delete what an interrupted download has left on disk",
+      summary: "Delete the partial files of an interrupted download",
       body: schemas.discardRequestSchema,
-      answers: [{ description: "It is deleted.", schema: schemas.discardResultSchema }],
+      answers: [{ description: "The partial files have been deleted.", schema: schemas.discardResultSchema }],
       async handle(context, { body: { name } }) {
         const freed = await models.discard(name, context.req.raw.signal);
         return context.json({ status: "discarded", name, freed_bytes: freed });
@@ -82,7 +82,7 @@ async function filesJson(
     page: `${services.hub.url}/${repo}`,
     ...(parameters !== undefined && { parameters }),
     ...(trainedContext !== undefined && { trained_context_size: trainedContext }),
-    estimate: ESTIMATE,
+    estimate: ESTIMATE_BASIS,
     models: await Promise.all(offers.map(async (offer) => await offerJson(services, found, offer))),
   };
 }
@@ -92,7 +92,7 @@ async function offerJson(
   { parameters, trainedContext }: HubOffers,
   { spec, file, shards, quantization, sizeBytes, partialBytes, isOnDisk }: HubOffer,
 ): Promise<z.infer<typeof schemas.hubFilesSchema>["models"][number]> {
-  // A file on disk that is not a usable model keeps the name of its place.
+  // A file on disk that is not a usable model has no alias; its spec serves as the name.
   const name = isOnDisk
     ? await models.get(spec).then(
         ({ alias }) => alias,

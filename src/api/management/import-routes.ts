@@ -18,19 +18,19 @@ import {
   quantizeResultSchema,
 } from "./model-schemas.ts";
 
-/** Models that other programs have on this machine. */
+/** Route to import the models of other programs on this machine. */
 export function importRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
   return [
     defineRoute({
       method: "POST",
       path: "/api/models/import",
       tag: "Models",
-      summary: "Import the models that other programs have (this machine only)",
+      summary: "Import the models of other programs on this machine",
       description:
-        "Only for clients on the daemon's machine, for it reads folders there. Files are cloned or linked where the file system can, otherwise used where they are. Importing again changes only what has changed.",
+        "Only for clients on the daemon's machine, because it reads folders there. Files are cloned or linked if the file system supports it, otherwise used in place. A repeated import only updates what has changed.",
       body: importRequestSchema,
       answers: [
-        { description: "What has become of each model.", schema: importResultSchema },
+        { description: "The result for each model.", schema: importResultSchema },
         {
           contentType: NDJSON_TYPE,
           description: "With stream: one line per step.",
@@ -41,15 +41,15 @@ export function importRoutes({ models }: Pick<ManagementServices, "models">): re
         if (!context.get("isLocalClient")) {
           throw new ServiceError(
             "path_not_allowed",
-            "Only programs on the daemon's machine can import models, for that reads folders there; run daybreak import there.",
+            "Only programs on the daemon's machine can import models, because it reads folders there; run daybreak import there.",
           );
         }
         const { from, models: names, copy, stream } = body;
         const request = { from, names: names ?? undefined, copy: copy ?? false };
         const steps = models.importFrom(request, context.req.raw.signal);
-        // What is wrong with the folder shows before the first step, while a status can still say so.
+        // An invalid folder is reported before the first step, while the HTTP status can still be set.
         const first = await steps.next();
-        if (stream) return streamResponse(context, lines(first, steps), nativeNdjson);
+        if (stream) return streamResponse(context, importFrames(first, steps), nativeNdjson);
         const outcomes: ImportOutcome[] = [];
         for await (const line of importLines(first, steps))
           if ("name" in line && line.status !== "copying") outcomes.push(line);
@@ -62,7 +62,10 @@ export function importRoutes({ models }: Pick<ManagementServices, "models">): re
 
 type Steps = AsyncGenerator<ImportStep, void>;
 
-async function* lines(first: IteratorResult<ImportStep, void>, steps: Steps): AsyncGenerator<string, void> {
+async function* importFrames(
+  first: IteratorResult<ImportStep, void>,
+  steps: Steps,
+): AsyncGenerator<string, void> {
   for await (const line of importLines(first, steps)) yield ndjsonLine(line);
   yield ndjsonLine({ status: "success" });
 }
@@ -72,11 +75,11 @@ async function* importLines(
   steps: Steps,
 ): AsyncGenerator<ImportLine, void> {
   if (first.done) return;
-  yield toLine(first.value);
-  for await (const step of steps) yield toLine(step);
+  yield importLine(first.value);
+  for await (const step of steps) yield importLine(step);
 }
 
-function toLine(step: ImportStep): ImportLine {
+function importLine(step: ImportStep): ImportLine {
   if (step.status === "reading" || step.status === "skipped") return step;
   const { name } = step;
   if (step.status === "copying")
@@ -101,10 +104,10 @@ export function quantizeRoutes({ models }: ManagementServices): readonly Route[]
       tag: "Models",
       summary: "Quantize a model",
       description:
-        "Makes a new model of one whose weights are F32, F16 or BF16, on this machine, with the bytes that llama-quantize writes. One model at a time; disconnecting cancels it, and nothing remains.",
+        "Creates a new model from one whose weights are F32, F16 or BF16, on this machine, byte for byte like llama-quantize. One model at a time. Disconnecting cancels it and deletes the partial file.",
       body: quantizeRequestSchema,
       answers: [
-        { description: "The new model is on disk.", schema: quantizeResultSchema },
+        { description: "The new model has been created.", schema: quantizeResultSchema },
         {
           contentType: NDJSON_TYPE,
           description: "With stream: one line of progress.",
@@ -120,22 +123,20 @@ export function quantizeRoutes({ models }: ManagementServices): readonly Route[]
           mayRequantize: body.allow_requantize ?? false,
         };
         const steps = new QuantizeSteps((onProgress) => models.quantize(options, onProgress, signal));
-        if (!body.stream) return context.json(result(await steps.finished()));
-        await steps.begun();
-        return streamResponse(context, quantizeRoutesLines(steps), nativeNdjson);
+        if (!body.stream) return context.json(quantizeResult(await steps.finished()));
+        await steps.started();
+        return streamResponse(context, quantizeLines(steps), nativeNdjson);
       },
     }),
   ];
 }
 
-async function* quantizeRoutesLines(
-  steps: AsyncIterable<QuantizeStep>,
-): AsyncGenerator<string, void, undefined> {
-  for await (const step of steps) yield ndjsonLine(quantizeRoutesToLine(step));
+async function* quantizeLines(steps: AsyncIterable<QuantizeStep>): AsyncGenerator<string, void, undefined> {
+  for await (const step of steps) yield ndjsonLine(quantizeLine(step));
 }
 
-function quantizeRoutesToLine(step: QuantizeStep): QuantizeLine {
-  if (step.status === "success") return result(step);
+function quantizeLine(step: QuantizeStep): QuantizeLine {
+  if (step.status === "success") return quantizeResult(step);
   const { completedBytes, totalBytes } = step;
   return {
     status: "quantizing",
@@ -145,7 +146,7 @@ function quantizeRoutesToLine(step: QuantizeStep): QuantizeLine {
   };
 }
 
-function result(quantized: QuantizedModel): Extract<QuantizeLine, { status: "success" }> {
+function quantizeResult(quantized: QuantizedModel): Extract<QuantizeLine, { status: "success" }> {
   const { model, sizeBytes, sourceBytes, bitsPerWeight, fallbackTensors } = quantized;
   return {
     status: "success",

@@ -2,55 +2,65 @@ import { z } from "zod";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
 import { gpuDeviceSchema, type ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 
-export const modelSchema = z.object({
+export const fleetModelSchema = z.object({
   alias: z.string(),
   loaded: z.boolean(),
   size_bytes: z.number(),
-  files: z.string().describe("Equal for the same files on any machine."),
-  settings: z.string().describe("Equal for the same settings on any machine."),
-  slots: z.int().optional().describe("Requests that it answers at once, when loaded."),
+  files: z.string().describe("Hash of the files, equal on all machines with the same files."),
+  settings: z.string().describe("Hash of the settings, equal on all machines with the same settings."),
+  slots: z.int().optional().describe("Number of concurrent requests, when loaded."),
   running: z.int().optional(),
   waiting: z.int().optional(),
   context_size: z.int().optional(),
   gpu_layers: z.int().optional(),
-  decode_tokens_per_second: z.number().optional().describe("Of its last answers on this machine."),
-  prefill_tokens_per_second: z.number().optional().describe("Of its last prompts on this machine."),
+  decode_tokens_per_second: z
+    .number()
+    .optional()
+    .describe("Decode speed of its last answers on this machine."),
+  prefill_tokens_per_second: z
+    .number()
+    .optional()
+    .describe("Prefill speed of its last prompts on this machine."),
 });
 
-export const machineSchema = z
+export const fleetMachineSchema = z
   .object({
-    id: z.string().describe("Of this run of its daemon."),
+    id: z.string().describe("ID of this run of its daemon."),
     name: z.string(),
-    self: z.boolean().describe("This is the machine that answers."),
+    self: z.boolean().describe("True for the machine that answers."),
     state: z.enum(["ready", "draining"]),
     version: z.string(),
     engine: z
       .string()
-      .describe("SHA-256 of its engine's WebAssembly: equal ones continue each other's answers."),
+      .describe(
+        "SHA-256 of its engine's WebAssembly. Machines with equal ones can continue each other's answers.",
+      ),
     processor: z.object({ name: z.string(), system: z.string(), usable: z.int(), cores: z.int() }),
     gpus: z.array(z.object({ name: z.string(), backend: z.string(), memory_bytes: z.number().optional() })),
     memory: z.object({
       total_bytes: z.number(),
-      models_bytes: z.number().describe("What models may use."),
-      used_bytes: z.number().describe("What models use."),
+      models_bytes: z.number().describe("Available for models."),
+      used_bytes: z.number().describe("Used by models."),
     }),
     running: z.int(),
     waiting: z.int(),
-    models: z.array(modelSchema),
+    models: z.array(fleetModelSchema),
   })
   .meta({ id: "FleetMachine" });
 
 export const fleetSchema = z
   .object({
-    joined: z.boolean().describe("False: fleet.nats is not set, and this daemon works alone."),
+    joined: z.boolean().describe("False: fleet.nats is not set, and this daemon runs without a fleet."),
     connected: z.boolean().describe("The NATS server is reachable."),
-    problem: z.string().optional().describe("Why it is not, as far as that is known."),
+    problem: z.string().optional().describe("Known reason why the NATS server is not reachable."),
     sharing_problem: z
       .string()
       .optional()
-      .describe("What the machines do not share although it is reachable, files and batches say, and why."),
-    name: z.string().describe("Of this machine."),
-    machines: z.array(machineSchema).describe("This machine first."),
+      .describe(
+        "Data that machines do not share although the server is reachable, such as batches, and the reason.",
+      ),
+    name: z.string().describe("Name of this machine."),
+    machines: z.array(fleetMachineSchema).describe("Machines, this one first."),
   })
   .meta({ id: "Fleet" });
 
@@ -58,12 +68,12 @@ const adapterSchema = z.object({
   name: z.string(),
   backend: gpuDeviceSchema.shape.backend,
   usable: z.boolean(),
-  problem: z.string().optional().describe("Why it is not usable."),
+  problem: z.string().optional().describe("Reason why it is not usable."),
   vendor: z.string().optional(),
   architecture: z.string().optional(),
   description: z.string().optional(),
-  software: z.boolean().optional().describe("Runs on the CPU; used only when selected by name."),
-  memory_bytes: z.number().optional().describe("Its memory, if the operating system reports it."),
+  software: z.boolean().optional().describe("Software renderer on the CPU; used only if selected by name."),
+  memory_bytes: z.number().optional().describe("Memory, if the operating system reports it."),
   features: z
     .object({
       shader_f16: z.boolean(),
@@ -85,13 +95,13 @@ const adapterSchema = z.object({
 export const gpuSchema = z
   .object({
     available: z.boolean(),
-    adapter: z.string().optional().describe("Name of the adapter models use."),
-    problem: z.string().optional().describe("Why no GPU is available, and what to do."),
+    adapter: z.string().optional().describe("Name of the adapter that models use."),
+    problem: z.string().optional().describe("Reason why no GPU is available, and the remedy."),
     adapters: z.array(adapterSchema).describe("All adapters found, including unusable ones."),
   })
   .meta({ id: "Gpu" });
 
-/** The GPUs as /api/system/status and `daybreak gpu --json` show them. */
+/** Converts the GPUs for /api/system/status and `daybreak gpu --json`. */
 export function gpuJson({ available, adapter, problem, adapters }: GpuState): z.infer<typeof gpuSchema> {
   return {
     available,
@@ -128,16 +138,17 @@ function adapterJson(adapter: ReportedAdapter): z.infer<typeof adapterSchema> {
   };
 }
 
-/** What a NATS server says to a wrong user or password, token or credentials. */
-const REFUSAL = /^'?authorization violation/iu;
+/** Error of a NATS server for a wrong user, password, token or credentials. */
+const AUTHORIZATION_VIOLATION = /^'?authorization violation/iu;
 
-/** Whether the NATS server is there and refuses this machine. */
-export function isRefused(problem: string | undefined): boolean {
-  return problem !== undefined && REFUSAL.test(problem);
+/** True if the NATS server is reachable but refuses the credentials of this machine. */
+export function isNatsAuthFailure(problem: string | undefined): boolean {
+  return problem !== undefined && AUTHORIZATION_VIOLATION.test(problem);
 }
 
-/** What keeps a machine from its NATS server: "is not reachable (connection refused)", say. */
-export function natsTrouble(problem: string | undefined): string {
-  if (isRefused(problem)) return "refuses the user and password (or token, credentials) of fleet.nats";
+/** Describes a connection problem: the predicate of a sentence, such as "is not reachable (connection refused)". */
+export function describeNatsProblem(problem: string | undefined): string {
+  if (isNatsAuthFailure(problem))
+    return "refuses the user and password (or token, credentials) of fleet.nats";
   return `is not reachable${problem === undefined ? "" : ` (${problem})`}`;
 }

@@ -14,8 +14,8 @@ import { slotRoutes } from "./slot-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
- * The daemon's own API apart from generation: models, defaults, status, health, metrics, events, page, documentation.
- * @param documented the dialects of the OpenAPI document; a function because this dialect is one of them
+ * The daemon's own API without generation: models, defaults, status, health, metrics, events, page, documentation.
+ * @param documented returns the APIs of the OpenAPI document; a function because this API is one of them
  */
 export const managementApi = (services: ManagementServices, documented: () => readonly Api[]): Api => ({
   name: "Management",

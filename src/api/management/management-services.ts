@@ -14,31 +14,31 @@ import type { Catalog } from "./hub-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-files.ts";
 
-/** More services for the management routes: the state of the daemon. */
+/** Services for the management routes. */
 export interface ManagementServices extends ModelServices, BatchServices {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
-  /** The machines that work together with this one; absent: this one works alone. */
+  /** Machines of the fleet; absent without a fleet. */
   readonly fleet?: FleetView | undefined;
-  /** What has happened of late. */
+  /** Recent requests, events and log records. */
   readonly activity: {
     readonly followRequest: FollowRequest;
-    /** What is newer than a number, with records of the log from a level on. */
+    /** Returns entries newer than a sequence number, and log records from a minimum level. */
     report(query: { readonly after: number; readonly level: LogLevel }): ActivityReport;
   };
   /** performance.now() when the daemon started, in milliseconds. */
   readonly startedAt: number;
-  /** The GPU available to engines, whether or not a model uses it. */
+  /** GPU available to engines, even if no model uses it. */
   readonly gpu: GpuState;
-  /** The matrix kernels that engines use on the CPU. */
+  /** Matrix kernels that engines use on the CPU. */
   readonly kernels: Kernels;
   /** The operating system's sandbox around engines. */
-  readonly wall: { readonly state: SandboxState };
+  readonly sandbox: { readonly state: SandboxState };
   /** Where the daemon listens; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   machineMemory(): Promise<MachineMemory>;
-  /** What the hub has. */
+  /** Catalog of the hub. */
   readonly hub: Catalog;
   /** The recommended models of configs/defaults.toml. */
   defaultModels(): readonly DefaultModel[];
@@ -46,7 +46,7 @@ export interface ManagementServices extends ModelServices, BatchServices {
   readonly openFile: OpenFile;
   /**
    * Scripts of the engine for browsers and of the page, by name.
-   * @throws ServiceError internal_error when this installation lacks them, route_not_found when there is none of that name
+   * @throws ServiceError internal_error if this installation lacks them, route_not_found for an unknown name
    */
   readonly browserScripts: {
     read(name: string): Promise<ServedFile>;
@@ -68,6 +68,6 @@ export interface ManagementServices extends ModelServices, BatchServices {
 export interface MachineMemory {
   /** Resident bytes of the daemon and its engines. */
   readonly usedBytes: number;
-  /** Of the machine, or the container's limit. */
+  /** Memory of the machine, or the container's limit. */
   readonly totalBytes: number;
 }

@@ -9,7 +9,7 @@ import type { ManagementServices } from "./management-services.ts";
 const tag = "Models";
 const FILES = "/api/models/:name{.+}/files";
 
-/** What a file is to its model. */
+/** Role of a file in its model. */
 type Role = "model" | "projector" | "adapter";
 
 export const modelFilesSchema = z.object({
@@ -17,17 +17,17 @@ export const modelFilesSchema = z.object({
   files: z.array(
     z.object({
       role: z.enum(["model", "projector", "adapter"]),
-      name: z.string().describe("Name of the file, without its folder."),
+      name: z.string().describe("File name without the folder."),
       size_bytes: z.int(),
-      sha256: z.string().describe("In hexadecimal; also the ETag of the file."),
-      scale: z.number().optional().describe("Of an adapter: how strongly it takes effect."),
-      url: z.string().describe("Path of the file's bytes on this server."),
+      sha256: z.string().describe("SHA-256 in hexadecimal; also the ETag of the file."),
+      scale: z.number().optional().describe("Strength of an adapter."),
+      url: z.string().describe("Path to download the file from this server."),
     }),
   ),
-  modelfile: z.string().describe("A Modelfile that would make this model again."),
+  modelfile: z.string().describe("A Modelfile that recreates this model."),
 });
 
-/** The files of models, for a browser that runs the engine itself, or another machine. */
+/** Routes to download models' files, for browsers that run the engine, and for other machines. */
 export function modelFileRoutes(services: ManagementServices): readonly Route[] {
   const { models, openFile } = services;
   return [
@@ -36,14 +36,15 @@ export function modelFileRoutes(services: ManagementServices): readonly Route[] 
       path: FILES,
       tag,
       summary: "List a model's files with their SHA-256",
-      description: "A large file's SHA-256 takes a while the first time it is asked for.",
-      answers: [{ description: "The files, the shards of the model in order.", schema: modelFilesSchema }],
+      description:
+        "The first request computes the SHA-256 of each file, which takes a while for large files.",
+      answers: [{ description: "The files, with the model's shards in order.", schema: modelFilesSchema }],
       async handle(context) {
         const model = await models.get(pathName(context));
         const files = filesOf(model).map(async ({ role, path, scale }, index) => {
           const { size, etag } = await openFile(path);
           const url = `/api/models/${encodeURIComponent(model.alias)}/files/${index}`;
-          // An absent scale is not written.
+          // JSON omits an undefined scale.
           return { role, name: path.split(/[/\\]/).at(-1), size_bytes: size, sha256: etag, scale, url };
         });
         const modelfile = await models.modelfile(model.alias);
@@ -55,12 +56,12 @@ export function modelFileRoutes(services: ManagementServices): readonly Route[] 
       path: `${FILES}/:index{[0-9]+}`,
       tag,
       summary: "Download one of a model's files",
-      description: "Takes a `Range`, so that a download can go on where it stopped.",
+      description: "Supports `Range`, to resume a download.",
       answers: [
         { contentType: "application/octet-stream", description: "The file." },
-        { status: 206, contentType: "application/octet-stream", description: "The range of it." },
-        { status: 304, description: "The client has it: If-None-Match names its SHA-256." },
-        { status: 416, description: "The file ends before the range begins." },
+        { status: 206, contentType: "application/octet-stream", description: "The range of the file." },
+        { status: 304, description: "If-None-Match equals its SHA-256." },
+        { status: 416, description: "The range begins after the end of the file." },
       ],
       async handle(context) {
         const model = await models.get(pathName(context));
@@ -83,5 +84,5 @@ function filesOf(model: Model): { role: Role; path: string; scale?: number }[] {
   ];
 }
 
-/** Opens a file of a model: its size, its SHA-256 as the tag, its bytes. */
+/** Opens a file of a model for sending. Its etag is the SHA-256. */
 export type OpenFile = (path: string) => Promise<ServedFile>;

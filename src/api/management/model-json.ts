@@ -7,13 +7,13 @@ import { licenseText, parseInstructions } from "../../models/modelfile/parse-ins
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
-/** What is known of a model on disk. */
+/** Entry of a model on disk, whose capabilities and purpose are known. */
 type EntryOnDisk = ListEntry & {
   capabilities: NonNullable<ListEntry["capabilities"]>;
   purpose: NonNullable<ListEntry["purpose"]>;
 };
 
-/** A model as GET /api/models lists it. */
+/** Converts a model to an entry of GET /api/models. */
 export function modelListEntry(model: Model): EntryOnDisk {
   const from = origin(model);
   return {
@@ -59,7 +59,7 @@ export function withDownloads(list: readonly ListEntry[], downloads: readonly Do
   return [...byAlias.values()];
 }
 
-/** The entry of a model of which only the name is known. */
+/** Entry of a model that is being downloaded, of which only the name is known. */
 function placeholder(name: string, alias: string, totalBytes: number): ListEntry {
   return {
     alias,
@@ -79,7 +79,7 @@ function placeholder(name: string, alias: string, totalBytes: number): ListEntry
 }
 
 /**
- * A model as GET /api/models/<name> shows it.
+ * Converts a model to the answer of GET /api/models/<name>.
  * @param modelfile a Modelfile that recreates it
  */
 export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
@@ -113,7 +113,7 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
   };
 }
 
-/** The PARAMETERs by name; only `stop` can have several values. */
+/** PARAMETERs by name; only `stop` can have several values. */
 function settings(model: Model): Record<string, number | string | string[]> {
   const { stop } = model.settings;
   const single = listParameters({ ...model.settings, stop: [] });

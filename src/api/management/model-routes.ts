@@ -14,7 +14,7 @@ const tag = "Models";
 /** Hub specs contain slashes, so a name can span several path segments. */
 const NAME = "/api/models/:name{.+}";
 
-/** The routes for models. Fixed paths come before those with a name, which matches any path. */
+/** Routes for models. Fixed paths come before those with a name, which matches any path. */
 export function modelRoutes(services: ManagementServices): readonly Route[] {
   const { models } = services;
   return [
@@ -45,7 +45,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
           });
         }
         const steps = new PullSteps((onProgress) => models.pull(body.name, onProgress, signal));
-        await steps.begun();
+        await steps.started();
         return streamResponse(context, pullLines(steps), nativeNdjson);
       },
     }),
@@ -133,15 +133,13 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Make a model the default, loaded or not",
       body: schemas.defaultRequestSchema,
-      answers: [
-        { description: "Requests that name no model get this one.", schema: schemas.defaultResultSchema },
-      ],
+      answers: [{ description: "The model is now the default.", schema: schemas.defaultResultSchema }],
       async handle(context, { body }) {
         const { alias, gguf } = await models.get(body.alias);
         if (gguf.purpose !== "generate")
           throw new ServiceError(
             "unsupported_feature",
-            `"${alias}" generates no text, so requests that name no model would fail; choose one that does.`,
+            `"${alias}" does not generate text, so requests without a model would fail; choose one that does.`,
           );
         await models.setDefault(alias);
         return context.json({ status: "default", alias });
@@ -189,7 +187,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Delete a model from disk",
       description:
-        "Deletes the files of a downloaded model. A local file or a model that ships with the daemon is only removed from the list; the latter returns when it is loaded or pulled, or when the daemon restarts.",
+        "Deletes the files of a downloaded model. A local file or a model shipped with the daemon is only removed from the list; the latter reappears when it is loaded or pulled, or when the daemon restarts.",
       answers: [{ description: "The model is deleted.", schema: schemas.deleteResultSchema }],
       async handle(context) {
         const { alias, source } = await models.delete(pathName(context));

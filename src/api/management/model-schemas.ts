@@ -5,18 +5,18 @@ import { modelNameSchema } from "../../http/input/common-fields.ts";
 import { SPECULATIONS } from "../../models/model.ts";
 import { FILE_TYPES } from "../../models/quantize/quantize-options.ts";
 
-/** Longest file path: the limit of operating systems. */
+/** Maximum length of a file path: the limit of operating systems. */
 export const MAX_PATH_LENGTH = 4096;
 
-/** Context of a model that is loaded without saying how much, in tokens: so the specification has it. */
+/** Context size in tokens of a model loaded without context_size, as specified for POST /api/models/load. */
 export const DEFAULT_CONTEXT = 4096;
-/** The minimum of an engine. */
+/** Minimum context size of an engine. */
 const SMALLEST_CONTEXT = 16;
 
 const contextSourceSchema = z
   .enum(["request", "modelfile", "configuration", "default", "trained", "automatic", "memory"])
   .describe(
-    "Where context_size comes from: the load request, PARAMETER num_ctx, models.context_size, or the default of POST /api/models/load; trained: all that the model was trained for; automatic: as much as is chosen without being asked for; memory: less than that, because of the memory.",
+    "Origin of context_size: the load request, PARAMETER num_ctx, models.context_size, or the default of POST /api/models/load; trained: the trained context size; automatic: the limit of the automatic choice; memory: a smaller one that fits in memory.",
   );
 
 const capabilitiesSchema = z.object({
@@ -28,19 +28,21 @@ const capabilitiesSchema = z.object({
 
 const sourceSchema = z
   .enum(["shipped", "hub", "file", "modelfile", "fleet"])
-  .describe("Where it came from, which decides what deleting it does.");
+  .describe("Origin of the model, which determines what deleting it does.");
 
 const purposeSchema = z.enum(["generate", "embed", "rerank"]);
 
-const notesSchema = z.array(z.string()).describe("What in the Modelfile has no effect here, in sentences.");
+const notesSchema = z
+  .array(z.string())
+  .describe("Sentences about instructions of the Modelfile that have no effect.");
 
 const modelFields = {
   alias: z.string().describe("Name of the model."),
-  path: z.string().describe("The GGUF file, or the first shard."),
+  path: z.string().describe("Path of the GGUF file or its first shard."),
   parameters: z.int().describe("Number of weights."),
-  context_size: z.int().describe("Context size in tokens, now or when it is loaded."),
+  context_size: z.int().describe("Context size in tokens: current, or used when it is loaded."),
   context_source: contextSourceSchema.optional(),
-  gpu_layers: z.int().describe("Layers on the GPU, now or when it is loaded."),
+  gpu_layers: z.int().describe("Layers on the GPU: current, or used when it is loaded."),
   is_default: z.boolean(),
   active_requests: z.int(),
   state: z.enum(["available", "downloading", "loading", "loaded", "unloading"]),
@@ -49,26 +51,26 @@ const modelFields = {
     .min(0)
     .max(1)
     .optional()
-    .describe("Progress of its download; until it ends, unknown fields are 0 or empty."),
+    .describe("Progress of the download; until it ends, unknown fields are 0 or empty."),
   source: sourceSchema,
   from: z
     .string()
     .optional()
     .describe(
-      "The hub spec it was pulled from, the model it was created from, or the machines of the fleet that have it; the name that a download has been asked for by.",
+      "The hub spec it was pulled from, the model it was created from, or the machines of the fleet that have it; during a download, the requested name.",
     ),
   size_bytes: z.int().describe("Total size of its files."),
   quantization: z.string().describe('For example "Q4_K_M".'),
-  modified_at: z.string().describe("When its files last changed, ISO 8601."),
+  modified_at: z.string().describe("Last change of its files, ISO 8601."),
   capabilities: capabilitiesSchema.optional().describe("Absent while it is not on disk."),
-  audio_input: z.literal(true).optional().describe("It can hear: its projector has an audio encoder."),
-  purpose: purposeSchema.optional().describe("What it is for; absent while it is not on disk."),
-  license: z.string().optional().describe("That the GGUF file names, such as apache-2.0."),
+  audio_input: z.literal(true).optional().describe("It accepts audio: its projector has an audio encoder."),
+  purpose: purposeSchema.optional().describe("Purpose; absent while it is not on disk."),
+  license: z.string().optional().describe("License named in the GGUF file, such as apache-2.0."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
-  expires_at: z.string().optional().describe("When it will be unloaded if idle, ISO 8601."),
-  gpu_memory_bytes: z.int().optional().describe("Memory of the GPU reserved for it, when loaded."),
-  slots: z.int().optional().describe("Requests that it can answer at once, when loaded."),
-  last_used_at: z.string().optional().describe("When a request last used it, ISO 8601, when loaded."),
+  expires_at: z.string().optional().describe("Time at which it will be unloaded if idle, ISO 8601."),
+  gpu_memory_bytes: z.int().optional().describe("GPU memory reserved for it, when loaded."),
+  slots: z.int().optional().describe("Number of concurrent requests, when loaded."),
+  last_used_at: z.string().optional().describe("Time of the last request, ISO 8601, when loaded."),
 };
 
 export const modelListEntrySchema = z.object(modelFields).meta({ id: "Model" });
@@ -79,7 +81,7 @@ export const modelDetailSchema = z
     architecture: z.string(),
     vocab_size: z.int(),
     capabilities: capabilitiesSchema,
-    trained_context_size: z.int().describe("Context size the model was trained for."),
+    trained_context_size: z.int().describe("Trained context size in tokens."),
     embedding_size: z.int().describe("Length of its embedding vectors."),
     block_count: z.int(),
     purpose: purposeSchema,
@@ -90,10 +92,10 @@ export const modelDetailSchema = z
     adapters: z
       .array(
         z.object({
-          id: z.int().describe("Its number in the requests' lora."),
-          name: z.string().describe("Its name there."),
+          id: z.int().describe("Value of `id` in the field lora of requests."),
+          name: z.string().describe("Value of `name` in the field lora."),
           path: z.string(),
-          scale: z.number().describe("Of requests that do not choose."),
+          scale: z.number().describe("Scale for requests without lora."),
         }),
       )
       .describe("LoRA adapters."),
@@ -108,13 +110,13 @@ export const modelDetailSchema = z
     load_settings: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
       .describe(
-        "How llama.cpp has loaded it, or would: what the load, its Modelfile and the configuration say, by the names of POST /api/models/load; speculation, unless it is auto for a model without a draft model.",
+        "Load settings from the load request, its Modelfile and the configuration, by the names of POST /api/models/load. Includes speculation, unless it is auto and the model has no draft model.",
       ),
     messages: z
       .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
       .optional()
-      .describe("What its chats begin with: MESSAGEs of its Modelfile."),
-    license: z.string().optional().describe("From its Modelfile, otherwise from the GGUF file."),
+      .describe("Initial messages of its chats: MESSAGEs of its Modelfile."),
+    license: z.string().optional().describe("License from its Modelfile, otherwise from the GGUF file."),
     notes: notesSchema.optional(),
   })
   .meta({ id: "ModelDetail" });
@@ -129,7 +131,7 @@ export const pullRequestSchema = z.object({
 export const pullResultSchema = z.object({
   status: z.literal("success"),
   model: z.string(),
-  repo: z.string().describe("Repository on the hub; empty for a model that ships."),
+  repo: z.string().describe("Repository on the hub; empty for a model shipped with the daemon."),
   size_bytes: z.int(),
 });
 
@@ -142,7 +144,7 @@ export const pullLineSchema = z.union([
     note: z
       .string()
       .optional()
-      .describe("Why the download is waiting, and when it retries; or where it comes from."),
+      .describe("Reason why the download waits, and the time of the next attempt; or its source."),
   }),
   z.object({ status: z.literal("verifying") }),
   z.object({ status: z.literal("success"), model: z.string() }),
@@ -169,7 +171,7 @@ export const loadRequestSchema = z.object({
     })
     .nullish()
     .describe(
-      `Context size in tokens; 0: as when a request loads the model. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
+      `Context size in tokens; 0: chosen as for a model loaded by a request. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
     ),
   ...nullableLoadSettings,
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
@@ -179,12 +181,12 @@ export const loadRequestSchema = z.object({
     .min(1)
     .max(MAX_PATH_LENGTH)
     .nullish()
-    .describe("Path of a draft model, which guesses tokens. Default: the Modelfile's."),
+    .describe("Path of a draft model for speculative decoding. Default: the Modelfile's."),
   speculation: z
     .enum(SPECULATIONS)
     .nullish()
     .describe(
-      "Whether its requests guess tokens, unless they say themselves: auto, with a draft model; ngram, from what the text repeats; off. Default: the Modelfile's, otherwise models.speculation.",
+      "Speculative decoding for requests without their own setting. auto: with the draft model, if there is one; ngram: from repetitions in the text; off. Default: the Modelfile's, otherwise models.speculation.",
     ),
 });
 
@@ -215,7 +217,7 @@ export const createRequestSchema = z.object({
     .min(1)
     .max(MAX_PATH_LENGTH)
     .nullish()
-    .describe("Absolute path of the folder that relative paths in the Modelfile start from."),
+    .describe("Absolute path of the folder for relative paths in the Modelfile."),
 });
 export const createResultSchema = z.object({
   status: z.literal("created"),
@@ -225,7 +227,7 @@ export const createResultSchema = z.object({
 
 export const copyRequestSchema = z.object({
   source: modelNameSchema,
-  destination: modelNameSchema.describe("Name of the copy; its files are shared."),
+  destination: modelNameSchema.describe("Name of the copy, which shares the files."),
 });
 export const copyResultSchema = z.object({ status: z.literal("copied"), alias: z.string() });
 
@@ -234,19 +236,19 @@ export const modelfileSchema = z.object({
   modelfile: z.string().describe("A Modelfile that recreates this model."),
 });
 
-const names = FILE_TYPES.map(({ name }) => name).join(", ");
+const fileTypeNames = FILE_TYPES.map(({ name }) => name).join(", ");
 
 export const quantizeRequestSchema = z.object({
   source: modelNameSchema.describe("Model to quantize: a name, a hub spec, or the path of a GGUF file."),
   destination: modelNameSchema.describe(
-    "Name of the new model. One that was created before is replaced; its settings are those of the source.",
+    "Name of the new model, which has the settings of the source. Replaces an earlier created model of this name.",
   ),
-  quantization: z.string().min(1).describe(`One of ${names}.`),
+  quantization: z.string().min(1).describe(`One of ${fileTypeNames}.`),
   allow_requantize: z
     .boolean()
     .nullable()
     .default(false)
-    .describe("Quantize weights that are quantized already, which costs quality."),
+    .describe("Allow weights that are already quantized, which reduces quality."),
   stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
 });
 
@@ -254,19 +256,19 @@ export const quantizeResultSchema = z.object({
   status: z.literal("success"),
   model: z.string(),
   quantization: z.string(),
-  size_bytes: z.int().describe("Of the new file."),
-  source_bytes: z.int().describe("Of the weights before."),
+  size_bytes: z.int().describe("Size of the new file."),
+  source_bytes: z.int().describe("Size of the source's weights."),
   bits_per_weight: z.number(),
   fallback_tensors: z
     .int()
-    .describe("Tensors of another type than usual, because its blocks do not divide their rows."),
+    .describe("Tensors with a fallback type, because their row size is not a multiple of the block size."),
 });
 
 export const quantizeLineSchema = z.union([
   z.object({
     status: z.literal("quantizing"),
     progress: z.number().min(0).max(1),
-    completed_bytes: z.int().describe("Bytes of the new file that are written."),
+    completed_bytes: z.int().describe("Bytes written to the new file."),
     total_bytes: z.int(),
   }),
   quantizeResultSchema,
@@ -279,49 +281,49 @@ export const importRequestSchema = z.object({
     .min(1)
     .max(MAX_PATH_LENGTH)
     .describe(
-      "ollama, lmstudio or hf, for the folder where that program keeps its models; or the absolute path of a folder.",
+      "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
     ),
   models: list(modelNameSchema)
     .nullish()
-    .describe("Only these, by the names that they have there. Default: all."),
+    .describe("Models to import, by their names in the source. Default: all."),
   copy: z
     .boolean()
     .nullish()
-    .describe("Copy files that cannot be cloned or linked, instead of using them where they are."),
+    .describe("Copy files that cannot be cloned or linked, instead of using them in place."),
   stream: z.boolean().nullish().describe("Stream progress as lines of JSON."),
 });
 
-const importSchemasName = z.string().describe("Name in the folder that it came from.");
+const importedNameField = z.string().describe("Name in the source folder.");
 const bytes = z.int().min(0);
 
 const importedSchema = z.object({
   status: z
     .enum(["imported", "updated", "present"])
-    .describe("present: an earlier import has brought it, and nothing has changed since."),
-  name: importSchemasName,
+    .describe("present: already imported, and unchanged since."),
+  name: importedNameField,
   alias: z.string().describe("Name of the model here."),
   files: z
     .enum(["cloned", "linked", "copied", "in place"])
     .describe(
-      "How its files are had: as clones or links, which take no space and stay when its program deletes them; as copies; or where they are.",
+      "Storage of its files: clones or links, which take no space and remain when the other program deletes the model; copies; or in place.",
     ),
   size_bytes: bytes,
   notes: z
     .array(z.string())
     .optional()
-    .describe("What could not be kept, or has no effect here, in sentences."),
+    .describe("Sentences about settings that were dropped or have no effect."),
 });
 const skippedSchema = z.object({
   status: z.literal("skipped"),
-  name: importSchemasName,
-  reason: z.string().describe("Why it cannot be used, without a period."),
+  name: importedNameField,
+  reason: z.string().describe("Reason why it cannot be used, without a period."),
 });
 const outcomeSchema = z.union([importedSchema, skippedSchema]);
 export type ImportOutcome = z.infer<typeof outcomeSchema>;
 
 export const importResultSchema = z.object({
   status: z.literal("success"),
-  folder: z.string().describe("Where they came from."),
+  folder: z.string().describe("Source folder."),
   models: z.array(outcomeSchema),
 });
 
@@ -329,11 +331,11 @@ export const importLineSchema = z.union([
   z.object({
     status: z.literal("reading"),
     folder: z.string(),
-    models: z.int().describe("How many will be imported."),
+    models: z.int().describe("Number of models to import."),
   }),
   z.object({
     status: z.literal("copying"),
-    name: importSchemasName,
+    name: importedNameField,
     copied_bytes: bytes,
     total_bytes: bytes,
   }),

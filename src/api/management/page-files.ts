@@ -1,23 +1,23 @@
 import { z } from "zod";
 
-/** Files of the page that a browser keeps, to show it without a server. */
+/** Files of the page that a browser caches, to show it offline. */
 export const pageListSchema = z.object({
-  version: z.string().describe("Changes when one of the files does."),
+  version: z.string().describe("Changes when one of the files changes."),
   files: z.array(
     z.object({
-      path: z.string().describe("Address, relative to the scope of the page's service worker."),
+      path: z.string().describe("Path relative to the scope of the page's service worker."),
       sha256: z.string(),
     }),
   ),
 });
 export type PageList = z.output<typeof pageListSchema>;
 
-/** Scripts that the page has no use for, or not in most browsers. */
-const NOT_KEPT = new Set(["daybreak.js", "sw.js", "engine-compat.js"]);
+/** Scripts that the page does not need, or only in few browsers. */
+const NOT_CACHED = new Set(["daybreak.js", "sw.js", "engine-compat.js"]);
 
-/** Whether the page needs a script of the folder /browser/ to run without a server. */
+/** True if the page needs a script of the folder /browser/ when it is offline. */
 export function isCacheable(script: string): boolean {
-  return !NOT_KEPT.has(script);
+  return !NOT_CACHED.has(script);
 }
 
 export async function pageList(files: PageList["files"]): Promise<PageList> {
@@ -26,7 +26,7 @@ export async function pageList(files: PageList["files"]): Promise<PageList> {
   return { version: await sha256Of(new TextEncoder().encode(text)), files: sorted };
 }
 
-/** In hexadecimal. */
+/** Returns the SHA-256 in hexadecimal. */
 export async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -35,11 +35,11 @@ export async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> 
 /** A file of a page that the daemon serves. */
 export interface PageFile {
   readonly content: Uint8Array<ArrayBuffer>;
-  /** Including the quotes. */
+  /** ETag, including the quotes. */
   readonly etag: string;
 }
 
-/** The files of the pages by path. A file name is never built from a request. */
+/** Files of the page by URL path. A fixed table, so that no file name is built from a request. */
 export const UI_FILES = {
   "/ui/": "ui/index.html",
   "/ui/page.css": "ui/page.css",
@@ -54,7 +54,7 @@ export const UI_FILES = {
   "/ui/icons/icon-512.png": "ui/icons/icon-512.png",
   "/ui/icons/maskable-512.png": "ui/icons/maskable-512.png",
 } as const;
-/** Runs the tools of a chat; src/ui/tools/tools.ts puts it into a frame without an origin. */
+/** Document that runs tools of a chat; src/ui/tools/tools.ts puts it in a frame without an origin. */
 export const FRAME_FILES = { "/ui/tool-frame.html": "ui/tool-frame.html" } as const;
 export const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;
 export const DOCS_FILES = {

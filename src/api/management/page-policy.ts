@@ -1,47 +1,51 @@
-/** What the page may load and ask; the daemon, the page's service worker and an exported page say the same. */
+/** Content security policy of the page, shared by the daemon, the page's service worker and exported pages. */
 
-/** Other daemons and MCP servers of one page: more than anybody has, and few enough for a header. */
-export const MAX_SERVERS = 20;
+/** Maximum number of other daemons and MCP servers of one page, which must fit in a header. */
+export const MAX_CONNECT_ORIGINS = 20;
 
-/** The usual hub, and where it keeps large files. */
+/** Origins of the default hub and of its large files. */
 export const HUB_ORIGINS = ["https://huggingface.co", "https://*.huggingface.co", "https://*.hf.co"] as const;
 
-/** The script of tool-frame.html, which the page puts into a frame: that has the page's policy besides its own. */
+/** Hash of the script in tool-frame.html. The page's policy also applies to its frames. */
 const TOOL_FRAME_SCRIPT = "'sha256-aqCDQFMJJeLfQ/56CxKGaIrkCdMX99f+NzlsxvQr4S8='";
 
-/** Where the policy names whom the page may ask; further origins follow. */
-const ASKED = "connect-src 'self' blob:";
+/** Start of the directive for connections, to which further origins are appended. */
+const CONNECT_SOURCES = "connect-src 'self' blob:";
 
 /**
- * Content-Security-Policy of the page. It may also run the engine, in workers, and a model's text can never run as a script.
- * @param connect other servers that the page may ask, as origins
+ * Returns the Content-Security-Policy of the page. It allows the engine in workers, and never runs a model's text as a
+ * script.
+ * @param connect origins of other servers that the page may connect to
  */
 export function pagePolicy(connect: readonly string[]): string {
   return `${elementPolicy(connect)}; frame-ancestors 'none'`;
 }
 
-/** The same for an element of a document, where what is left out here has no effect. */
+/** Returns the policy for a meta element, without directives that have no effect there. */
 export function elementPolicy(connect: readonly string[]): string {
-  const asked = [ASKED, ...connect].join(" ");
-  return `default-src 'none'; script-src 'self' 'wasm-unsafe-eval' ${TOOL_FRAME_SCRIPT}; worker-src 'self' blob:; style-src 'self'; ${asked}; img-src 'self' data: blob:; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'`;
+  const connectDirective = [CONNECT_SOURCES, ...connect].join(" ");
+  return `default-src 'none'; script-src 'self' 'wasm-unsafe-eval' ${TOOL_FRAME_SCRIPT}; worker-src 'self' blob:; style-src 'self'; ${connectDirective}; img-src 'self' data: blob:; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'`;
 }
 
-/** A policy, or a document with one, that lets the page ask further origins. */
-export function withServers(text: string, connect: readonly string[]): string {
-  return text.replace(ASKED, [ASKED, ...connect].join(" "));
+/** Adds origins that the page may connect to, in a policy or in a document that contains one. */
+export function withConnectSources(text: string, connect: readonly string[]): string {
+  return text.replace(CONNECT_SOURCES, [CONNECT_SOURCES, ...connect].join(" "));
 }
 
-/** The origins in the query `connect` of the page's address. */
-export function serversOf(query: string): string[] {
+/** Parses the query parameter `connect` of the page's address. */
+export function parseOrigins(query: string): string[] {
   return query.split(" ").filter((origin) => origin !== "");
 }
 
-/** A name, an IPv4 or an IPv6 address, perhaps with a port; addresses know hosts with characters that end a directive. */
+/**
+ * Origin with a host name or an IP address. Stricter than URLs, whose hosts may contain characters that end a
+ * directive.
+ */
 const ORIGIN = /^https?:\/\/(?:(?:\*\.)?[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/;
 
-/** Nothing else may get into a policy. "https://*.example.com" stands for all hosts below that one. */
-export function isOrigin(text: string): boolean {
-  // Browsers do not agree on how an address with an asterisk is written.
-  const one = text.replace("://*.", "://any.");
-  return ORIGIN.test(text) && URL.canParse(one) && new URL(one).origin === one;
+/** True for an origin that may be added to a policy. "https://*.example.com" stands for all subdomains. */
+export function isConnectOrigin(text: string): boolean {
+  // Browsers differ in how they normalize a URL with an asterisk.
+  const sample = text.replace("://*.", "://any.");
+  return ORIGIN.test(text) && URL.canParse(sample) && new URL(sample).origin === sample;
 }

@@ -16,17 +16,23 @@ import {
   sha256Of,
   UI_FILES,
 } from "./page-files.ts";
-import { isOrigin, MAX_SERVERS, pagePolicy, serversOf, withServers } from "./page-policy.ts";
+import {
+  isConnectOrigin,
+  MAX_CONNECT_ORIGINS,
+  pagePolicy,
+  parseOrigins,
+  withConnectSources,
+} from "./page-policy.ts";
 
-/** A page can only connect to its own daemon, and a model's text can never run as a script. */
+/** Headers of the API reference, which may only connect to its own daemon. */
 const DOCS_HEADERS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 
 /**
- * Only a page isolated from other origins has memory to share with the workers of the engine.
- * @param connect other servers that the page may ask, as origins
+ * Headers of the page. It must be isolated from other origins to share memory with the engine's workers.
+ * @param connect origins of other servers that the page may connect to
  */
 function uiHeaders(connect: readonly string[]): Readonly<Record<string, string>> {
   return {
@@ -36,7 +42,10 @@ function uiHeaders(connect: readonly string[]): Readonly<Record<string, string>>
   };
 }
 
-/** Its policy is in the file, so that it holds on other web servers, too. A sandboxed frame is another origin than the page. */
+/**
+ * Headers of the frame for tools. Its content policy is in the file, so that it also applies on other web servers. A
+ * sandboxed frame has a different origin than the page.
+ */
 const FRAME_HEADERS = {
   "content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'",
   "cross-origin-embedder-policy": "require-corp",
@@ -44,11 +53,11 @@ const FRAME_HEADERS = {
 };
 
 const root = { tag: "Page", alwaysOn: true } as const;
-/** Nothing in the files of the page is secret; what it shows it gets with a key. */
+/** Options of page routes. The files are not secret; the page's data requires the API key. */
 const page = { ...root, keyless: true } as const;
 const documentation = { tag: "Documentation", alwaysOn: true } as const;
 
-/** The root, the page under /ui/ unless it is disabled, and the API reference with its console. */
+/** Routes of the root, the page under /ui/ unless it is disabled, and the API reference with its console. */
 export function pageRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
@@ -72,20 +81,26 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
       ? [
           redirect(page, "/ui", "/ui/"),
           redirect(page, "/ui/experiments", "/ui/experiments/"),
-          ...files(services, page, UI_FILES, uiHeaders, "The page: chat, models, monitor"),
-          ...files(
+          ...pageFileRoutes(services, page, UI_FILES, uiHeaders, "The page: chat, models, monitor"),
+          ...pageFileRoutes(
             services,
             page,
             FRAME_FILES,
             () => FRAME_HEADERS,
-            "The frame in which a tool of the chat runs",
+            "Frame that runs tools of the chat",
           ),
-          ...files(services, page, EXPERIMENTS_FILES, uiHeaders, "The page for experiments"),
-          ...keptPageRoutes(services),
+          ...pageFileRoutes(services, page, EXPERIMENTS_FILES, uiHeaders, "The page for experiments"),
+          ...offlinePageRoutes(services),
         ]
       : []),
     redirect(documentation, "/docs/", "/docs"),
-    ...files(services, documentation, DOCS_FILES, () => DOCS_HEADERS, "API reference with a console"),
+    ...pageFileRoutes(
+      services,
+      documentation,
+      DOCS_FILES,
+      () => DOCS_HEADERS,
+      "API reference with a console",
+    ),
   ];
 }
 
@@ -100,12 +115,12 @@ function redirect(common: typeof page | typeof documentation, path: string, to: 
   });
 }
 
-/** The first file is the page; the others are its assets. */
-function files(
+/** Routes of files. The first file is the page; the others are its assets. */
+function pageFileRoutes(
   services: ManagementServices,
   common: typeof page | typeof documentation,
   names: Readonly<Record<string, PageFileName>>,
-  security: (connect: readonly string[]) => Readonly<Record<string, string>>,
+  securityHeaders: (connect: readonly string[]) => Readonly<Record<string, string>>,
   summary: string,
 ): Route[] {
   return Object.entries(names).map(([path, name], index) => {
@@ -118,7 +133,7 @@ function files(
       query: connectQuery,
       answers: [{ contentType, description: "The file." }],
       handle: (context, { query }) =>
-        sendPageFile(context, services.pageFile(name), contentType, security(query.connect ?? [])),
+        sendPageFile(context, services.pageFile(name), contentType, securityHeaders(query.connect ?? [])),
     });
   });
 }
@@ -136,48 +151,48 @@ function contentTypeOf(name: PageFileName): string {
   return CONTENT_TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream";
 }
 
-/** Browsers revalidate a cached file every time, so that they see a new version immediately. */
+/** Sends a file that browsers revalidate every time, so that they use a new version immediately. */
 function sendPageFile(
   context: AppContext,
   { content, etag }: PageFile,
   type: string,
-  security: Readonly<Record<string, string>>,
+  securityHeaders: Readonly<Record<string, string>>,
 ): Response {
   const headers = { etag, "cache-control": "no-cache" };
   if (context.req.header("if-none-match") === etag) return context.body(null, 304, headers);
   return context.body(content, 200, {
     ...headers,
     "content-type": type.startsWith("text/") ? `${type}; charset=utf-8` : type,
-    ...security,
+    ...securityHeaders,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
   });
 }
 
-const keptPageRoutesCommon = { method: "GET", tag: "Page", alwaysOn: true, keyless: true } as const;
+const publicPage = { method: "GET", tag: "Page", alwaysOn: true, keyless: true } as const;
 
-/** What keeps the page in a browser, which then shows it without a daemon: a service worker, and the list of its files. */
-function keptPageRoutes(services: ManagementServices): readonly Route[] {
+/** Routes for the offline page: a service worker that caches it, and the list of its files. */
+function offlinePageRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
-      ...keptPageRoutesCommon,
+      ...publicPage,
       path: "/ui/sw.js",
-      summary: "The service worker of the page, which keeps its files in the browser",
+      summary: "Service worker of the page, which caches its files in the browser",
       answers: [{ contentType: "text/javascript", description: "The script." }],
       handle: async (context) =>
         sendFile(context, await services.browserScripts.read("sw.js"), {
           "content-type": "text/javascript; charset=utf-8",
           "cache-control": "no-cache",
           "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'",
-          // The engine's files are beside the page's.
+          // The engine's files under /browser/ are outside the worker's default scope /ui/.
           "service-worker-allowed": "/",
           "x-content-type-options": "nosniff",
         }),
     }),
     defineRoute({
-      ...keptPageRoutesCommon,
+      ...publicPage,
       path: "/ui/files.json",
-      summary: "The files of the page with their SHA-256",
+      summary: "List the files of the page with their SHA-256",
       answers: [{ description: "The list.", schema: pageListSchema }],
       handle: async (context) => {
         const list = await pageList([...(await pageFiles(services)), ...(await engineFiles(services))]);
@@ -211,10 +226,10 @@ async function engineFiles(services: ManagementServices) {
   ]);
 }
 
-/** The files that a page loads to run the engine itself. */
+/** Scripts that a page loads to run the engine itself. */
 const SCRIPTS = {
   "daybreak.js": "The engine for browsers, as a module",
-  "engine-worker.js": "Its worker",
+  "engine-worker.js": "The worker of the engine for browsers",
   "store-worker.js": "The worker that stores models in the browser",
   "engine-compat.js": "The engine's script for browsers without memory64 or JSPI",
   "page.js": "The script of the page",
@@ -222,29 +237,34 @@ const SCRIPTS = {
   "experiments.js": "The script of the page for experiments",
 } as const;
 
-/** The page loads these when it needs them. */
-const PART = "/browser/:part{page-[\\w-]+\\.js}";
+/** Path of chunks of the page's script, which it loads on demand. */
+const CHUNK_PATH = "/browser/:part{page-[\\w-]+\\.js}";
 
-/** Also for pages of other origins, which see in them only what everybody can have. */
-const PUBLIC = {
+/** Headers that let pages of other origins load these public files. */
+const PUBLIC_HEADERS = {
   "cross-origin-resource-policy": "cross-origin",
   "x-content-type-options": "nosniff",
 } as const;
 
-/** A worker has a policy of its own: it runs llama.cpp in workers whose scripts it has put together. */
+/** Policy of workers: the engine's worker starts further workers from generated scripts (blob:). */
 const WORKER_POLICY =
   "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:";
 
-/** A year, which is what browsers keep a file for that never changes. */
+/** Cache-Control of files that never change: a year, the maximum in practice. */
 const FOREVER = "public, max-age=31536000, immutable";
 
-/** The engine for browsers: its scripts, and its WebAssembly. */
+/** Routes of the engine for browsers: its scripts and its WebAssembly. */
 export function browserRoutes(services: ManagementServices): readonly Route[] {
   return [
     ...Object.entries(SCRIPTS).map(([name, summary]) =>
       scriptRoute(services, `/browser/${name}`, summary, () => name),
     ),
-    scriptRoute(services, PART, "A part of the page's script", (context) => context.req.param("part") ?? ""),
+    scriptRoute(
+      services,
+      CHUNK_PATH,
+      "A part of the page's script",
+      (context) => context.req.param("part") ?? "",
+    ),
     wasmRoute(
       "engine.wasm",
       "llama.cpp as WebAssembly, as the daemon's own engines run it",
@@ -258,7 +278,7 @@ export function browserRoutes(services: ManagementServices): readonly Route[] {
   ];
 }
 
-/** @param nameOf which script a request asks for */
+/** @param nameOf returns the name of the requested script */
 function scriptRoute(
   services: ManagementServices,
   path: string,
@@ -266,15 +286,15 @@ function scriptRoute(
   nameOf: (context: AppContext) => string,
 ): Route {
   return defineRoute({
-    ...keptPageRoutesCommon,
+    ...publicPage,
     path,
     summary,
     query: connectQuery,
     answers: [{ contentType: "text/javascript", description: "The script." }],
     handle: async (context, { query }) =>
       sendFile(context, await services.browserScripts.read(nameOf(context)), {
-        ...PUBLIC,
-        "content-security-policy": withServers(WORKER_POLICY, query.connect ?? []),
+        ...PUBLIC_HEADERS,
+        "content-security-policy": withConnectSources(WORKER_POLICY, query.connect ?? []),
         "cross-origin-embedder-policy": "require-corp",
         "content-type": "text/javascript; charset=utf-8",
         "cache-control": "no-cache",
@@ -284,7 +304,7 @@ function scriptRoute(
 
 function wasmRoute(name: string, summary: string, open: () => Promise<ServedFile>): Route {
   return defineRoute({
-    ...keptPageRoutesCommon,
+    ...publicPage,
     path: `/browser/${name}`,
     summary,
     description: "Cached forever if the query has its SHA-256 as `v`.",
@@ -292,7 +312,7 @@ function wasmRoute(name: string, summary: string, open: () => Promise<ServedFile
     async handle(context) {
       const image = await open();
       return sendFile(context, image, {
-        ...PUBLIC,
+        ...PUBLIC_HEADERS,
         "content-type": "application/wasm",
         "cache-control": context.req.query("v") === image.etag ? FOREVER : "no-cache",
       });
@@ -300,20 +320,22 @@ function wasmRoute(name: string, summary: string, open: () => Promise<ServedFile
   });
 }
 
-/** The query of what the page loads that asks servers. */
+/** Query of the page and its scripts: additional origins for their policies. */
 export const connectQuery = z.object({
   connect: z
     .string()
-    .transform(serversOf)
+    .transform(parseOrigins)
     .pipe(
       z
         .array(
-          z.string().refine(isOrigin, "must be origins such as http://127.0.0.1:8081, separated by spaces"),
+          z
+            .string()
+            .refine(isConnectOrigin, "must be origins such as http://127.0.0.1:8081, separated by spaces"),
         )
-        .max(MAX_SERVERS),
+        .max(MAX_CONNECT_ORIGINS),
     )
     .optional()
     .describe(
-      "Origins that the page may connect to besides its own daemon; the page adds those that its user names.",
+      "Origins that the page may connect to besides its own daemon; the page adds those that the user configures.",
     ),
 });

@@ -5,48 +5,48 @@ import type { SlotList, SlotTransfer } from "../../models/slots/model-slots.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 const MAX_SLOT = 63;
-/** As long as the names of saved prompts may be; src/models/slots/saved-folder.ts says which characters they may have. */
-const MAX_NAME = 64;
+/** Maximum length of a saved prompt's name; src/models/slots/saved-folder.ts checks its characters. */
+const MAX_SAVED_NAME_LENGTH = 64;
 
-const slotSchemasSlot = z.int().min(0).max(MAX_SLOT);
-const slotSchemasName = z
+const slotField = z.int().min(0).max(MAX_SLOT);
+const savedNameField = z
   .string()
   .min(1)
-  .max(MAX_NAME)
+  .max(MAX_SAVED_NAME_LENGTH)
   .describe("Name of the saved prompt: letters, digits, dots, hyphens and underscores.");
 
 export const slotRequestSchema = z
   .object({
     action: z.enum(["save", "restore", "erase"]),
-    name: slotSchemasName.nullish().describe("Name of the saved prompt; save and restore need it."),
-    slot: slotSchemasSlot
+    name: savedNameField.nullish().describe("Name of the saved prompt, required by save and restore."),
+    slot: slotField
       .nullish()
       .describe(
-        "The slot. By default the one used last is saved, and an empty one is restored, or else the one used least recently; erase needs it.",
+        "Slot, required by erase. Default: save uses the most recently used slot; restore an empty one, otherwise the least recently used.",
       ),
   })
-  .refine(({ action, name: given }) => action === "erase" || given != null, {
+  .refine(({ action, name: savedName }) => action === "erase" || savedName != null, {
     path: ["name"],
-    error: "is needed to save and to restore",
+    error: "is required to save and to restore",
   })
-  .refine(({ action, slot: given }) => action !== "erase" || given != null, {
+  .refine(({ action, slot: slotIndex }) => action !== "erase" || slotIndex != null, {
     path: ["slot"],
-    error: "is needed to erase",
+    error: "is required to erase",
   });
 
 export const slotResultSchema = z.object({
   status: z.enum(["saved", "restored", "erased"]),
   slot: z.int(),
   name: z.string().optional(),
-  tokens: z.int().describe("Tokens of the prompt."),
-  state_bytes: z.int().optional().describe("Bytes of what the model has computed of them."),
-  ms: z.number().optional().describe("How long it took, in milliseconds."),
+  tokens: z.int().describe("Tokens in the prompt."),
+  state_bytes: z.int().optional().describe("Bytes of the KV cache state."),
+  ms: z.number().optional().describe("Duration in milliseconds."),
 });
 
 export const slotListSchema = z.object({
   slots: z
     .array(z.object({ slot: z.int(), tokens: z.int(), busy: z.boolean() }))
-    .describe("The slots of the model; none while it is not loaded."),
+    .describe("Slots of the model; empty while it is not loaded."),
   saved: z
     .array(
       z.object({
@@ -58,10 +58,10 @@ export const slotListSchema = z.object({
         saved_at: z.iso.datetime(),
       }),
     )
-    .describe("The saved prompts of the model, the newest first."),
+    .describe("Saved prompts of the model, newest first."),
 });
 
-export const savedQuerySchema = z.object({ name: slotSchemasName });
+export const savedQuerySchema = z.object({ name: savedNameField });
 
 export const savedDeletedSchema = z.object({ status: z.literal("deleted"), name: z.string() });
 
@@ -69,7 +69,7 @@ const tag = "Saved prompts";
 /** Hub specs contain slashes, so a name can span several path segments. */
 const PATH = "/api/models/:name{.+}/slots";
 
-/** The routes for what the slots of models hold, and for what of it is saved. */
+/** Routes for the slots of models and for saved prompts. */
 export function slotRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
   return [
     defineRoute({
@@ -86,11 +86,11 @@ export function slotRoutes({ models }: Pick<ManagementServices, "models">): read
       method: "POST",
       path: PATH,
       tag,
-      summary: "Save, restore or empty a slot of a model",
+      summary: "Save, restore or erase a slot of a model",
       description:
-        "A saved prompt holds a slot's tokens and what the model has computed of them, so that a request that begins with them is answered without reading them again, also after a restart. It fits the same model file, adapters, load settings and version of Daybreak. Prompts with images or recordings, and those of recurrent and hybrid models, cannot be saved.",
+        "A saved prompt contains a slot's tokens and their KV cache state, so that a request with the same prefix skips their prefill, also after a restart. It can only be restored with the same model file, adapters, load settings and version of Daybreak. Prompts with images or audio, and those of recurrent and hybrid models, cannot be saved.",
       body: slotRequestSchema,
-      answers: [{ description: "It is done.", schema: slotResultSchema }],
+      answers: [{ description: "The result.", schema: slotResultSchema }],
       async handle(context, { body }) {
         const model = pathName(context);
         const { signal } = context.req.raw;
@@ -99,11 +99,11 @@ export function slotRoutes({ models }: Pick<ManagementServices, "models">): read
           const tokens = await models.slots.erase(model, slot ?? 0, signal);
           return context.json({ status: "erased", slot: slot ?? 0, tokens });
         }
-        const wanted = { name, slot: slot ?? undefined };
+        const target = { name, slot: slot ?? undefined };
         const json =
           action === "save"
-            ? transferJson("saved", await models.slots.save(model, wanted, signal))
-            : transferJson("restored", await models.slots.restore(model, wanted, signal));
+            ? transferJson("saved", await models.slots.save(model, target, signal))
+            : transferJson("restored", await models.slots.restore(model, target, signal));
         return context.json(json);
       },
     }),
@@ -113,7 +113,7 @@ export function slotRoutes({ models }: Pick<ManagementServices, "models">): read
       tag,
       summary: "Delete a saved prompt",
       query: savedQuerySchema,
-      answers: [{ description: "It is deleted.", schema: savedDeletedSchema }],
+      answers: [{ description: "The saved prompt has been deleted.", schema: savedDeletedSchema }],
       async handle(context, { query: { name } }) {
         await models.slots.delete(pathName(context), name);
         return context.json({ status: "deleted", name });

@@ -21,12 +21,12 @@ const statusSchema = z.object({
 const systemStatusSchema = z
   .object({
     version: z.string(),
-    llama_cpp: z.string().describe("llama.cpp build that engines run."),
+    llama_cpp: z.string().describe("Build of llama.cpp in the engines."),
     uptime_secs: z.int(),
     models_loaded: z.int(),
-    http_endpoint: z.string().describe("URL."),
+    http_endpoint: z.string().describe("URL of the HTTP endpoint."),
     ipc_endpoint: z.string().describe("ipc://<socket path>; empty when IPC is off."),
-    default_model: z.string().describe("Empty without models."),
+    default_model: z.string().describe("Alias of the default model; empty without models."),
     stats: z.object({
       requests_total: z.int(),
       tokens_generated: z.int(),
@@ -38,24 +38,24 @@ const systemStatusSchema = z
     gpu: gpuSchema,
     kernels: z
       .enum(["daybreak", "stock"])
-      .describe("Matrix kernels on the CPU: Daybreak's own, or the stock ones of llama.cpp."),
+      .describe("Matrix kernels on the CPU: Daybreak's, or the stock ones of llama.cpp."),
     sandbox: z.object({
-      mode: z.enum(["auto", "require", "off"]).describe("As configured."),
+      mode: z.enum(["auto", "require", "off"]).describe("Configured mode."),
       wall: z
         .enum(["bubblewrap", "namespaces", "sandbox-exec", "none", "unknown"])
         .describe(
-          "The operating system's sandbox around CPU engines, in addition to Node's permission model; unknown until it has been tried.",
+          "Operating system's sandbox around CPU engines, in addition to Node's permission model; unknown until it has been tested.",
         ),
       parts: z.array(z.string()).describe("The parts of the sandbox."),
       problem: z
         .string()
         .optional()
-        .describe("Why there is no sandbox, or not a stronger one, and what to do."),
+        .describe("Reason why there is no sandbox or no stronger one, and the remedy."),
     }),
   })
   .meta({ id: "SystemStatus" });
 
-/** Health, status, metrics and shutdown: also served while the daemon starts or drains. */
+/** Routes of health, status, metrics and shutdown, also served while the daemon starts or drains. */
 export function systemRoutes(services: ManagementServices): readonly Route[] {
   const { models, inference, metrics } = services;
   const uptimeSecs = (): number => Math.floor((performance.now() - services.startedAt) / 1000);
@@ -70,10 +70,10 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
       summary: "Health check",
       answers: [
         { description: "The daemon is ready.", schema: healthSchema },
-        { status: 503, description: "It is starting or draining.", schema: healthSchema },
+        { status: 503, description: "The daemon is starting or draining.", schema: healthSchema },
       ],
       alwaysOn: true,
-      // For supervisors and load balancers.
+      // Supervisors and load balancers have no key.
       keyless: true,
       handle(context) {
         const state = status();
@@ -125,7 +125,7 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
           },
           gpu: gpuJson(services.gpu),
           kernels: services.kernels,
-          sandbox: services.wall.state,
+          sandbox: services.sandbox.state,
         });
       },
     }),

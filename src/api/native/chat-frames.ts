@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
-import { wholeToolCalls } from "../../inference/collect-answer.ts";
+import { joinToolCalls } from "../../inference/collect-answer.ts";
 import {
   answerTokenSchema,
-  pieceFigureFields,
-  deltaFigures,
+  deltaStatisticsFields,
+  deltaStatistics,
   summary,
   summaryFields,
   tokenFields,
@@ -15,16 +15,16 @@ import {
 import { promptProgressSchema, toPromptProgress } from "../progress-fields.ts";
 import { chatFields } from "./native-chat.ts";
 
-/** Longest chat ID: a UUID has 36 characters. */
+/** Maximum length of a chat ID; a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;
 
 const id = z
   .string()
   .min(1)
   .max(MAX_ID_LENGTH)
-  .describe("The client's ID for a chat, repeated in its frames.");
+  .describe("ID of a chat, chosen by the client and repeated in its frames.");
 
-/** A frame from a client of /ws/chat: one JSON object per text frame. */
+/** Frame from a client of /ws/chat: one JSON object per text frame. */
 export const clientFrameSchema = z
   .discriminatedUnion("type", [
     z.object({ type: z.literal("chat"), id, ...chatFields }),
@@ -33,7 +33,7 @@ export const clientFrameSchema = z
   ])
   .meta({ id: "ChatClientFrame" });
 
-/** A frame from the daemon. Each chat gets a start, deltas, then a done or an error. */
+/** Frame from the daemon. Each chat gets a start, deltas, then a done or an error. */
 export const serverFrameSchema = z
   .union([
     z.object({
@@ -45,15 +45,18 @@ export const serverFrameSchema = z
     z.object({
       type: z.literal("delta"),
       id,
-      content: z.string().describe("A piece of the text."),
-      logprobs: z.array(answerTokenSchema).optional().describe("Its tokens, if the chat asks for them."),
-      ...pieceFigureFields,
+      content: z.string().describe("Part of the text."),
+      logprobs: z
+        .array(answerTokenSchema)
+        .optional()
+        .describe("Tokens of the text, if the chat requests them."),
+      ...deltaStatisticsFields,
     }),
     z.object({
       type: z.literal("reasoning"),
       id,
-      content: z.string().describe("A piece of the reasoning."),
-      ...pieceFigureFields,
+      content: z.string().describe("Part of the reasoning."),
+      ...deltaStatisticsFields,
     }),
     z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
     z.object({
@@ -78,8 +81,8 @@ export type ClientFrame = z.output<typeof clientFrameSchema>;
 export type ServerFrame = z.output<typeof serverFrameSchema>;
 
 /**
- * The frames of one answer.
- * @param returnProgress also a frame for each step of the prompt
+ * Yields the frames of one answer.
+ * @param returnProgress also yield a frame for each prefill step
  */
 export async function* toFrames(
   chatId: string,
@@ -87,7 +90,7 @@ export async function* toFrames(
   returnProgress = false,
 ): AsyncGenerator<ServerFrame, void, undefined> {
   yield { type: "start", id: chatId, model };
-  for await (const event of wholeToolCalls(events)) {
+  for await (const event of joinToolCalls(events)) {
     switch (event.type) {
       case "start":
         break;
@@ -101,12 +104,12 @@ export async function* toFrames(
           id: chatId,
           content: event.text,
           ...tokenFields(event.logprobs),
-          ...deltaFigures(event),
+          ...deltaStatistics(event),
         };
         break;
       }
       case "reasoning-delta":
-        yield { type: "reasoning", id: chatId, content: event.text, ...deltaFigures(event) };
+        yield { type: "reasoning", id: chatId, content: event.text, ...deltaStatistics(event) };
         break;
       case "tool-call":
         yield { type: "tool_call", id: chatId, tool_call: wireToolCall(event.call) };

@@ -6,7 +6,7 @@ import { assertServing, nativeErrorBody } from "../../http/errors.ts";
 import { parseInput } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Inference } from "../../inference/inference.ts";
-import { PARSED_AT_ONCE, parseJsonText, parseShortJson } from "../../json/parse-json.ts";
+import { MAX_IMMEDIATE_LENGTH, parseJsonText, parseShortJson } from "../../json/parse-json.ts";
 import type { Services } from "../services.ts";
 import {
   type ClientFrame,
@@ -18,13 +18,13 @@ import {
 } from "./chat-frames.ts";
 import { toChatRequest } from "./native-chat.ts";
 
-/** With more unsent bytes, chats wait for the client to read: hundreds of pieces of text. */
+/** Unsent bytes above which chats wait for the client to read. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
-/** With more unsent bytes, a client that sends without reading is disconnected. */
+/** Unsent bytes above which a client that does not read is disconnected. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
-/** Proxies commonly close connections that are idle for 60 s. */
+/** Interval of pings. Many proxies close connections that are idle for 60 s. */
 const KEEP_ALIVE_MS = 30_000;
-/** RFC 6455: the endpoint is going away. */
+/** Close code of RFC 6455 for an endpoint that is going away. */
 const CLOSE_GOING_AWAY = 1001;
 
 /** Runs several chats at once over one WebSocket. */
@@ -54,7 +54,7 @@ export function chatSocketRoute(services: Services): Route {
         );
       }
       const countMessage = context.get("countMessage");
-      const heldBodies = context.get("heldBodies");
+      const heldBodies = context.get("bodyMemory");
       let opened: OpenedSocket | undefined;
       return await upgradeWebSocket(context, {
         onOpen(_event, { raw }) {
@@ -75,7 +75,7 @@ export function chatSocketRoute(services: Services): Route {
 
 interface OpenedSocket {
   readonly socket: ChatSocket;
-  /** Ends its chats; safe to call twice. */
+  /** Cancels its chats; may be called repeatedly. */
   end(): void;
 }
 
@@ -108,7 +108,7 @@ function openChatSocket(
   };
 }
 
-/** Resolves immediately while little is unsent, otherwise when this frame has been sent. */
+/** Sends a frame. Resolves immediately while few bytes are unsent, otherwise when this frame has been sent. */
 function sendFrame(raw: WebSocket, frame: ServerFrame): Promise<void> {
   return new Promise((resolve, reject) => {
     raw.send(JSON.stringify(frame), (error) => (error ? reject(error) : resolve()));
@@ -117,35 +117,37 @@ function sendFrame(raw: WebSocket, frame: ServerFrame): Promise<void> {
   });
 }
 
-/** Concurrent chats per socket; more would only wait in the queue ahead of other clients. */
+/** Maximum number of concurrent chats per socket; more would only fill the queue ahead of other clients. */
 export const MAX_CHATS_PER_SOCKET = 32;
-/** Names a frame in error messages. */
+/** Name of a frame in error messages. */
 const FRAME = "The frame";
 
 type ChatFrame = Extract<ClientFrame, { type: "chat" }>;
 
 interface ChatSocketOptions {
   inference: Pick<Inference, "generate">;
-  /** Resolves when the client has read enough for more to be sent; rejects when it has disconnected. */
+  /** Sends a frame. Resolves when the client has read enough to send more; rejects if it has disconnected. */
   send(frame: ServerFrame): Promise<void>;
-  /** Throws when the daemon does not accept new work. */
+  /** Throws if the daemon does not accept requests. */
   assertServing(): void;
-  /** Counts a frame against the client's rate limit; throws when the limit is exceeded. */
+  /** Counts a frame against the client's rate limit; throws if the limit is exceeded. */
   countMessage(): void;
-  /** Counts the bytes of frames while their chats run. */
+  /** Memory budget for frames, whose bytes count while their chats run. */
   readonly heldBodies: BodyMemory;
   /** Stops reading frames until {@link resume}; frames already read may still arrive. */
   pause(): void;
   resume(): void;
-  /** Called with internal errors of the daemon. */
+  /** Reports internal errors of the daemon. */
   onError(error: ServiceError): void;
 }
 
-/** One client of /ws/chat. Chats run concurrently, are cancelled by ID, and all end with {@link close}. */
+/**
+ * Connection of a client of /ws/chat. Its chats run concurrently, are cancelled by ID, and all end with {@link close}.
+ */
 export class ChatSocket {
   readonly #options: ChatSocketOptions;
   readonly #chats = new Map<string, AbortController>();
-  /** Text frames waiting to be handled; the first is being parsed. */
+  /** Queue of text frames; the first is being parsed. */
   readonly #frames: string[] = [];
   #closed = false;
   #onIdle: (() => void) | undefined;
@@ -161,7 +163,7 @@ export class ChatSocket {
 
   /** Handles a text frame. Frames are handled in order; long ones are parsed in time slices. */
   receive(text: string): void {
-    if (this.#frames.length === 0 && text.length <= PARSED_AT_ONCE) {
+    if (this.#frames.length === 0 && text.length <= MAX_IMMEDIATE_LENGTH) {
       this.#handle(text, () => parseShortJson(text, FRAME));
       return;
     }
@@ -173,7 +175,7 @@ export class ChatSocket {
   async #handleWaiting(): Promise<void> {
     this.#options.pause();
     for (let text = this.#frames[0]; text !== undefined && !this.#closed; text = this.#frames[0]) {
-      const parsed = await outcome(parseJsonText(text, FRAME));
+      const parsed = await settle(parseJsonText(text, FRAME));
       this.#handle(text, parsed);
       this.#frames.shift();
     }
@@ -206,13 +208,13 @@ export class ChatSocket {
     );
   }
 
-  /** Calls back once, as soon as no chat is running. */
+  /** Calls `callback` once, as soon as no chat is running. */
   whenIdle(callback: () => void): void {
     this.#onIdle = callback;
     this.#checkIdle();
   }
 
-  /** The client has disconnected: cancels all chats and stops sending. */
+  /** Cancels all chats and stops sending, because the client has disconnected. */
   close(): void {
     this.#closed = true;
     for (const chat of this.#chats.values()) chat.abort();
@@ -231,22 +233,25 @@ export class ChatSocket {
         `A socket can run at most ${MAX_CHATS_PER_SOCKET} chats at once; wait for one to end.`,
       );
     }
-    const held = this.#options.heldBodies.begin();
+    const reservation = this.#options.heldBodies.begin();
     try {
-      held.add(size);
+      reservation.add(size);
     } catch (error) {
-      held.release();
+      reservation.release();
       throw error;
     }
     const chat = new AbortController();
     this.#chats.set(frame.id, chat);
     void this.#run(frame, chat.signal).finally(() => {
-      held.release();
+      reservation.release();
       this.#checkIdle();
     });
   }
 
-  /** Never rejects. Frees the ID before the last frame is sent, so that the client can reuse it right away. */
+  /**
+   * Runs a chat. Never rejects. Frees the ID before the last frame is sent, so that the client can reuse it
+   * immediately.
+   */
   async #run(frame: ChatFrame, signal: AbortSignal): Promise<void> {
     const { id } = frame;
     try {
@@ -282,8 +287,8 @@ export class ChatSocket {
   }
 }
 
-/** Resolves to a function that returns the promise's value, or throws its error. */
-function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
+/** Resolves to a function that returns the promise's value or throws its error. */
+function settle<Value>(promise: Promise<Value>): Promise<() => Value> {
   return promise.then(
     (value) => () => value,
     (error: unknown) => () => {
@@ -292,7 +297,7 @@ function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
   );
 }
 
-/** The ID of a frame that may be invalid, so that the error can name its chat. */
+/** Returns the ID of a possibly invalid frame, so that the error can name its chat. */
 function idOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !("id" in value)) return undefined;
   const { id } = value;

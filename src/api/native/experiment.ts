@@ -29,17 +29,17 @@ import {
   toMaxTokens,
 } from "./native-request-fields.ts";
 
-/** Alternatives that are reported for each token unless the request says how many. */
+/** Default number of alternatives to report for each token. */
 const DEFAULT_ALTERNATIVES = 5;
 
-/** What an experiment asks of a model: a chat or a prompt, and how to sample. */
+/** Input of an experiment: a chat or a prompt, and the sampling settings. */
 export const experimentRequestSchema = z
   .object({
-    messages: list(messageSchema, { least: 1 }).nullish().describe("A conversation. Or else a prompt."),
+    messages: list(messageSchema, { min: 1 }).nullish().describe("A conversation; exclusive with prompt."),
     prompt: z
       .string()
       .nullish()
-      .describe("Text that the model continues as it is, without the chat template. Or else messages."),
+      .describe("Text that the model continues without the chat template; exclusive with messages."),
     ...generationFields,
     seed: z.int().min(0).nullish().describe("Sampling seed. Default: 0."),
     alternatives: z
@@ -52,7 +52,7 @@ export const experimentRequestSchema = z
   .meta({ id: "ExperimentRequest" });
 export type ExperimentRequest = z.output<typeof experimentRequestSchema>;
 
-/** An experiment reuses no tokens, and files recorded before this field was there lack it. */
+// Experiments reuse no tokens, and files recorded before this field existed lack it.
 const { cached_tokens: _none, ...resultSummaryFields } = summaryFields;
 
 export const experimentResultSchema = z
@@ -63,21 +63,21 @@ export const experimentResultSchema = z
     tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
     tokens: z
       .array(answerTokenSchema)
-      .describe("Every token that was generated, those of reasoning and tool calls included."),
+      .describe("All generated tokens, including those of reasoning and tool calls."),
     ...resultSummaryFields,
-    prompt_ms: z.number().describe("Milliseconds for the prompt."),
-    completion_ms: z.number().describe("Milliseconds for the answer."),
+    prompt_ms: z.number().describe("Milliseconds of prefill."),
+    completion_ms: z.number().describe("Milliseconds of decoding."),
     sampling: z
       .record(z.string(), z.unknown())
-      .describe("Sampling settings in effect: the request's, otherwise the model's, otherwise the defaults."),
+      .describe("Effective sampling settings: the request's, otherwise the model's, otherwise the defaults."),
     template_sha256: z.string().optional().describe("SHA-256 of the chat template."),
-    where: z.enum(["daemon", "browser"]).describe("Where it ran."),
-    machine: z.string().describe("Processor and system, or the browser."),
+    where: z.enum(["daemon", "browser"]).describe("Environment of the run."),
+    machine: z.string().describe("Processor and operating system, or the browser."),
     gpu_layers: z
       .int()
       .optional()
-      .describe("Layers of the model on a GPU, which rounds differently than a CPU."),
-    at: z.string().describe("When, in ISO 8601."),
+      .describe("Layers on a GPU, whose results are rounded differently from a CPU's."),
+    at: z.string().describe("Time of the run, ISO 8601."),
     engine_sha256: z.string().describe("SHA-256 of the engine's WebAssembly."),
   })
   .meta({ id: "ExperimentResult" });
@@ -85,7 +85,7 @@ export type ExperimentResult = z.output<typeof experimentResultSchema>;
 
 const runRequestSchema = z.object({ model: modelField, ...experimentRequestSchema.shape });
 
-/** Runs an experiment: an answer with every token, reproducible from what it reports. */
+/** Route of experiments. The answer has every token, and all that is needed to reproduce it. */
 export function experimentRoute({ inference, models, host }: Services): Route {
   return defineRoute({
     method: "POST",
@@ -95,21 +95,21 @@ export function experimentRoute({ inference, models, host }: Services): Route {
     description:
       "Generates like `/api/chat`, with a fixed seed and without reusing the KV cache, and reports every token with its ID and log-probability. Unknown fields are ignored.",
     body: runRequestSchema,
-    answers: [{ description: "What was generated.", schema: experimentResultSchema }],
+    answers: [{ description: "The result.", schema: experimentResultSchema }],
     async handle(context, { body }) {
       const tokens: AnswerToken[] = [];
       const stream = await inference.generate(
         {
           ...toExperiment(body),
-          onTokens: (generated) => tokens.push(...generated.map(toAnswerToken)),
+          onLogprobs: (generated) => tokens.push(...generated.map(toAnswerToken)),
         },
         context.req.raw.signal,
       );
       const answer = await collectAnswer(stream.events);
       const { settings, gguf, gpuLayers } = await models.get(stream.model);
-      const { cached_tokens: _cached, ...ending } = summary(answer);
-      const elsewhere = stream.elsewhere?.();
-      const layers = elsewhere ? elsewhere.gpuLayers : gpuLayers;
+      const { cached_tokens: _cached, ...statistics } = summary(answer);
+      const remote = stream.remoteMachine?.();
+      const layersInUse = remote ? remote.gpuLayers : gpuLayers;
       const template = settings.template ?? gguf.chatTemplate;
       return longJson({
         model: stream.model,
@@ -117,7 +117,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
         ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
         ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
         tokens,
-        ...ending,
+        ...statistics,
         prompt_ms: answer.timings.promptMs,
         completion_ms: answer.timings.completionMs,
         sampling: wireSampling(stream.sampling),
@@ -125,10 +125,10 @@ export function experimentRoute({ inference, models, host }: Services): Route {
           template_sha256: await sha256Hex(new TextEncoder().encode(template)),
         }),
         where: host.where,
-        machine: elsewhere?.machine ?? host.machine,
-        ...(layers !== undefined && { gpu_layers: layers }),
+        machine: remote?.machine ?? host.machine,
+        ...(layersInUse !== undefined && { gpu_layers: layersInUse }),
         at: new Date().toISOString(),
-        engine_sha256: elsewhere?.engineSha256 ?? host.engineSha256,
+        engine_sha256: remote?.engineSha256 ?? host.engineSha256,
       } satisfies ExperimentResult);
     },
   });
@@ -136,19 +136,23 @@ export function experimentRoute({ inference, models, host }: Services): Route {
 
 function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest {
   const { messages, prompt } = body;
-  const common = { logprobs: body.alternatives ?? DEFAULT_ALTERNATIVES, cachePrompt: false, isWhole: true };
-  const seeded = { ...body, seed: body.seed ?? 0 };
+  const common = {
+    logprobs: body.alternatives ?? DEFAULT_ALTERNATIVES,
+    cachePrompt: false,
+    isBuffered: true,
+  };
+  const bodyWithSeed = { ...body, seed: body.seed ?? 0 };
   if ((messages == null) === (prompt == null)) {
-    throw new ServiceError("invalid_parameter", "Give either messages or a prompt.", { param: "messages" });
+    throw new ServiceError("invalid_parameter", "Send either messages or a prompt.", { param: "messages" });
   }
-  if (messages != null) return { ...toChatRequest({ ...seeded, messages }), ...common };
+  if (messages != null) return { ...toChatRequest({ ...bodyWithSeed, messages }), ...common };
   return {
     endpoint: "generate",
     model: body.model ?? undefined,
     input: { kind: "prompt", prompt: prompt ?? "" },
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
-    sampling: toSampling(seeded),
+    sampling: toSampling(bodyWithSeed),
     format: toFormat(body),
     repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
@@ -156,7 +160,7 @@ function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest
   };
 }
 
-/** The names that requests have. */
+/** Returns the settings under their names in requests. */
 function wireSampling(sampling: Sampling): Record<string, unknown> {
   return Object.fromEntries(
     SAMPLING_ENTRIES.map(([key, { name }]) => [name, sampling[key]]).filter(

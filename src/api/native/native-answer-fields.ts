@@ -6,54 +6,56 @@ import {
   type ToolCall,
   type Usage,
 } from "../../engine/protocol/generation.ts";
-import { type AnswerLimit, type AnswerMoves, limitField, limitFields } from "../../inference/inference.ts";
+import {
+  type AnswerLimit,
+  type AnswerFailovers,
+  limitField,
+  limitFields,
+} from "../../inference/inference.ts";
 
-/** How much has been read and generated, and how fast. */
-const figureFields = {
-  prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
+/** Token counts and speed. */
+const statisticsFields = {
+  prompt_tokens: z.int().describe("Tokens in the prompt, chat template included."),
   cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
   completion_tokens: z.int().describe("Tokens generated."),
-  draft_tokens: z
-    .int()
-    .optional()
-    .describe("Tokens that were guessed in advance and checked; absent: none were."),
-  draft_tokens_accepted: z.int().optional().describe("Of these, the ones that were right."),
-  tokens_per_second: z.number().describe("Generation speed."),
+  draft_tokens: z.int().optional().describe("Draft tokens of speculative decoding; absent: none."),
+  draft_tokens_accepted: z.int().optional().describe("Draft tokens that were accepted."),
+  tokens_per_second: z.number().describe("Decode speed."),
 };
 
-/** With timings_per_token, the same of a piece of an answer up to there. */
-export const pieceFigureFields = z.object(figureFields).partial().shape;
+/** Token counts and speed of the answer so far, in each chunk with timings_per_token. */
+export const deltaStatisticsFields = z.object(statisticsFields).partial().shape;
 
-/** The last fields of an answer, streamed or not. */
+/** Final fields of an answer, streamed or not. */
 export const summaryFields = {
   done_reason: finishReasonSchema.describe(
-    "Why it ended: end of turn or a stop sequence, the token limit, or tool calls.",
+    "Reason for the end: stop (end of turn or a stop sequence), length (token limit) or tool_calls.",
   ),
   limited_by: limitField,
   total_duration_ms: z
     .int()
-    .describe("Milliseconds from receiving the request to the end, queueing included."),
+    .describe("Milliseconds from the receipt of the request to the end, including the time in the queue."),
   moved: z
     .object({
-      times: z.int().describe("How often another machine has gone on with it."),
+      times: z.int().describe("Number of failovers to another machine."),
       other_tokens: z
         .int()
         .describe(
-          "Tokens that you had by then, and instead of which the next machine would have said others; 0: the text is what a single machine says.",
+          "Tokens already sent for which the next machine would have chosen others; 0: the text is the same as from a single machine.",
         ),
     })
     .optional()
-    .describe("In a fleet: the machine that answered was gone, and others have gone on."),
-  ...figureFields,
+    .describe("In a fleet: the answering machine failed, and others continued the answer."),
+  ...statisticsFields,
 };
 
-/** More decimals of tokens_per_second would be noise. */
+/** Decimals of tokens_per_second; more would be noise. */
 const RATE_DECIMALS = 2;
 
 export function summary(end: {
   reason: "stop" | "length" | "tool_calls";
   limitedBy?: AnswerLimit | undefined;
-  moved?: AnswerMoves | undefined;
+  moved?: AnswerFailovers | undefined;
   usage: Usage;
   totalMs: number;
   tokensPerSecond: number;
@@ -63,11 +65,14 @@ export function summary(end: {
     ...limitFields(end),
     ...(end.moved && { moved: { times: end.moved.times, other_tokens: end.moved.otherTokens } }),
     total_duration_ms: Math.round(end.totalMs),
-    ...figures(end.usage, end.tokensPerSecond),
+    ...toStatistics(end.usage, end.tokensPerSecond),
   };
 }
 
-function figures({ promptTokens, cachedTokens, completionTokens, guesses }: Usage, tokensPerSecond: number) {
+function toStatistics(
+  { promptTokens, cachedTokens, completionTokens, guesses }: Usage,
+  tokensPerSecond: number,
+) {
   return {
     prompt_tokens: promptTokens,
     cached_tokens: cachedTokens,
@@ -77,13 +82,13 @@ function figures({ promptTokens, cachedTokens, completionTokens, guesses }: Usag
   };
 }
 
-/** The fields of {@link pieceFigureFields}, if the engine has told them. */
-export function deltaFigures({ soFar }: { readonly soFar?: Figures | undefined }) {
+/** Returns {@link deltaStatisticsFields}, if the engine reported them. */
+export function deltaStatistics({ soFar }: { readonly soFar?: Figures | undefined }) {
   if (!soFar) return {};
   const { usage, timings } = soFar;
-  // As at the end: the first token comes with the prompt.
+  // As in the final statistics: the first token is computed with the prompt.
   const milliseconds = timings.completionMs + (usage.completionTokens > 1 ? 0 : timings.promptMs);
-  return figures(usage, milliseconds > 0 ? (1000 * usage.completionTokens) / milliseconds : 0);
+  return toStatistics(usage, milliseconds > 0 ? (1000 * usage.completionTokens) / milliseconds : 0);
 }
 
 export const wireToolCallSchema = z
@@ -102,43 +107,43 @@ export function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolC
   return { id, type: "function", function: { name, arguments: text } };
 }
 
-const tokenShape = {
-  id: z.int().describe("Number of the token in the model's vocabulary."),
-  token: z.string().describe("Its text."),
-  bytes: z.array(z.int()).optional().describe("Its bytes, if they are not valid UTF-8 by themselves."),
-  logprob: z.number().describe("Natural logarithm of its probability, before sampling."),
+const tokenProperties = {
+  id: z.int().describe("ID of the token in the model's vocabulary."),
+  token: z.string().describe("Text of the token."),
+  bytes: z.array(z.int()).optional().describe("Bytes of the token, if they are not valid UTF-8."),
+  logprob: z.number().describe("Natural logarithm of the probability before sampling."),
 };
 
 export const answerTokenSchema = z
   .object({
-    ...tokenShape,
-    top: z.array(z.object(tokenShape)).describe("The most likely tokens at this place."),
+    ...tokenProperties,
+    top: z.array(z.object(tokenProperties)).describe("Most likely tokens at this position."),
   })
   .meta({ id: "AnswerToken" });
-/** A token of an answer, as the daemon's own API reports it. */
+/** Token of an answer in the daemon's own API. */
 export type AnswerToken = z.output<typeof answerTokenSchema>;
 
 const ENCODER = new TextEncoder();
 
-/** For answers and pieces of them. */
+/** Field of answers and chunks. */
 export const logprobsField = {
   logprobs: z
     .array(answerTokenSchema)
     .optional()
-    .describe("Tokens of the text, if the request asks for them."),
+    .describe("Tokens of the text, if the request has logprobs."),
 };
 
-/** The field of {@link logprobsField}, if there are any tokens. */
+/** Returns {@link logprobsField}, if there are any tokens. */
 export function tokenFields(logprobs: readonly TokenLogprob[] | undefined): { logprobs?: AnswerToken[] } {
   return logprobs && logprobs.length > 0 ? { logprobs: logprobs.map(toAnswerToken) } : {};
 }
 
 export function toAnswerToken({ top, ...token }: TokenLogprob): AnswerToken {
-  return { ...withBytes(token), top: top.map(withBytes) };
+  return { ...tokenWithBytes(token), top: top.map(tokenWithBytes) };
 }
 
-/** Most tokens are text, whose bytes are known. */
-function withBytes({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Omit<AnswerToken, "top"> {
+/** Converts a token. Omits the bytes of valid text, which follow from the text. */
+function tokenWithBytes({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Omit<AnswerToken, "top"> {
   const isText = bytes === null || sameBytes(ENCODER.encode(token), bytes);
   return { id, token, ...(!isText && { bytes }), logprob };
 }

@@ -14,7 +14,7 @@ const tag = "Generation";
 
 /**
  * The daemon's own API for generation.
- * @param serverRoutes routes that only a server can have
+ * @param serverRoutes additional routes that only the daemon has
  */
 export const nativeApi = (services: Services, serverRoutes: readonly Route[] = []): Api => ({
   name: "Native",
@@ -46,13 +46,13 @@ function generateRoute({ inference }: Services): Route {
     path: "/api/generate",
     tag,
     summary: "Generate text from a prompt",
-    description: "Applies the model's chat template when it has one. Unknown fields are ignored.",
+    description: "Applies the model's chat template if it has one. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
       { description: "The complete text.", schema: generate.generateAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line per piece; the last one is empty and has the summary.",
+        description: "With stream: one line per chunk; the last one has no text but the statistics.",
         schema: generate.generateLineSchema,
       },
     ],
@@ -80,12 +80,12 @@ function chatRoute({ inference }: Services): Route {
       { description: "The complete message.", schema: chat.chatAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line per piece; the last one is empty and has the summary.",
+        description: "With stream: one line per chunk; the last one has no text but the statistics.",
         schema: chat.chatLineSchema,
       },
     ],
     async handle(context, { body }) {
-      const request = { ...chat.toChatRequest(body), isWhole: !body.stream };
+      const request = { ...chat.toChatRequest(body), isBuffered: !body.stream };
       const stream = await inference.generate(request, context.req.raw.signal);
       addWarnings(context, stream.warnings);
       if (body.stream)

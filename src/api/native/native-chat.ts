@@ -2,13 +2,13 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors.ts";
-import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
+import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
-import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import { toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
@@ -23,8 +23,8 @@ import {
 } from "./native-request-fields.ts";
 import {
   logprobsField,
-  pieceFigureFields,
-  deltaFigures,
+  deltaStatisticsFields,
+  deltaStatistics,
   summary,
   summaryFields,
   tokenFields,
@@ -41,30 +41,31 @@ export const messageSchema = z.discriminatedUnion("role", [
     role: z.literal("user"),
     content: z.string().describe("Message text."),
     images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
-    audio: list(z.string()).nullish().describe("Recordings as base64 (WAV, MP3, FLAC)."),
+    audio: list(z.string()).nullish().describe("Audio recordings as base64 (WAV, MP3, FLAC)."),
   }),
   z.object({
     role: z.literal("assistant"),
-    content: z.string().nullish().describe("Message text; optional when there are tool calls."),
-    thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
+    content: z.string().nullish().describe("Message text; optional with tool calls."),
+    thinking: z
+      .string()
+      .nullish()
+      .describe("The model's earlier reasoning, for chat templates that include it."),
     tool_calls: list(
       z.object({
         id: z.string().nullish(),
         function: z.object({
           name: z.string(),
-          arguments: z
-            .union([z.string(), dictionary(z.unknown())])
-            .describe("JSON text, or the object itself."),
+          arguments: z.union([z.string(), dictionary(z.unknown())]).describe("JSON text or an object."),
         }),
       }),
     )
       .nullish()
-      .describe("Calls the model made in this turn."),
+      .describe("Tool calls of the model in this turn."),
   }),
   z.object({
     role: z.literal("tool"),
     content: z.string().describe("Result of the tool."),
-    tool_call_id: z.string().nullish().describe("ID of the call this is the result of."),
+    tool_call_id: z.string().nullish().describe("ID of the tool call that this result is for."),
     name: z.string().nullish().describe("Tool name."),
   }),
 ]);
@@ -72,7 +73,7 @@ type WireMessage = z.output<typeof messageSchema>;
 
 export const chatFields = {
   model: modelField,
-  messages: list(messageSchema, { least: 1 }).describe("The conversation."),
+  messages: list(messageSchema, { min: 1 }).describe("The conversation."),
   ...generationFields,
   ...logprobFields,
   return_progress: returnProgressField,
@@ -82,7 +83,7 @@ export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }
 
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
-  content: z.string().describe("The text, or a piece of it."),
+  content: z.string().describe("The text, or part of it."),
   thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 });
@@ -103,15 +104,15 @@ export const chatLineSchema = z
       model: z.string(),
       message: answerMessageSchema,
       ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
-      ...pieceFigureFields,
+      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
+      ...deltaStatisticsFields,
       done: z.literal(false),
     }),
     chatAnswerSchema,
   ])
   .meta({ id: "ChatLine" });
 
-/** What experiments and frames do not have is optional. */
+/** Chat request without `stream`, which experiments and frames lack. */
 type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;
 
 export function toChatRequest(body: ChatRequest): InferenceRequest {
@@ -120,11 +121,11 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     model: body.model ?? undefined,
     input: {
       kind: "chat",
-      messages: withImages(body.messages.map(toMessage), body.images ?? []),
+      messages: addImages(body.messages.map(toMessage), body.images ?? []),
       tools: toTools(body.tools),
       toolChoice: toToolChoice(body.tool_choice),
       parallelToolCalls: true,
-      ...toThink(body.think),
+      ...thinkingFromLevel(body.think),
     },
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
@@ -172,7 +173,7 @@ function toImages(images: readonly string[], param: string): ContentPart[] {
 }
 
 /** Adds the request's top-level images to the last user message. */
-function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
+function addImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
   if (images.length === 0) return messages;
   const parts = toImages(images, "images");
   const target = messages.findLastIndex(({ role }) => role === "user");
@@ -204,30 +205,30 @@ function chatLine(line: z.output<typeof chatLineSchema>): string {
 }
 
 /**
- * The lines of a streamed answer: one per piece, then an empty message with the summary.
- * @param returnProgress also a line for each step of the prompt
+ * Yields the lines of a streamed answer: one per chunk, then an empty message with the statistics.
+ * @param returnProgress also yield a line for each prefill step
  */
 export async function* toChatLines(
   { model, events }: InferenceStream,
   returnProgress = false,
 ): AsyncGenerator<string> {
-  const piece = (message: Partial<Line["message"]>, more: Partial<Omit<Line, "message">> = {}): string =>
+  const delta = (message: Partial<Line["message"]>, more: Partial<Omit<Line, "message">> = {}): string =>
     chatLine({ model, message: { role: "assistant", content: "", ...message }, ...more, done: false });
-  for await (const event of wholeToolCalls(events)) {
+  for await (const event of joinToolCalls(events)) {
     switch (event.type) {
       case "start":
         break;
       case "prompt-progress":
-        if (returnProgress) yield piece({}, { prompt_progress: toPromptProgress(event) });
+        if (returnProgress) yield delta({}, { prompt_progress: toPromptProgress(event) });
         break;
       case "text-delta":
-        yield piece({ content: event.text }, { ...tokenFields(event.logprobs), ...deltaFigures(event) });
+        yield delta({ content: event.text }, { ...tokenFields(event.logprobs), ...deltaStatistics(event) });
         break;
       case "reasoning-delta":
-        yield piece({ thinking: event.text }, deltaFigures(event));
+        yield delta({ thinking: event.text }, deltaStatistics(event));
         break;
       case "tool-call":
-        yield piece({ tool_calls: [wireToolCall(event.call)] });
+        yield delta({ tool_calls: [wireToolCall(event.call)] });
         break;
       case "done":
         yield chatLine({ model, message: { role: "assistant", content: "" }, done: true, ...summary(event) });

@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { ndjsonLine } from "../../http/errors.ts";
-import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
+import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
-import { toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import { toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import {
   logprobsField,
-  pieceFigureFields,
-  deltaFigures,
+  deltaStatisticsFields,
+  deltaStatistics,
   summary,
   summaryFields,
   tokenFields,
@@ -42,7 +42,7 @@ export const generateRequestSchema = z
   })
   .meta({ id: "GenerateRequest" });
 
-const pieceFields = {
+const answerFields = {
   model: z.string().describe("The model that generated the answer."),
   thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
@@ -50,7 +50,7 @@ const pieceFields = {
 
 export const generateAnswerSchema = z
   .object({
-    ...pieceFields,
+    ...answerFields,
     response: z.string().describe("The generated text."),
     ...logprobsField,
     done: z.literal(true),
@@ -61,11 +61,11 @@ export const generateAnswerSchema = z
 export const generateLineSchema = z
   .union([
     z.object({
-      ...pieceFields,
-      response: z.string().describe("A piece of the text."),
+      ...answerFields,
+      response: z.string().describe("Part of the text."),
       ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
-      ...pieceFigureFields,
+      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
+      ...deltaStatisticsFields,
       done: z.literal(false),
     }),
     generateAnswerSchema,
@@ -78,7 +78,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
   return {
     endpoint: "generate",
     model: body.model ?? undefined,
-    isWhole: !body.stream,
+    isBuffered: !body.stream,
     input: toInput(body),
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
@@ -93,11 +93,11 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
   };
 }
 
-/** Tools require a chat; without tools, models without a chat template can answer too. */
+/** Converts the input. Tools require a chat; without tools, models without a chat template can answer too. */
 function toInput(body: GenerateRequest): InferenceRequest["input"] {
   const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
   const tools = toTools(body.tools);
-  const thinking = toThink(body.think);
+  const thinking = thinkingFromLevel(body.think);
   if (tools.length === 0) {
     return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, ...thinking };
   }
@@ -140,14 +140,14 @@ function generateLine(line: z.output<typeof generateLineSchema>): string {
 }
 
 /**
- * The lines of a streamed answer: one per piece, then an empty one with the summary.
- * @param returnProgress also a line for each step of the prompt
+ * Yields the lines of a streamed answer: one per chunk, then one without text that has the statistics.
+ * @param returnProgress also yield a line for each prefill step
  */
 export async function* toGenerateLines(
   { model, events }: InferenceStream,
   returnProgress = false,
 ): AsyncGenerator<string> {
-  for await (const event of wholeToolCalls(events)) {
+  for await (const event of joinToolCalls(events)) {
     switch (event.type) {
       case "start":
         break;
@@ -160,7 +160,7 @@ export async function* toGenerateLines(
           model,
           response: event.text,
           ...tokenFields(event.logprobs),
-          ...deltaFigures(event),
+          ...deltaStatistics(event),
           done: false,
         });
         break;
@@ -169,7 +169,7 @@ export async function* toGenerateLines(
           model,
           response: "",
           thinking: event.text,
-          ...deltaFigures(event),
+          ...deltaStatistics(event),
           done: false,
         });
         break;

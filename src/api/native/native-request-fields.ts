@@ -9,13 +9,13 @@ import {
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
-import { checkFormatWithTools, constraintFields, toConstraint } from "../structured-output-fields.ts";
-import { engineFields, foreignFields, probabilitiesField, samplingFields } from "../sampling-fields.ts";
+import { checkFormatWithTools, constraintFields, toSingleFormat } from "../structured-output-fields.ts";
+import { engineFields, unsupportedFields, probabilitiesField, samplingFields } from "../sampling-fields.ts";
 import { thinkingFields, thinkSchema } from "../reasoning-fields.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { timingsPerTokenField } from "../progress-fields.ts";
 
-/** Used when neither the request nor the Modelfile sets a limit. */
+/** Maximum number of tokens if neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
 
 export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
@@ -38,7 +38,7 @@ const toolChoiceSchema = z.union([
   z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
 ]);
 
-/** Fields that /api/generate, /api/chat and the chat frames of /ws/chat share. */
+/** Fields common to /api/generate, /api/chat and the chat frames of /ws/chat. */
 export const generationFields = {
   max_tokens: z
     .int()
@@ -49,13 +49,13 @@ export const generationFields = {
     ),
   n_predict: z.int().min(1).nullish().describe("llama.cpp's name of max_tokens."),
   ...samplingFields,
-  // A seed that cannot be one is a mistake; clients of the other APIs send any number.
+  // Stricter than in the other APIs, whose clients send any number.
   seed: z.int().min(-1).nullish().describe(SAMPLING_FIELDS.seed.description),
   ...engineFields,
   timings_per_token: timingsPerTokenField,
-  stop: list(z.string().min(1), { most: MAX_STOPS })
+  stop: list(z.string().min(1), { max: MAX_STOPS })
     .nullish()
-    .describe("Stop sequences; they are not part of the answer."),
+    .describe("Stop sequences; not included in the answer."),
   repetition_guard: repetitionGuardField,
   tools: list(toolSchema).nullish().describe("Functions the model may call."),
   tool_choice: toolChoiceSchema
@@ -66,22 +66,22 @@ export const generationFields = {
     .nullish()
     .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
   ...constraintFields,
-  ...foreignFields,
+  ...unsupportedFields,
   ...thinkingFields,
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   think: thinkSchema.describe(
-    'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the template, or for one without levels limits the tokens of thinking to 1024, 4096 or 16384. Default: the Modelfile\'s, otherwise false.',
+    'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the chat template; for a template without levels, it limits thinking to 1024, 4096 or 16384 tokens. Default: the Modelfile\'s, otherwise false.',
   ),
 };
 
-/** Fields of the log-probabilities of an answer's tokens. */
+/** Fields that request log probabilities. */
 export const logprobFields = {
   logprobs: z
     .int()
     .min(0)
     .max(MAX_TOP_LOGPROBS)
     .nullish()
-    .describe("Report the log-probability of each token of the text, and of so many alternatives to it."),
+    .describe("Report the log probability of each token of the text and of this many alternatives."),
   n_probs: probabilitiesField,
 };
 
@@ -101,14 +101,14 @@ export function toMaxTokens(body: GenerationFields): number | undefined {
   return body.max_tokens ?? body.n_predict ?? undefined;
 }
 
-/** @throws ServiceError invalid_parameter for several formats, or a grammar beside tools */
+/** @throws ServiceError invalid_parameter for several formats, or for a grammar combined with tools */
 export function toFormat(body: GenerationFields): RequestedFormat {
-  const format = toConstraint(body, { param: "format", format: ownFormat(body.format) });
+  const format = toSingleFormat(body, { param: "format", format: toApiFormat(body.format) });
   checkFormatWithTools(format, (body.tools ?? []).length > 0 && body.tool_choice !== "none");
   return format;
 }
 
-function ownFormat(format: GenerationFields["format"]): OutputFormat {
+function toApiFormat(format: GenerationFields["format"]): OutputFormat {
   if (format == null || format === "") return { type: "text" };
   return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };
 }

@@ -8,10 +8,12 @@ import type { TokenText } from "../../inference/tokens.ts";
 import type { Services } from "../services.ts";
 import { modelField } from "./native-request-fields.ts";
 
-/** The same paths, requests and answers as llama.cpp's server, plus `model`. */
+// Tokenize and detokenize have the same paths, requests and answers as llama.cpp's server, plus `model`.
 
 const tag = "Tokens";
-/** Few enough that one time slice does not hold up other requests: a long text has a million pieces. */
+/**
+ * Batch size that keeps a time slice short, so that other requests are not delayed. A long text has a million tokens.
+ */
 const PIECES_PER_SLICE = 4096;
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -23,7 +25,7 @@ const tokenizeRequestSchema = z
       .boolean()
       .nullish()
       .describe(
-        "Add the special tokens that the model's vocabulary puts around a text, such as BOS. Default: false.",
+        "Add the special tokens around the text that the model's vocabulary defines, such as BOS. Default: false.",
       ),
     parse_special: z
       .boolean()
@@ -37,7 +39,7 @@ const pieceSchema = z.object({
   id: z.int(),
   piece: z
     .union([z.string(), z.array(z.int())])
-    .describe("The token's text, or its bytes when they are not valid UTF-8."),
+    .describe("Text of the token, or its bytes if they are not valid UTF-8."),
 });
 
 export const tokensSchema = z
@@ -60,7 +62,7 @@ export function tokenizeRoute({ inference }: Services): Route {
     summary: "Tokenize a text",
     description: "Uses llama.cpp's tokenizer and does not wait for a slot.",
     body: tokenizeRequestSchema,
-    answers: [{ description: "The token IDs, with pieces on request.", schema: tokensSchema }],
+    answers: [{ description: "The token IDs, with texts on request.", schema: tokensSchema }],
     async handle(context, { body }) {
       const options = { addSpecial: body.add_special ?? false, parseSpecial: body.parse_special ?? true };
       const { signal } = context.req.raw;
@@ -105,7 +107,7 @@ const text = z.string().min(1, { error: "must not be empty" });
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    input: z.union([text, list(text, { least: 1 })]).describe("One text or several."),
+    input: z.union([text, list(text, { min: 1 })]).describe("One text or several."),
   })
   .meta({ id: "EmbeddingsRequest" });
 
@@ -114,7 +116,7 @@ export const embeddingsAnswerSchema = z
     model: z.string(),
     embeddings: z.array(z.array(z.number())).describe("One L2-normalized vector per text, in order."),
     dimensions: z.int().describe("Length of each vector."),
-    total_tokens: z.int().describe("Tokens of all texts."),
+    total_tokens: z.int().describe("Total number of tokens in the texts."),
   })
   .meta({ id: "EmbeddingsAnswer" });
 

@@ -22,15 +22,15 @@ import * as generate from "./ollama-generate.ts";
 import { toResidency } from "./ollama-options.ts";
 
 const tag = "Ollama API";
-const STREAMED = "Unless stream is false: one line per piece; the last one has done true and the summary.";
+const STREAMED = "Unless stream is false: one line per chunk; the last one has done true and the statistics.";
 const now = (): Date => new Date();
 
 export function generationRoutes(services: ModelServices): readonly Route[] {
   return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
 }
 
-/** Handles a request without a prompt: the model is loaded, or unloaded. */
-async function withoutPrompt(
+/** Handles a request without a prompt, which only loads or unloads the model. */
+async function loadWithoutPrompt(
   { models, inference }: ModelServices,
   model: Model,
   residency: Residency,
@@ -38,7 +38,7 @@ async function withoutPrompt(
 ): Promise<ResidencyReason> {
   if (model.source.kind !== "fleet" || residency.keepAliveMs === 0)
     return await loadOrUnload(models, model, residency, signal);
-  // The machine that reads an empty text has loaded the model first.
+  // Tokenizing an empty text makes the remote machine load the model.
   const options = { addSpecial: false, parseSpecial: false };
   await inference.tokenize({ model: model.alias, text: "", options, residency }, signal);
   return "load";
@@ -61,7 +61,7 @@ function chatRoute(services: ModelServices): Route {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
       if ((body.messages ?? []).length === 0) {
-        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
+        const reason = await loadWithoutPrompt(services, model, toResidency(body, model), signal);
         return context.json(chat.toChatLoad(reason, { model: body.model, now }));
       }
       const { events, loadMs, warnings } = await generateWithContext(
@@ -95,7 +95,7 @@ function generateRoute(services: ModelServices): Route {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
       if (generate.isEmptyPrompt(body)) {
-        const reason = await withoutPrompt(services, model, toResidency(body, model), signal);
+        const reason = await loadWithoutPrompt(services, model, toResidency(body, model), signal);
         return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
       }
       const { events, loadMs, warnings } = await generateWithContext(
@@ -120,7 +120,7 @@ async function generateWithContext(
   model: Model,
   signal: AbortSignal,
 ): Promise<InferenceStream> {
-  return await withContext(
+  return await withRequestedContext(
     models,
     model,
     request.residency ?? {},
@@ -173,7 +173,7 @@ async function embedWithContext(
   model: Model,
   signal: AbortSignal,
 ): Promise<EmbedAnswer> {
-  return await withContext(
+  return await withRequestedContext(
     models,
     model,
     request.residency ?? {},
@@ -181,15 +181,15 @@ async function embedWithContext(
   );
 }
 
-/** How loading fails when the context is too large. */
+/** Codes of load errors that a too large context can cause. */
 const LOAD_FAILURES: readonly ErrorCode[] = ["insufficient_memory", "model_load_failed"];
 
 /**
- * Runs a request with the context size it asks for. An idle model with a smaller context is unloaded first, so that the
- * request reloads it; a model in use keeps its context. A model without expiry stays so, and is reloaded with its
- * previous context when the larger one fails.
+ * Runs a request with its requested context size. An idle model with a smaller context is unloaded first, so that the
+ * request reloads it; a model in use keeps its context. A model without expiry is reloaded without expiry, and with its
+ * previous context if the larger one fails.
  */
-export async function withContext<Result>(
+export async function withRequestedContext<Result>(
   models: Pick<Models, "load" | "unload">,
   model: Model,
   residency: Residency,
@@ -204,12 +204,12 @@ export async function withContext<Result>(
   try {
     return await run({ ...residency, keepAliveMs: residency.keepAliveMs ?? Number.POSITIVE_INFINITY });
   } catch (error) {
-    if (hasCode(error, LOAD_FAILURES)) await restore(models, model);
+    if (hasCode(error, LOAD_FAILURES)) await reloadPrevious(models, model);
     throw error;
   }
 }
 
-/** Handles a request without a prompt: loads the model, or unloads it with a keep_alive of 0. */
+/** Loads a model of this machine, or unloads it if keep_alive is 0. */
 export async function loadOrUnload(
   models: Pick<Models, "acquire" | "load" | "unload">,
   model: Model,
@@ -223,7 +223,7 @@ export async function loadOrUnload(
     if ((await tryUnload(models, model)) === "busy") await acquire({ keepAliveMs: 0 });
     return "unload";
   }
-  await withContext(models, model, requested, acquire);
+  await withRequestedContext(models, model, requested, acquire);
   return "load";
 }
 
@@ -237,14 +237,14 @@ async function tryUnload(models: Pick<Models, "unload">, { alias }: Model): Prom
   return "unloaded";
 }
 
-async function restore(
+async function reloadPrevious(
   models: Pick<Models, "load">,
   { alias, contextSize, gpuLayers }: Model,
 ): Promise<void> {
   try {
     await models.load({ alias, contextSize, gpuLayers });
   } catch {
-    // The client gets the first error, that of its own request.
+    // The client gets the error of its own request.
   }
 }
 

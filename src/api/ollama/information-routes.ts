@@ -22,14 +22,14 @@ import { modelField, nameField } from "./ollama-fields.ts";
 
 const tag = "Ollama API";
 /**
- * The Ollama version whose API this matches: clients check it before they use newer features, such as the responses
- * API (0.13.4). This one also has the messages API, thinking levels, tool call IDs, log probabilities and dimensions.
+ * Ollama version whose API this matches. Clients check it before they use newer features, such as the responses API
+ * (0.13.4). Version 0.14 also has the messages API, thinking levels, tool call IDs, log probabilities and dimensions.
  */
 const API_VERSION = "0.14.0";
-/** Clients check for these words. */
+/** Text that clients check for. */
 const GREETING = "Ollama is running";
 
-/** The read-only routes, also served while the daemon starts and drains. */
+/** Read-only routes, also served while the daemon starts and drains. */
 export function informationRoutes({ models, version }: ModelServices): readonly Route[] {
   return [
     ...["/ollama", "/ollama/"].map((path) =>
@@ -98,7 +98,7 @@ export function informationRoutes({ models, version }: ModelServices): readonly 
   ];
 }
 
-/** Column where the values start. */
+/** Column of the values in `parameters`. */
 const VALUE_COLUMN = 30;
 
 /** POST /api/show of the Ollama API. Unknown fields are ignored. */
@@ -123,12 +123,12 @@ const showAnswerSchema = z
     messages: z
       .array(z.object({ role: z.string(), content: z.string() }))
       .optional()
-      .describe("What its chats begin with."),
+      .describe("Initial messages of its chats."),
     renderer: z.string().optional().describe("RENDERER, which has no effect here."),
     parser: z.string().optional().describe("PARSER, which has no effect here."),
     requires: z.string().optional().describe("REQUIRES, a version of Ollama."),
     details: tagListSchema.shape.models.element.shape.details,
-    model_info: z.record(z.string(), z.unknown()).describe("From the GGUF header."),
+    model_info: z.record(z.string(), z.unknown()).describe("Metadata from the GGUF header."),
     capabilities: z.array(
       z.enum(["completion", "embedding", "insert", "tools", "vision", "audio", "thinking"]),
     ),
@@ -146,7 +146,7 @@ function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
     parameters: listParameters(settings)
       .map(
         ([name, value]) =>
-          // JSON quoting keeps a text of several lines on one line.
+          // JSON quoting keeps a multi-line text on one line.
           `${name.padEnd(VALUE_COLUMN)} ${typeof value === "string" ? JSON.stringify(value) : value}`,
       )
       .join("\n"),
@@ -154,7 +154,7 @@ function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
     ...(settings.system !== undefined && { system: settings.system }),
     ...(license !== undefined && { license }),
     ...(settings.messages && { messages: [...settings.messages] }),
-    ...ofOllama(instructions),
+    ...ollamaDirectives(instructions),
     details: details(model),
     model_info: modelInfo(model),
     capabilities: capabilities(model),
@@ -162,8 +162,8 @@ function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
   };
 }
 
-/** What only Ollama has a use for. */
-function ofOllama(
+/** Returns directives of the Modelfile that only affect Ollama. */
+function ollamaDirectives(
   instructions: readonly Instruction[],
 ): Pick<ShowAnswer, "renderer" | "parser" | "requires"> {
   const texts = new Map(instructions.map(({ directive, text }) => [directive, text]));

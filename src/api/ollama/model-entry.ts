@@ -3,9 +3,9 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Model } from "../../models/model.ts";
 import type { Models } from "../../models/models.ts";
 
-/** The namespace of names without an owner; clients may write it out. */
+/** Namespace of names without an owner; clients may write it out. */
 const LIBRARY = /^(?:registry\.ollama\.ai\/)?library\//;
-/** How clients write a hub repository. */
+/** Prefix of a hub repository in client requests. */
 const HUB_ADDRESS = /^(?:hf\.co|huggingface\.co)\//i;
 const LATEST = ":latest";
 
@@ -17,12 +17,12 @@ export function toModelName(name: string): string {
   return spec.endsWith(LATEST) ? spec.slice(0, -LATEST.length) : spec;
 }
 
-/** The name in lists, where every name has a tag. */
+/** Returns a model's name in lists, where every name has a tag. */
 export function toListedName(alias: string): string {
   return alias.includes(":") ? alias : alias + LATEST;
 }
 
-/** The model of a request, from `model` or, for older clients, `name`. */
+/** Returns the model name of a request, from `model` or, for older clients, `name`. */
 export function requestedName(body: {
   model?: string | null | undefined;
   name?: string | null | undefined;
@@ -33,9 +33,9 @@ export function requestedName(body: {
 }
 
 /**
- * Finds the model a client names.
- * @throws ServiceError model_not_found with the message that Ollama clients look for; also for names that are invalid
- * here, such as one with an owner, since to the client that is a model it has to pull
+ * Finds the model that a client names.
+ * @throws ServiceError model_not_found with the message that Ollama clients look for. Also for names that are invalid
+ *   here, such as one with an owner, because clients then offer to pull the model.
  */
 export async function findModel(models: Pick<Models, "get">, name: string): Promise<Model> {
   try {
@@ -50,11 +50,13 @@ export async function findModel(models: Pick<Models, "get">, name: string): Prom
   }
 }
 
-/** Expiry of a model that stays loaded: clients show dates far ahead as "forever", and all can parse this one. */
+/**
+ * Expiry of a model that stays loaded. Clients show dates far ahead as "forever", and all of them can parse this one.
+ */
 const FOREVER = "9999-12-31T23:59:59Z";
 
 const detailsSchema = z.object({
-  parent_model: z.string().describe("The model it was created from, or empty."),
+  parent_model: z.string().describe("Model it was created from, or empty."),
   format: z.literal("gguf"),
   family: z.string().describe("Architecture."),
   families: z.array(z.string()),
@@ -63,12 +65,12 @@ const detailsSchema = z.object({
 });
 
 const entryFields = {
-  name: z.string().describe("With its tag; `latest` when it has none."),
+  name: z.string().describe("Name with tag; `latest` if it has none."),
   model: z.string().describe("Same as name."),
-  size: z.int().describe("Bytes."),
+  size: z.int().describe("Size in bytes."),
   digest: z
     .string()
-    .describe("SHA-256 of the paths, sizes and times of the model's files, and its settings."),
+    .describe("SHA-256 of the paths, sizes and times of the model's files and of its settings."),
   details: detailsSchema,
 };
 
@@ -82,9 +84,9 @@ export const runningListSchema = z.object({
       ...entryFields,
       expires_at: z
         .string()
-        .describe("When it will be unloaded; far in the future while it is in use or stays loaded."),
+        .describe("Time at which it will be unloaded; far in the future while it is in use or stays loaded."),
       size_vram: z.int().describe("Bytes of its weights on the GPU."),
-      context_length: z.int().describe("Context it was loaded with."),
+      context_length: z.int().describe("Context size in tokens."),
     }),
   ),
 });
@@ -101,7 +103,7 @@ export function details(model: Model): z.output<typeof detailsSchema> {
   };
 }
 
-/** Leaves out models that are still downloading: clients offer every model in the list. */
+/** Returns the models on disk, without those being downloaded, because clients offer every listed model. */
 export async function toTagList(models: readonly Model[]): Promise<z.output<typeof tagListSchema>> {
   const complete = models.filter(({ state }) => state !== "downloading");
   return {
@@ -115,7 +117,7 @@ export async function toTagList(models: readonly Model[]): Promise<z.output<type
   };
 }
 
-/** The loaded models. */
+/** Returns the loaded models. */
 export async function toRunningList(models: readonly Model[]): Promise<z.output<typeof runningListSchema>> {
   const loaded = models.filter(({ state }) => state === "loaded");
   return {
@@ -136,12 +138,12 @@ async function entry(model: Model, size: number) {
   return { name, model: name, size, digest: await digest(model), details: details(model) };
 }
 
-/** Changes when the model does; clients compare it and show its first digits. */
+/** Hash that changes with the model; clients compare it and show its first digits. */
 function digest({ files, projector, adapters, gguf, modifiedAt, settings }: Model): Promise<string> {
   return sha256(JSON.stringify({ files, projector, adapters, size: gguf.fileSize, modifiedAt, settings }));
 }
 
-/** In hexadecimal. */
+/** Returns the SHA-256 in hexadecimal. */
 export async function sha256(text: string): Promise<string> {
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -152,7 +154,7 @@ function bytesOnGpu({ gpuLayers, gguf }: Model): number {
   return Math.round(gguf.fileSize * Math.min(1, gpuLayers / Math.max(1, gguf.blockCount)));
 }
 
-/** 7241732096 is "7.2B", 494030000 is "494.03M". */
+/** Formats a number of weights: 7241732096 is "7.2B", 494030000 is "494.03M". */
 export function parameterSize(parameters: number): string {
   if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)}B`;
   if (parameters >= 1e6) return `${(parameters / 1e6).toFixed(2)}M`;

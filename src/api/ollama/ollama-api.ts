@@ -6,7 +6,7 @@ import { ollamaErrorSchema, renderOllamaError } from "./ollama-error.ts";
 import { storeRoutes } from "./store-routes.ts";
 
 /**
- * The Ollama API. It has its own prefix because some of its paths clash with the daemon's own API; clients use
+ * Ollama's API. It has a prefix because some of its paths clash with the daemon's own API. Clients use
  * OLLAMA_HOST=http://host:8080/ollama.
  */
 export const ollamaApi = (services: ModelServices): Api => ({

@@ -9,12 +9,12 @@ import {
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { type Answer, wholeToolCalls } from "../../inference/collect-answer.ts";
+import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import { decodeMedia } from "../../inference/media-data.ts";
 import type { Model } from "../../models/model.ts";
-import { thinkSchema, toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import { thinkSchema, toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import { toSampling } from "../sampling-fields.ts";
 import { line } from "./ollama-error.ts";
 import {
@@ -37,10 +37,13 @@ import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
-  thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
+  thinking: z
+    .string()
+    .nullish()
+    .describe("The model's earlier reasoning, for chat templates that include it."),
   images: list(z.string())
     .nullish()
-    .describe("Images (PNG, JPEG, GIF, BMP, WebP) and recordings (WAV, MP3, FLAC) as base64."),
+    .describe("Images (PNG, JPEG, GIF, BMP, WebP) and audio (WAV, MP3, FLAC) as base64."),
   tool_calls: list(
     z.object({
       id: z.string().nullish(),
@@ -49,17 +52,17 @@ const messageSchema = z.object({
         arguments: z
           .union([dictionary(z.unknown()), z.string()])
           .nullish()
-          .describe("An object, or JSON text."),
+          .describe("An object or JSON text."),
       }),
     }),
   )
     .nullish()
-    .describe("Calls the model made in this turn."),
-  tool_name: z.string().nullish().describe("In a tool result: name of the tool."),
+    .describe("Tool calls of the model in this turn."),
+  tool_name: z.string().nullish().describe("Name of the tool, in a tool result."),
   tool_call_id: z
     .string()
     .nullish()
-    .describe("In a tool result: ID of the call. Default: the first call without a result."),
+    .describe("ID of the call, in a tool result. Default: the first call without a result."),
 });
 type WireMessage = z.output<typeof messageSchema>;
 
@@ -78,10 +81,10 @@ export const chatRequestSchema = z
     model: modelField,
     messages: list(messageSchema)
       .nullish()
-      .describe("The conversation. Empty: only loads the model, or unloads it with keep_alive 0."),
+      .describe("The conversation. Empty: only load the model, or unload it with keep_alive 0."),
     tools: list(toolSchema).nullish().describe("Functions the model may call."),
     think: thinkSchema.describe(
-      'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the template, or for one without levels limits the tokens of thinking to 1024, 4096 or 16384. Default: the Modelfile\'s THINKING, otherwise false.',
+      'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the chat template; for a template without levels, it limits thinking to 1024, 4096 or 16384 tokens. Default: the Modelfile\'s THINKING, otherwise false.',
     ),
     ...generationFields,
   })
@@ -93,14 +96,14 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
   return {
     endpoint: "chat",
     model: model.alias,
-    isWhole: body.stream === false,
+    isBuffered: body.stream === false,
     input: {
       kind: "chat",
       messages: linkToolResults((body.messages ?? []).map(toMessage)),
       tools: (body.tools ?? []).map(toTool),
       toolChoice: "auto",
       parallelToolCalls: true,
-      ...toThink(body.think),
+      ...thinkingFromLevel(body.think),
     },
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),
@@ -169,31 +172,34 @@ export const wireToolCallSchema = z
 
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
-  content: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
+  content: z.string().describe("The text, or part of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or part of it."),
   tool_calls: z.array(wireToolCallSchema).optional(),
 });
 type AnswerMessage = z.output<typeof answerMessageSchema>;
 
-const common = { ...labelFields, message: answerMessageSchema, logprobs: logprobsField };
+const chatFields = { ...labelFields, message: answerMessageSchema, logprobs: logprobsField };
 
 export const chatAnswerSchema = z
-  .object({ ...common, done: z.literal(true), ...summaryFields })
+  .object({ ...chatFields, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaChatAnswer" });
-/** The answer to a request without messages. */
+/** Answer to a request without messages. */
 const chatLoadSchema = z.object({
   ...labelFields,
   message: answerMessageSchema,
   done: z.literal(true),
   done_reason: residencyReasonField,
 });
-export const chatLineSchema = z.union([z.object({ ...common, done: z.literal(false) }), chatAnswerSchema]);
+export const chatLineSchema = z.union([
+  z.object({ ...chatFields, done: z.literal(false) }),
+  chatAnswerSchema,
+]);
 
 export function toChatAnswer(answer: Answer, label: Label): z.output<typeof chatAnswerSchema> {
   const calls = wireToolCalls(answer.toolCalls, answer.reason);
   return {
     ...labeled(label),
-    message: assistant(answer.text, {
+    message: assistantMessage(answer.text, {
       ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
       ...(calls.length > 0 && { tool_calls: calls }),
     }),
@@ -207,37 +213,37 @@ export function toChatLoad(
   reason: ResidencyReason,
   label: Pick<Label, "model" | "now">,
 ): z.output<typeof chatLoadSchema> {
-  return { ...labeled(label), message: assistant(""), done: true, done_reason: reason };
+  return { ...labeled(label), message: assistantMessage(""), done: true, done_reason: reason };
 }
 
-/** One line per piece, one with the tool calls, and an empty message with the summary. */
+/** Yields one line per chunk, one with the tool calls, and an empty message with the statistics. */
 export async function* toChatLines(
   events: AsyncIterable<InferenceEvent>,
   label: Label,
 ): AsyncGenerator<string, void, undefined> {
-  const piece = (value: Omit<z.output<typeof chatLineSchema>, "done" | "model" | "created_at">): string =>
+  const delta = (value: Omit<z.output<typeof chatLineSchema>, "done" | "model" | "created_at">): string =>
     line({ ...labeled(label), ...value, done: false });
   const calls: ToolCall[] = [];
-  for await (const event of wholeToolCalls(events)) {
+  for await (const event of joinToolCalls(events)) {
     switch (event.type) {
       case "start":
       case "prompt-progress":
         break;
       case "text-delta":
-        yield piece({ message: assistant(event.text), ...logprobFields(event.logprobs) });
+        yield delta({ message: assistantMessage(event.text), ...logprobFields(event.logprobs) });
         break;
       case "reasoning-delta":
-        yield piece({ message: assistant("", { thinking: event.text }) });
+        yield delta({ message: assistantMessage("", { thinking: event.text }) });
         break;
       case "tool-call":
         calls.push(event.call);
         break;
       case "done": {
         const wire = wireToolCalls(calls, event.reason);
-        if (wire.length > 0) yield piece({ message: assistant("", { tool_calls: wire }) });
+        if (wire.length > 0) yield delta({ message: assistantMessage("", { tool_calls: wire }) });
         yield line({
           ...labeled(label),
-          message: assistant(""),
+          message: assistantMessage(""),
           done: true,
           ...summary(event, label.loadMs),
         });
@@ -246,7 +252,7 @@ export async function* toChatLines(
   }
 }
 
-function assistant(content: string, more: Partial<AnswerMessage> = {}): AnswerMessage {
+function assistantMessage(content: string, more: Partial<AnswerMessage> = {}): AnswerMessage {
   return { role: "assistant", content, ...more };
 }
 
@@ -279,19 +285,19 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Adds call IDs to tool results: many templates need them, but clients of this API seldom send them. A result belongs to
- * the first call without a result, of its tool if it names one.
+ * Adds call IDs to tool results: many templates need them, but clients of this API seldom send them. A result belongs
+ * to the first call without a result, of its tool if it names one.
  */
 export function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[] {
-  let open: ToolCall[] = [];
+  let pending: ToolCall[] = [];
   return messages.map((message) => {
-    if (message.role === "assistant") open = [...(message.toolCalls ?? [])];
+    if (message.role === "assistant") pending = [...(message.toolCalls ?? [])];
     if (message.role !== "tool") return message;
-    const answered = open.find(({ id, name }) =>
+    const call = pending.find(({ id, name }) =>
       message.toolCallId === undefined ? name === (message.name ?? name) : id === message.toolCallId,
     );
-    if (!answered) return message;
-    open = open.filter((call) => call !== answered);
-    return { ...message, toolCallId: answered.id, name: message.name ?? answered.name };
+    if (!call) return message;
+    pending = pending.filter((call) => call !== call);
+    return { ...message, toolCallId: call.id, name: message.name ?? call.name };
   });
 }

@@ -9,15 +9,15 @@ import { sha256, toModelName } from "./model-entry.ts";
 import { modelField, nameField, streamField } from "./ollama-fields.ts";
 import { ignoredOptions } from "./ollama-options.ts";
 
-/** Text for the Modelfile, whose length limit it shares. */
+/** Text for the Modelfile, with the same length limit. */
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
-/** A name that an adapter may have; any other is called after its file. */
-const PLAIN_NAME = /^[A-Za-z0-9](?:[\w-]|\.(?=[\w-]))*$/;
+/** Valid adapter names; an adapter with another name is called after its file. */
+const ADAPTER_NAME = /^[A-Za-z0-9](?:[\w-]|\.(?=[\w-]))*$/;
 const MAX_ADAPTER_NAME = 100;
-/** Far more than models have. */
+/** Maximum number of licenses; models have a few. */
 const MAX_LICENSES = 64;
 
-/** A Modelfile can have as many. */
+/** Maximum number of messages, as in a Modelfile. */
 const MAX_MESSAGES = 256;
 const messageSchema = z.object({
   role: z.enum(["system", "user", "assistant"]),
@@ -25,8 +25,8 @@ const messageSchema = z.object({
 });
 const directiveText = z.string().max(256);
 
-/** Uploaded files by the names that they have for the client. */
-const digests = dictionary(
+/** Digests of uploaded files, by the client's file names. */
+const digestsByName = dictionary(
   z.string().regex(/^sha256[:-][0-9a-f]{64}$/i, "must be sha256: and 64 hexadecimal digits"),
 );
 
@@ -35,54 +35,54 @@ export const createRequestSchema = z
   .object({
     model: modelField.nullish(),
     name: nameField,
-    from: modelNameSchema.nullish().describe("Base model; it must be on disk."),
+    from: modelNameSchema.nullish().describe("Base model, which must be on disk."),
     system: modelfileText.nullish().describe("SYSTEM of the new model."),
     template: modelfileText.nullish().describe("TEMPLATE, in Go template syntax or Jinja."),
     license: z
-      .union([modelfileText, list(modelfileText, { most: MAX_LICENSES })])
+      .union([modelfileText, list(modelfileText, { max: MAX_LICENSES })])
       .nullish()
       .describe("LICENSE, one or several."),
     parameters: dictionary(z.union([z.string(), z.number(), z.boolean(), list(z.string()), z.null()]))
       .nullish()
-      .describe("PARAMETERs by name. Options that requests ignore are ignored here too."),
+      .describe("PARAMETERs by name. Options without an effect in requests are ignored here too."),
     modelfile: z
       .string()
       .nullish()
-      .describe("A complete Modelfile, which older clients send instead of the fields above."),
+      .describe("A complete Modelfile, sent by older clients instead of the fields above."),
     stream: streamField,
-    messages: list(messageSchema, { most: MAX_MESSAGES })
+    messages: list(messageSchema, { max: MAX_MESSAGES })
       .nullish()
-      .describe("MESSAGEs: what chats of the new model begin with."),
-    renderer: directiveText.nullish().describe("RENDERER, which is kept and has no effect here."),
-    parser: directiveText.nullish().describe("PARSER, which is kept and has no effect here."),
-    requires: directiveText.nullish().describe("REQUIRES, which is kept and has no effect here."),
-    files: digests
+      .describe("MESSAGEs: initial messages of the new model's chats."),
+    renderer: directiveText.nullish().describe("RENDERER, which is stored but has no effect."),
+    parser: directiveText.nullish().describe("PARSER, which is stored but has no effect."),
+    requires: directiveText.nullish().describe("REQUIRES, which is stored but has no effect."),
+    files: digestsByName
       .nullish()
       .describe(
-        "In place of from: the model's GGUF file, by name and digest, uploaded with POST /api/blobs. A file with mmproj in its name is its projector.",
+        "Instead of from: the model's GGUF file, by name and digest, uploaded with POST /api/blobs. A file with mmproj in its name is the projector.",
       ),
-    adapters: digests
+    adapters: digestsByName
       .nullish()
       .describe("LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs."),
     quantize: z
       .string()
       .nullish()
-      .describe("Quantize the base, whose weights must be F32, F16 or BF16, for example to q4_K_M."),
+      .describe("Quantize the base model, whose weights must be F32, F16 or BF16, for example to q4_K_M."),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })
   .meta({ id: "OllamaCreateRequest" });
-/** How the file of a projector is named by llama.cpp's converter. */
+/** Part of a projector's file name, as llama.cpp's converter writes it. */
 const PROJECTOR = /mmproj/i;
-/** What clients find in the folder of a model that has not been converted. */
+/** Files of a model that has not been converted to GGUF. */
 const FOREIGN_FORMAT = /\.(?:safetensors|bin|pth?|json|model)$/i;
 
 type CreateRequest = z.output<typeof createRequestSchema>;
 
 /**
  * Builds a Modelfile from the fields of a request.
- * @param findBlob the path of an uploaded file
- * @throws ServiceError invalid_parameter when there is neither a base nor a `modelfile`, and for files that are not there
+ * @param findBlob returns the path of an uploaded file
+ * @throws ServiceError invalid_parameter if there is neither a base nor a `modelfile`, or a file has not been uploaded
  */
 export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]): Promise<string> {
   const files = Object.entries(body.files ?? {});
@@ -94,7 +94,7 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   const base = body.from ? [`FROM ${toModelName(body.from)}`] : await baseLines(files, findBlob);
   const adapters = Object.entries(body.adapters ?? {}).map(
     async ([name, digest]) =>
-      `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}${asName(name.replace(/\.gguf$/i, ""))}`,
+      `ADAPTER ${await uploadedPath("adapters", name, digest, findBlob)}${nameClause(name.replace(/\.gguf$/i, ""))}`,
   );
   const lines = [
     ...base,
@@ -113,9 +113,9 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   return `${lines.join("\n")}\n`;
 }
 
-/** Uploaded files are named after what they hold; an adapter is called as its client calls it. */
-function asName(name: string): string {
-  return name.length <= MAX_ADAPTER_NAME && PLAIN_NAME.test(name) ? ` AS ${name}` : "";
+/** Clause that names an adapter as its client does, because the uploaded file is named after its digest. */
+function nameClause(name: string): string {
+  return name.length <= MAX_ADAPTER_NAME && ADAPTER_NAME.test(name) ? ` AS ${name}` : "";
 }
 
 async function baseLines(files: readonly [string, string][], findBlob: Blobs["find"]): Promise<string[]> {
@@ -128,15 +128,15 @@ async function baseLines(files: readonly [string, string][], findBlob: Blobs["fi
       "files",
     );
   }
-  const lines = [`FROM ${await uploaded("files", ...model, findBlob)}`];
+  const lines = [`FROM ${await uploadedPath("files", ...model, findBlob)}`];
   for (const projector of projectors) {
-    lines.push(`VISION_PROJECTOR ${await uploaded("files", ...projector, findBlob)}`);
+    lines.push(`VISION_PROJECTOR ${await uploadedPath("files", ...projector, findBlob)}`);
   }
   return lines;
 }
 
-/** The path of an uploaded file. */
-async function uploaded(
+/** Returns the path of an uploaded file. */
+async function uploadedPath(
   param: "files" | "adapters",
   name: string,
   digest: string,
@@ -164,10 +164,10 @@ function textLines(directive: string, text: string | null | undefined): string[]
   return text ? [`${directive} ${quote(text)}`] : [];
 }
 
-/** The lines of a streamed answer, sent together: creating a model has no progress. */
+/** Statuses of a streamed answer, sent together, because creating a model has no progress. */
 export const CREATE_STATUSES = ["parsing modelfile", "writing manifest", "success"] as const;
 
-/** Digits of the digest in the status, as clients show it. */
+/** Digits of the digest in a status. */
 const SHORT_DIGEST = 12;
 
 /** POST /api/pull of the Ollama API. Unknown fields are ignored. */
@@ -182,11 +182,11 @@ export const pullRequestSchema = z
   })
   .meta({ id: "OllamaPullRequest" });
 
-/** A line of a streamed pull or create; the last status is `success`. */
+/** Line of a streamed pull or create; the last status is `success`. */
 export const statusLineSchema = z
   .object({
     status: z.string(),
-    digest: z.string().optional().describe("Identifies the download; not the hash of a file."),
+    digest: z.string().optional().describe("ID of the download; not the hash of a file."),
     total: z.int().optional().describe("Total bytes."),
     completed: z.int().optional().describe("Bytes on disk."),
   })
@@ -217,7 +217,7 @@ export async function* toPullLines(
   }
 }
 
-/** What Ollama sends for a layer that has no digest yet. */
+/** Digest that Ollama sends for a layer without a digest. */
 const NO_DIGEST = "0000000000000000000";
 
 /** Converts the steps of a quantization to this API's statuses. */

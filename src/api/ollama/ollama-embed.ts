@@ -7,7 +7,7 @@ import type { Model } from "../../models/model.ts";
 import { keepAliveField, modelField, nanoseconds } from "./ollama-fields.ts";
 import { optionsField, toResidency } from "./ollama-options.ts";
 
-/** Few enough that one time slice does not hold up other requests. */
+/** Batch size that keeps a time slice short, so that other requests are not delayed. */
 const VECTORS_PER_SLICE = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */
@@ -18,30 +18,30 @@ export const embedRequestSchema = z
       .union([z.string(), list(z.string())])
       .nullish()
       .describe(
-        "One text or several. Empty: only loads the model; in a list, an empty text is embedded if the model's vocabulary has tokens for it.",
+        "One text or several. Empty: only load the model; in a list, an empty text is embedded if the model's vocabulary has tokens for it.",
       ),
     dimensions: z
       .int()
       .min(1)
       .nullish()
-      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
+      .describe("Truncate the vectors to this many dimensions; for models with Matryoshka embeddings."),
     keep_alive: keepAliveField,
     options: optionsField,
     truncate: z
       .boolean()
       .nullish()
-      .describe("Truncate texts that are too long; false: refuse them. Default: true."),
+      .describe("Truncate texts that exceed the context; false: refuse them. Default: true."),
   })
   .meta({ id: "OllamaEmbedRequest" });
 type Embed = z.output<typeof embedRequestSchema>;
 
 export const embedAnswerSchema = z
   .object({
-    model: z.string().describe("The name in the request."),
-    embeddings: z.array(z.array(z.number())).describe("L2-normalized, in the order of the texts."),
+    model: z.string().describe("Model name in the request."),
+    embeddings: z.array(z.array(z.number())).describe("L2-normalized vectors, in the order of the texts."),
     total_duration: z.int().describe("Total nanoseconds."),
-    load_duration: z.int().describe("Nanoseconds until the model was in memory."),
-    prompt_eval_count: z.int().describe("Tokens of all texts."),
+    load_duration: z.int().describe("Nanoseconds until the model was loaded."),
+    prompt_eval_count: z.int().describe("Total number of tokens in the texts."),
   })
   .meta({ id: "OllamaEmbedAnswer" });
 
@@ -49,18 +49,18 @@ export const embedAnswerSchema = z
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    prompt: z.string().nullish().describe("The text. Empty: only loads the model."),
+    prompt: z.string().nullish().describe("The text. Empty: only load the model."),
     keep_alive: keepAliveField,
     options: optionsField,
   })
   .meta({ id: "OllamaEmbeddingsRequest" });
 
 export const embeddingsAnswerSchema = z
-  .object({ embedding: z.array(z.number()).describe("L2-normalized; empty when there is no text.") })
+  .object({ embedding: z.array(z.number()).describe("L2-normalized vector; empty without a text.") })
   .meta({ id: "OllamaEmbeddingsAnswer" });
 
 export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): EmbedRequest {
-  // An empty text only loads the model; in a list it is a text like others, and the client waits for its vector.
+  // A single empty text only loads the model; in a list, the client expects a vector for it.
   const texts =
     typeof body.input === "string" ? [body.input].filter((text) => text !== "") : (body.input ?? []);
   return {
@@ -71,7 +71,7 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
   };
 }
 
-/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
+/** @throws ServiceError invalid_parameter if `dimensions` exceeds the model's */
 export async function toEmbedAnswer(
   { vectors, totalTokens, loadMs }: EmbedAnswer,
   body: Embed,

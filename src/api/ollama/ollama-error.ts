@@ -3,12 +3,12 @@ import type { ServiceError } from "../../errors/service-error.ts";
 import type { RenderedError } from "../../http/route.ts";
 import { NDJSON_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
-/** The error body. It has no code: clients use the HTTP status. */
+/** Error body. It has no code, because clients use the HTTP status. */
 export const ollamaErrorSchema = z
   .object({ error: z.string().describe("Human-readable; clients use the HTTP status.") })
   .meta({ id: "OllamaError" });
 
-/** The capability names that clients look for in error messages, by request field. */
+/** Capability names that clients look for in error messages, by request field. */
 const CAPABILITIES: Readonly<Record<string, string>> = {
   tools: "tools",
   think: "thinking",
@@ -20,7 +20,7 @@ export function renderOllamaError(error: ServiceError): RenderedError {
   return { status: error.status, body: ollamaErrorBody(error) };
 }
 
-/** One JSON object per line; a stream that fails ends with an error object. */
+/** Stream format with one JSON object per line; a failed stream ends with an error object. */
 export const ollamaLines: StreamFormat = {
   contentType: NDJSON_TYPE,
   errorFrame: (error) => line(ollamaErrorBody(error)),

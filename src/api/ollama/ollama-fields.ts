@@ -28,14 +28,14 @@ export const streamField = z
   .nullish()
   .describe("Stream the answer as lines of JSON. Default: true.");
 
-/** In milliseconds. */
+/** Duration, parsed to milliseconds. */
 export const keepAliveField = duration
   .nullish()
   .describe(
-    'How long the model stays in memory after this request: "5m", "1h30m", seconds, 0 to unload it, negative for forever. Default: as it was loaded; when this request loads it, models.keep_alive (5 minutes).',
+    'Time that the model stays loaded after this request: "5m", "1h30m", seconds, 0 to unload it, negative for no limit. Default: as it was loaded; if this request loads it, models.keep_alive (5 minutes).',
   );
 
-/** Fields that chat and generate share. */
+/** Fields common to chat and generate. */
 export const generationFields = {
   stream: streamField,
   format: z
@@ -68,27 +68,29 @@ export function toLogprobs(body: {
 
 const NS_PER_MS = 1e6;
 
-/** The API reports durations in whole nanoseconds. */
+/** Converts milliseconds to whole nanoseconds, the unit of this API. */
 export function nanoseconds(milliseconds: number): number {
   return Math.round(milliseconds * NS_PER_MS);
 }
 
-/** The last fields of an answer, streamed or not. */
+/** Final fields of an answer, streamed or not. */
 export const summaryFields = {
   done_reason: z
     .enum(["stop", "length"])
-    .describe("length: the token limit; stop: anything else, tool calls included."),
+    .describe("length: token limit; stop: any other end, including tool calls."),
   limited_by: limitField,
-  total_duration: z.int().describe("Nanoseconds from receiving the request to the end, queueing included."),
+  total_duration: z
+    .int()
+    .describe("Nanoseconds from the receipt of the request to the end, including the time in the queue."),
   load_duration: z.int().describe("Nanoseconds to load the model."),
-  prompt_eval_count: z.int().describe("Tokens of the prompt, template included."),
-  prompt_eval_cached_count: z.int().describe("Tokens of those that were in the KV cache and not read again."),
+  prompt_eval_count: z.int().describe("Tokens in the prompt, chat template included."),
+  prompt_eval_cached_count: z.int().describe("Prompt tokens reused from the KV cache."),
   prompt_eval_duration: z.int().describe("Nanoseconds of prefill."),
   eval_count: z.int().describe("Tokens generated."),
   eval_duration: z.int().describe("Nanoseconds of decoding."),
 };
 
-interface End {
+interface AnswerEnd {
   readonly reason: FinishReason;
   readonly limitedBy?: AnswerLimit | undefined;
   readonly usage: Usage;
@@ -96,7 +98,7 @@ interface End {
   readonly totalMs: number;
 }
 
-export function summary({ reason, limitedBy, usage, timings, totalMs }: End, loadMs: number) {
+export function summary({ reason, limitedBy, usage, timings, totalMs }: AnswerEnd, loadMs: number) {
   return {
     done_reason: reason === "length" ? ("length" as const) : ("stop" as const),
     ...limitFields({ limitedBy }),
@@ -114,9 +116,9 @@ const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.
 export const logprobsField = z
   .array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }))
   .optional()
-  .describe("Of the tokens in this piece, when requested.");
+  .describe("Tokens of this chunk, if requested.");
 
-/** The logprobs field of an answer or a line, if there are any. */
+/** Returns the logprobs field of an answer or a line, if there are any. */
 export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   logprobs?: z.output<typeof logprobsField>;
 } {
@@ -133,16 +135,16 @@ function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.outp
   return { token, logprob, bytes };
 }
 
-/** The values of the fields that start every answer and line. */
+/** Values of the fields that start every answer and line. */
 export interface Label {
-  /** The name in the request. */
+  /** Model name in the request. */
   readonly model: string;
   readonly loadMs: number;
   readonly now: () => Date;
 }
 
 export const labelFields = {
-  model: z.string().describe("The name in the request."),
+  model: z.string().describe("Model name in the request."),
   created_at: z.string().describe("ISO 8601."),
 };
 
@@ -150,6 +152,6 @@ export function labeled({ model, now }: Pick<Label, "model" | "now">) {
   return { model, created_at: now().toISOString() };
 }
 
-/** The done_reason of a request that only loads or unloads the model. */
+/** Field done_reason of a request that only loads or unloads the model. */
 export const residencyReasonField = z.enum(["load", "unload"]);
 export type ResidencyReason = z.output<typeof residencyReasonField>;

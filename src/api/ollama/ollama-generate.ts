@@ -7,7 +7,7 @@ import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toSampling } from "../sampling-fields.ts";
-import { thinkSchema, toReasoningBudget, toThink } from "../reasoning-fields.ts";
+import { thinkSchema, toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import {
   generationFields,
@@ -36,8 +36,8 @@ export const generateRequestSchema = z
     prompt: z
       .string()
       .nullish()
-      .describe("The prompt. Empty, and no images: only loads the model, or unloads it with keep_alive 0."),
-    system: z.string().nullish().describe("System prompt; replaces the model's SYSTEM."),
+      .describe("The prompt. Empty and without images: only load the model, or unload it with keep_alive 0."),
+    system: z.string().nullish().describe("System prompt that replaces the model's SYSTEM."),
     images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
     raw: z
       .boolean()
@@ -53,14 +53,14 @@ export const generateRequestSchema = z
       .string()
       .nullish()
       .describe(
-        "Text after the completion; requires a model that supports fill-in-the-middle. Cannot be combined with system or images.",
+        "Text after the completion; requires a model trained for fill-in-the-middle. Cannot be combined with system or images.",
       ),
     template: z
       .string()
       .max(MAX_MODELFILE_LENGTH)
       .nullish()
       .describe(
-        "A Go template for this prompt, in place of the model's. Cannot be combined with raw or images. Reasoning stays in the text.",
+        "A Go template for this prompt instead of the model's. Cannot be combined with raw or images. Reasoning is not separated from the text.",
       ),
     context: ignored("the tokens of a conversation are not stored; use chat with its messages"),
     width: ignored("the daemon does not generate images"),
@@ -70,7 +70,7 @@ export const generateRequestSchema = z
   .meta({ id: "OllamaGenerateRequest" });
 export type GenerateRequest = z.output<typeof generateRequestSchema>;
 
-/** True for a request that only loads or unloads the model. */
+/** True if a request only loads or unloads the model. */
 export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
   return !prompt && (images ?? []).length === 0;
 }
@@ -80,7 +80,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
   return {
     endpoint: "generate",
     model: model.alias,
-    isWhole: body.stream === false,
+    isBuffered: body.stream === false,
     input: toInput(body, model),
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),
@@ -95,7 +95,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
 }
 
 function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"] {
-  if (body.template) return { kind: "prompt", prompt: withTemplate(body, body.template, model) };
+  if (body.template) return { kind: "prompt", prompt: renderWithTemplate(body, body.template, model) };
   const prompt = body.prompt ?? "";
   const images = body.images ?? [];
   const isRaw = body.raw === true;
@@ -113,12 +113,12 @@ function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"]
     prompt,
     system: body.system || undefined,
     images: images.map((image, at) => decodeImage(image, `images.${at}`)),
-    ...toThink(body.think),
+    ...thinkingFromLevel(body.think),
   };
 }
 
-/** An engine's template is part of the loaded model, so that of a request is applied here. */
-function withTemplate(body: GenerateRequest, template: string, { settings }: Model): string {
+/** Applies the template of a request here, because an engine only knows the loaded model's template. */
+function renderWithTemplate(body: GenerateRequest, template: string, { settings }: Model): string {
   if (body.raw) throw invalid("raw: cannot be combined with a template, which raw leaves out.", "raw");
   if ((body.images ?? []).length > 0) {
     throw invalid("template: cannot be combined with images; create a model with it instead.", "template");
@@ -127,7 +127,7 @@ function withTemplate(body: GenerateRequest, template: string, { settings }: Mod
     system: body.system || settings.system || "",
     prompt: body.prompt ?? "",
     suffix: body.suffix ?? "",
-    thinking: toThink(body.think).thinking,
+    thinking: thinkingFromLevel(body.think).thinking,
   });
 }
 
@@ -135,17 +135,17 @@ function invalid(message: string, param: string): ServiceError {
   return new ServiceError("invalid_parameter", message, { param });
 }
 
-const common = {
+const generateFields = {
   ...labelFields,
-  response: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
+  response: z.string().describe("The text, or part of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or part of it."),
   logprobs: logprobsField,
 };
 
 export const generateAnswerSchema = z
-  .object({ ...common, done: z.literal(true), ...summaryFields })
+  .object({ ...generateFields, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaGenerateAnswer" });
-/** The answer to a request without a prompt. */
+/** Answer to a request without a prompt. */
 const generateLoadSchema = z.object({
   ...labelFields,
   response: z.literal(""),
@@ -153,7 +153,7 @@ const generateLoadSchema = z.object({
   done_reason: residencyReasonField,
 });
 export const generateLineSchema = z.union([
-  z.object({ ...common, done: z.literal(false) }),
+  z.object({ ...generateFields, done: z.literal(false) }),
   generateAnswerSchema,
 ]);
 
@@ -175,7 +175,7 @@ export function toGenerateLoad(
   return { ...labeled(label), response: "", done: true, done_reason: reason };
 }
 
-/** One line per piece, then an empty response with the summary. */
+/** Yields one line per chunk, then an empty response with the statistics. */
 export async function* toGenerateLines(
   events: AsyncIterable<InferenceEvent>,
   label: Label,
@@ -197,7 +197,7 @@ export async function* toGenerateLines(
         yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
         break;
       default:
-        // This API has no progress lines, and there are no calls without tools.
+        // This API has no progress lines, and no tools in generate requests.
         break;
     }
   }

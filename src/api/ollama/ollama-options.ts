@@ -2,15 +2,15 @@ import { z } from "zod";
 import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, repetitionGuardField } from "../../http/input/common-fields.ts";
-import { reachableContext } from "../../models/loading/choose-settings.ts";
+import { supportedContext } from "../../models/loading/choose-settings.ts";
 import { samplingFields } from "../sampling-fields.ts";
 import type { Model } from "../../models/model.ts";
 import type { Residency } from "../../models/models.ts";
 
-/** The engine's minimum. */
+/** Minimum context size of an engine. */
 const MIN_CONTEXT = 16;
 
-/** Options of Ollama that change nothing here, neither in a request nor as a new model's PARAMETER. */
+/** Options of Ollama without an effect, neither in a request nor as a PARAMETER of a new model. */
 export const ignoredOptions = {
   num_thread: ignored("set engine.threads in the daemon's configuration"),
   main_gpu: ignored(),
@@ -26,7 +26,7 @@ export const ignoredOptions = {
   tfs_z: ignored("llama.cpp has removed this setting"),
 };
 
-/** The `options` field: what a Modelfile calls PARAMETER. Unknown options are ignored. */
+/** Field `options`: the settings that a Modelfile sets with PARAMETER. Unknown options are ignored. */
 export const optionsSchema = z
   .object({
     num_ctx: z
@@ -34,33 +34,31 @@ export const optionsSchema = z
       .min(1)
       .nullish()
       .describe(
-        "Context size in tokens, at most what the model was trained for. A model loaded with less is reloaded, unless other requests are using it.",
+        "Context size in tokens, limited to the trained context size. A model loaded with a smaller context is reloaded, unless other requests use it.",
       ),
     num_predict: z
       .int()
       .nullish()
       .describe(
-        "Maximum number of tokens to generate; -1, or any number below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
+        "Maximum number of tokens to generate; below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
       ),
     num_gpu: z
       .int()
       .nullish()
       .describe(
-        "Layers to offload to the GPU when this request loads the model; -1: the default of the model or the daemon.",
+        "Layers to offload to the GPU if this request loads the model; -1: the default of the model or the daemon.",
       ),
     num_batch: loadSettingsSchema.shape.batchSize
       .nullable()
-      .describe("Prompt tokens processed in one step, when this request loads the model."),
+      .describe("Prompt tokens per prefill step, if this request loads the model."),
     num_keep: loadSettingsSchema.shape.numKeep
       .nullable()
-      .describe(
-        "First tokens of the context that PARAMETER context_shift never drops, when this request loads the model.",
-      ),
+      .describe("Number of initial tokens that context_shift never drops, if this request loads the model."),
     ...samplingFields,
     stop: z
-      .union([z.string(), list(z.string(), { most: MAX_STOPS })])
+      .union([z.string(), list(z.string(), { max: MAX_STOPS })])
       .nullish()
-      .describe("Stop sequences; they are not part of the answer."),
+      .describe("Stop sequences; not included in the answer."),
     repetition_guard: repetitionGuardField,
     ...ignoredOptions,
   })
@@ -68,24 +66,24 @@ export const optionsSchema = z
 
 export const optionsField = optionsSchema
   .nullish()
-  .describe("Sampling, length and context; see the options below.");
+  .describe("Settings of sampling, length and context; see the options below.");
 type Options = z.output<typeof optionsField>;
 
 export function toStop(options: Options): string[] | undefined {
   const stop = options?.stop;
   if (stop == null) return undefined;
-  // Some clients send an empty string for "none", which would stop the engine immediately.
+  // Some clients send an empty string for "none", which would match immediately.
   return [stop].flat().filter((text) => text !== "");
 }
 
-/** For "no limit", returns the context size: undefined would let the model's PARAMETER set a limit. */
+/** Returns the token limit. For "no limit", the context size, because undefined would apply the model's PARAMETER. */
 export function toMaxTokens(options: Options, model: Model): number | undefined {
   const limit = options?.num_predict;
   if (limit == null) return undefined;
   return limit > 0 ? limit : (requestedContext(options, model) ?? model.contextSize);
 }
 
-/** Every request of this API loads its model on demand. */
+/** Returns load options, because every request of this API loads its model on demand. */
 export function toResidency(
   body: { options?: Options; keep_alive?: number | null | undefined },
   model: Model,
@@ -105,6 +103,6 @@ export function toResidency(
 function requestedContext(options: Options, { gguf, loadSettings }: Model): number | undefined {
   const requested = options?.num_ctx;
   if (requested == null) return undefined;
-  const reachable = reachableContext(gguf, loadSettings) || requested;
-  return Math.max(MIN_CONTEXT, Math.min(requested, reachable));
+  const supported = supportedContext(gguf, loadSettings) || requested;
+  return Math.max(MIN_CONTEXT, Math.min(requested, supported));
 }

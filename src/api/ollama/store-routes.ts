@@ -37,11 +37,11 @@ export const deleteRequestSchema = z
 export const copyRequestSchema = z
   .object({
     source: modelName.min(1).describe("Name of the model to copy."),
-    destination: modelName.min(1).describe("Name of the copy; it must not be in use."),
+    destination: modelName.min(1).describe("Name of the copy, which must not be in use."),
   })
   .meta({ id: "OllamaCopyRequest" });
 
-/** The routes that change models on disk. */
+/** Routes that change models on disk. */
 export function storeRoutes({ models }: ModelServices): readonly Route[] {
   return [
     pullRoute(models),
@@ -68,7 +68,7 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
           : undefined;
         if (!steps) await models.create(alias, modelfile, {});
         else if (body.stream === false) await steps.finished();
-        else await steps.begun();
+        else await steps.started();
         addWarnings(context, modelfileNotes(modelfile));
         if (body.stream === false) return context.json(SUCCESS);
         const lines = steps ? toLines(toQuantizeLines(steps)) : statusLines(CREATE_STATUSES);
@@ -111,7 +111,7 @@ function pullRoute(models: Models): Route {
     tag,
     summary: "Download a model from the hub",
     description:
-      "Takes aliases and hf.co/owner/repository[:quantization]. Disconnecting pauses the download; the next pull resumes it.",
+      "Accepts aliases and hf.co/owner/repository[:quantization]. Disconnecting pauses the download; the next pull resumes it.",
     body: pullRequestSchema,
     answers: statusAnswers,
     async handle(context, { body }) {
@@ -124,13 +124,16 @@ function pullRoute(models: Models): Route {
       }
       if (isOnDisk) return streamResponse(context, statusLines(["pulling manifest", "success"]), ollamaLines);
       const steps = new PullSteps((onProgress) => models.pull(name, onProgress, signal));
-      await steps.begun();
+      await steps.started();
       return streamResponse(context, toLines(toPullLines(name, steps)), ollamaLines);
     },
   });
 }
 
-/** Clients pull any model before use: there is nothing to download for one that ships, was created here or is a local file. */
+/**
+ * True if there is nothing to download: the model is shipped, was created here, or is a local file. Clients pull any
+ * model before they use it.
+ */
 async function isLocal(models: Pick<Models, "list">, name: string): Promise<boolean> {
   const listed = new Set([name, name.replace(/:latest$/, "")]);
   const found = (await models.list()).find(({ alias }) => listed.has(alias));
@@ -146,15 +149,15 @@ async function* statusLines(statuses: readonly string[]): AsyncGenerator<string,
 }
 
 const PATH = "/ollama/api/blobs/:digest";
-/** The body is a file; it goes to the disk piece by piece, and its size is bounded there. */
+/** Type of an uploaded file. The body is streamed to disk, where its size is limited. */
 const FILE_TYPE = "application/octet-stream";
 
-/** POST /api/push of the Ollama API, which is refused whatever the fields say. */
+/** POST /api/push of the Ollama API, which is always refused. */
 const pushRequestSchema = z
   .object({ model: modelField.nullish(), name: nameField, stream: streamField })
   .meta({ id: "OllamaPushRequest" });
 
-/** The routes for files that clients upload to create models from, and for publishing a model, which is refused. */
+/** Routes to upload files for new models, and to publish a model, which is refused. */
 function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
   return [
     defineRoute({
@@ -163,8 +166,8 @@ function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
       tag,
       takesFile: true,
       summary: "Check that a file has been uploaded",
-      description: "Meant for HEAD. The answer has no body.",
-      answers: [{ description: "The file is there." }],
+      description: "For HEAD requests. The answer has no body.",
+      answers: [{ description: "The file has been uploaded." }],
       async handle(context) {
         const digest = context.req.param("digest") ?? "";
         if ((await models.blobs.find(digest)) === undefined) {
@@ -181,7 +184,7 @@ function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
       summary: "Upload a file to create a model from",
       description:
         `The body is a GGUF file (${FILE_TYPE}), the digest in the path its SHA-256. ` +
-        "A file from which no model is created is removed after a day.",
+        "A file that no model uses is removed after a day.",
       answers: [{ status: 201, description: "The file has been saved. An empty body." }],
       async handle(context) {
         assertNotCompressed(context.req.raw.headers);

@@ -44,13 +44,13 @@ const toolCallSchema = z.discriminatedUnion("type", [
 type WireToolCall = z.output<typeof toolCallSchema>;
 
 const wireReasonSchema = z.enum([...finishReasonSchema.options, "function_call"]);
-const legacyCallDescription = "The call, in place of tool_calls, when the request has functions.";
+const legacyCallDescription = "The call, instead of tool_calls, if the request has functions.";
 
-/** How the answer is written. */
+/** Format of the answer. */
 interface ChatAnswerStyle {
-  /** The request has functions, and its client reads function_call. */
+  /** Use function_call, because the request has functions. */
   readonly legacyCalls: boolean;
-  /** Names of the request's tools whose input is text. */
+  /** Names of the request's custom tools, whose input is text. */
   readonly customTools?: ReadonlySet<string>;
 }
 
@@ -69,7 +69,7 @@ export const chatCompletionSchema = z
         index: z.int(),
         message: z.object({
           role: z.literal("assistant"),
-          content: z.string().nullable().describe("Null when there are only tool calls."),
+          content: z.string().nullable().describe("Null if there are only tool calls."),
           refusal: z.null(),
           reasoning_content: z.string().optional().describe("The model's reasoning."),
           tool_calls: z.array(toolCallSchema).optional(),
@@ -174,7 +174,7 @@ function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.out
   return legacyCalls && reason === "tool_calls" ? "function_call" : reason;
 }
 
-/** The events of a streamed answer, including the final `[DONE]`. */
+/** Yields the events of a streamed answer, including the final `[DONE]`. */
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<AnswerEvent>,
@@ -193,16 +193,16 @@ export async function* toChatChunks(
       if (returnProgress) yield frame([{ index: choice, delta: {}, finish_reason: null }], null, progress);
       continue;
     }
-    const more = toChunkChoice(choice, event, style);
+    const chunkChoice = toChunkChoice(choice, event, style);
     const timings = timingsPerToken ? eventTimings(event) : undefined;
-    if (more) yield frame([more], null, timings && { timings });
+    if (chunkChoice) yield frame([chunkChoice], null, timings && { timings });
     if (event.type === "done") usages[choice] = event.usage;
   }
   if (includeUsage) yield frame([], toUsage(usages));
   yield STREAM_END;
 }
 
-/** Undefined for an event that the API does not send. */
+/** Converts an event; undefined for one without a counterpart in this API. */
 function toChunkChoice(index: number, event: AnswerEvent, style: ChatAnswerStyle): ChunkChoice | undefined {
   if (event.type === "done") {
     return { index, delta: {}, finish_reason: toReason(event.reason, style), ...limitFields(event) };
@@ -223,12 +223,12 @@ function toDelta(
   if (event.type === "tool-call-start") {
     const { index, name } = event;
     if (legacyCalls) return { function_call: { name, arguments: "" } };
-    const begun = { index, id: toCallId(event.id) };
+    const start = { index, id: toCallId(event.id) };
     return {
       tool_calls: [
         event.isCustom
-          ? { ...begun, type: "custom", custom: { name, input: "" } }
-          : { ...begun, type: "function", function: { name, arguments: "" } },
+          ? { ...start, type: "custom", custom: { name, input: "" } }
+          : { ...start, type: "function", function: { name, arguments: "" } },
       ],
     };
   }

@@ -10,7 +10,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
 import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
-import { toReasoningBudget, toTemplateThinking } from "../reasoning-fields.ts";
+import { toReasoningBudget, thinkingFromTemplateFields } from "../reasoning-fields.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { checkFormatWithTools } from "../structured-output-fields.ts";
 import type {
@@ -22,15 +22,15 @@ import type {
 import { customFunctions, encodeInput } from "./custom-tools.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import { toChoices, toMaxTokens, toStop, toTextContent, unsupported, withChoice } from "./openai-fields.ts";
-import { toOutputFormat, unheardVerbosity } from "./output-format.ts";
+import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
 
-/** One request for each of the `n` choices. */
+/** Returns one request per choice. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
   if (body.modalities?.some((modality) => modality !== "text")) {
     throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
-  const warnings = unheardVerbosity(body.verbosity);
+  const warnings = ignoredVerbosity(body.verbosity);
   const { tools, toolChoice } = toTools(body, warnings);
   const format = toOutputFormat(body);
   const limit = chatLimit(body);
@@ -38,7 +38,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   const request: InferenceRequest = {
     endpoint: "chat",
     model: body.model ?? undefined,
-    isWhole: !body.stream,
+    isBuffered: !body.stream,
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),
@@ -46,9 +46,9 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       tools,
       toolChoice,
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
-      ...toTemplateThinking(body),
+      ...thinkingFromTemplateFields(body),
     },
-    // The engine generates one at least; see withoutText().
+    // The engine generates at least one token; see withoutText().
     maxTokens: limit === 0 ? 1 : toMaxTokens(limit),
     stop: toStop(body.stop),
     sampling,
@@ -153,21 +153,23 @@ function toTools(
 }
 
 /**
- * The API answers a final assistant message with a new one. As llama-server does, we continue it, but not where the answer
- * has a format or must be a call, which begin anew: agents send a finished answer to have it written as JSON.
+ * True if the answer continues a final assistant message. OpenAI answers such a message with a new one; llama.cpp's
+ * server continues it, and so does this server. But an answer with a format or a required tool call starts anew by
+ * default, because agents send a finished answer to get it as JSON.
  */
 function toContinueLast(
-  { continue_final_message: asked, add_generation_prompt: isAdded, messages }: ChatCompletionRequest,
+  { continue_final_message: requested, add_generation_prompt: addsPrompt, messages }: ChatCompletionRequest,
   format: RequestedFormat,
   choice: ToolChoice,
 ): boolean {
-  if (isAdded !== false) return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));
+  if (addsPrompt !== false)
+    return requested ?? (format.type === "text" && (choice === "auto" || choice === "none"));
   const last = messages.at(-1);
-  if (asked !== false && last?.role === "assistant" && !last.tool_calls?.length && !last.function_call)
+  if (requested !== false && last?.role === "assistant" && !last.tool_calls?.length && !last.function_call)
     return true;
   throw new ServiceError(
     "invalid_parameter",
-    "add_generation_prompt: can be false only where the answer continues a final assistant message; leave it out.",
+    "add_generation_prompt: can be false only if the answer continues a final assistant message; leave it out.",
     { param: "add_generation_prompt" },
   );
 }
@@ -176,7 +178,7 @@ function nameOf(tool: NamedTool): string {
   return tool.type === "function" ? tool.function.name : tool.custom.name;
 }
 
-/** The names of the tools whose input is text. */
+/** Names of the custom tools, whose input is text. */
 export function customNames({ tools }: ChatCompletionRequest): ReadonlySet<string> {
   return new Set(tools?.flatMap((tool) => (tool.type === "custom" ? tool.custom.name : [])));
 }
@@ -190,12 +192,12 @@ function toLogprobs(body: ChatCompletionRequest): number | undefined {
   });
 }
 
-/** What a chat request limits its answer to; -1 and undefined: nothing. */
+/** Maximum number of tokens of the answer; -1 and undefined: no limit. */
 export function chatLimit(body: ChatCompletionRequest): number | undefined {
   return body.max_completion_tokens ?? body.max_tokens ?? body.n_predict ?? undefined;
 }
 
-/** An answer without text. The engine has read the prompt, and generated the one token that it generates at least. */
+/** Removes the text of an answer with a limit of 0 tokens, for which the engine generates one token. */
 export async function* withoutText(
   events: AsyncIterable<ChoiceEvent>,
 ): AsyncGenerator<ChoiceEvent, void, undefined> {

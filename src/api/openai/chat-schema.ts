@@ -16,7 +16,7 @@ const userPart = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("image_url"),
     image_url: z.union([
-      z.string().describe("The same as url."),
+      z.string().describe("Same as url."),
       z.object({
         url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
         detail: z.string().nullish().describe("Ignored."),
@@ -27,7 +27,7 @@ const userPart = z.discriminatedUnion("type", [
     type: z.literal("input_audio"),
     input_audio: z.object({
       data: z.string().describe("A recording as base64: WAV, MP3 or FLAC."),
-      format: z.string().nullish().describe("Ignored: the file says it."),
+      format: z.string().nullish().describe("Ignored: the format is detected."),
     }),
   }),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
@@ -43,7 +43,7 @@ const textContent = z
   .nullish()
   .describe("Text, or parts of text.");
 const content = z.union([z.string(), list(userPart)]).nullish();
-const name = z.string().nullish().describe("Name of the participant, for templates that use it.");
+const name = z.string().nullish().describe("Name of the participant, for chat templates that include it.");
 
 const functionCall = z.object({
   id: z.string(),
@@ -73,21 +73,21 @@ const messageSchema = z.discriminatedUnion("role", [
     content: z
       .union([z.string(), list(assistantPart)])
       .nullish()
-      .describe("Text; optional when there are tool calls. See continue_final_message for the last message."),
+      .describe("Text; optional with tool calls. See continue_final_message for the last message."),
     refusal: z.string().nullish(),
     name,
     reasoning_content: z
       .string()
       .nullish()
-      .describe("The model's earlier reasoning, for templates that use it."),
+      .describe("The model's earlier reasoning, for chat templates that include it."),
     tool_calls: list(z.union([functionCall, customCall])).nullish(),
-    function_call: functionCallSchema.nullish().describe("The older form of tool_calls."),
+    function_call: functionCallSchema.nullish().describe("Older form of tool_calls."),
   }),
   functionMessageSchema,
   z.object({
     role: z.literal("tool"),
     content: content.describe("Text, or parts of text and images."),
-    tool_call_id: z.string().describe("ID of the call this is the result of."),
+    tool_call_id: z.string().describe("ID of the tool call that this result is for."),
   }),
 ]);
 
@@ -100,7 +100,7 @@ const functionTool = z.object({
     strict: z
       .boolean()
       .nullish()
-      .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
   }),
 });
 
@@ -135,21 +135,24 @@ const toolChoiceSchema = z.union([
 export const chatCompletionRequestSchema = z
   .object({
     ...commonFields,
-    messages: list(messageSchema, { least: 1 }).describe("The conversation."),
+    messages: list(messageSchema, { min: 1 }).describe("The conversation."),
     max_completion_tokens: tokenLimit.describe(
       "Maximum number of tokens to generate, reasoning included. Default, and -1: until the context is full.",
     ),
-    max_tokens: tokenLimit.describe("The older name of max_completion_tokens."),
+    max_tokens: tokenLimit.describe("Older name of max_completion_tokens."),
     tools: list(toolSchema)
       .nullish()
       .describe("Functions the model may call, and custom tools, whose input is text."),
     tool_choice: toolChoiceSchema
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
-    parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
+    parallel_tool_calls: z
+      .boolean()
+      .nullish()
+      .describe("False: at most one tool call per turn. Default: true."),
     n_predict: z
       .union([tokenLimit, z.literal(0)])
-      .describe("llama.cpp's name of max_completion_tokens; 0: only read the conversation, for the cache."),
+      .describe("llama.cpp's name of max_completion_tokens; 0: only process the prompt, to cache it."),
     ...formatFields,
     logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z
@@ -165,22 +168,25 @@ export const chatCompletionRequestSchema = z
       .boolean()
       .nullish()
       .describe(
-        "Whether the answer continues a final assistant message. Default: only if the answer has no format and need not be a call.",
+        "Continue a final assistant message. Default: true, unless the answer has a format or must be a tool call.",
       ),
     add_generation_prompt: z
       .boolean()
       .nullish()
       .describe(
-        "False: the answer continues a final assistant message, and without one the request is refused. Default: true, which leaves it to continue_final_message.",
+        "False: the answer continues a final assistant message, and without one the request is refused. Default: true, which lets continue_final_message decide.",
       ),
-    parse_tool_calls: refused("calls are always apart from the text; leave the tools out to have text", true),
+    parse_tool_calls: refused(
+      "tool calls are always separate from the text; leave out the tools to get text",
+      true,
+    ),
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
-    audio: ignored("it only matters with audio in modalities"),
+    audio: ignored("it only applies with audio in modalities"),
     ...functionFields,
     web_search_options: refusedEvenEmpty("the daemon cannot search the web; send a tool of your own"),
     metadata: ignored(),
     moderation: ignored(),
-    prediction: ignored("it would only be an optimization"),
+    prediction: ignored("it is only an optimization"),
     prompt_cache_key: ignored("prompts that share a prefix are cached automatically"),
     prompt_cache_options: ignored(),
     prompt_cache_retention: ignored(),

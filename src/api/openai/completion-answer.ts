@@ -23,7 +23,7 @@ const logprobsSchema = z
     token_logprobs: z
       .array(z.number().nullable())
       .describe(
-        "Null for the first token of an echoed prompt, and within a character of it that takes several tokens.",
+        "Null for the first token of an echoed prompt, and for tokens inside a character that takes several.",
       ),
     top_logprobs: z.array(z.record(z.string(), z.number()).nullable()),
     text_offset: z.array(z.int()).describe("Offset of each token in the text."),
@@ -31,7 +31,7 @@ const logprobsSchema = z
   .nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
 
-/** A prompt, as it is echoed. */
+/** Prompt to echo. */
 export interface CompletionPrompt {
   readonly text: string;
   readonly logprobs: WireLogprobs;
@@ -66,10 +66,10 @@ type Chunk = z.output<typeof completionChunkSchema>;
 export interface CompletionContext {
   readonly head: AnswerHead;
   readonly prompts: readonly CompletionPrompt[];
-  /** Per prompt. */
+  /** Choices per prompt. */
   readonly choices: number;
   readonly echo: boolean;
-  /** Absent: the answer has no log probabilities. */
+  /** False: the answer has no log probabilities. */
   readonly logprobs: boolean;
 }
 
@@ -80,11 +80,11 @@ export function toCompletion(
 ): z.output<typeof completionSchema> {
   const { id, created, model } = context.head;
   const perPrompt = answers.length / context.prompts.length;
-  const chosen = context.prompts.flatMap((_, at) =>
-    mostLikely(answers.slice(at * perPrompt, (at + 1) * perPrompt), context.choices),
+  const returned = context.prompts.flatMap((_, at) =>
+    pickMostLikely(answers.slice(at * perPrompt, (at + 1) * perPrompt), context.choices),
   );
   const toChoice = (answer: Answer, index: number): z.output<typeof completionSchema>["choices"][number] => {
-    const prompt = echoed(context, index);
+    const prompt = echoedPrompt(context, index);
     const text = prompt?.text ?? "";
     const logprobs = context.logprobs ? toLogprobs(answer.logprobs, text.length) : null;
     return {
@@ -100,7 +100,7 @@ export function toCompletion(
     object: "text_completion",
     created,
     model,
-    choices: chosen.map(toChoice),
+    choices: returned.map(toChoice),
     usage: toUsage(
       answers.map(({ usage }) => usage),
       context.prompts.length,
@@ -109,7 +109,7 @@ export function toCompletion(
   };
 }
 
-/** The tokens of a prompt; their text is the prompt's. */
+/** Converts a prompt's tokens to the prompt to echo. */
 export function toCompletionPrompt(tokens: readonly PromptToken[], hasLogprobs: boolean): CompletionPrompt {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let text = "";
@@ -131,7 +131,7 @@ export function toCompletionPrompt(tokens: readonly PromptToken[], hasLogprobs: 
   };
 }
 
-/** Like the API, a token that is only part of a character as its bytes: `bytes:\\xf0\\x9f`. */
+/** Returns the text of a token. Like OpenAI, writes part of a character as its bytes: `bytes:\\xf0\\x9f`. */
 function tokenText(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -140,7 +140,7 @@ function tokenText(bytes: Uint8Array): string {
   }
 }
 
-/** The events of a streamed answer, including the final `[DONE]`. */
+/** Yields the events of a streamed answer, including the final `[DONE]`. */
 export async function* toCompletionChunks(
   context: CompletionContext,
   events: AsyncIterable<ChoiceEvent>,
@@ -157,7 +157,7 @@ export async function* toCompletionChunks(
     const index = event.choice ?? 0;
     const timings = timingsPerToken ? eventTimings(event) : undefined;
     if (event.type === "start") {
-      const prompt = echoed(context, index);
+      const prompt = echoedPrompt(context, index);
       if (!prompt) continue;
       const { text, logprobs } = prompt;
       offsets[index] = text.length;
@@ -183,12 +183,15 @@ export async function* toCompletionChunks(
   yield STREAM_END;
 }
 
-function echoed({ prompts, choices, echo }: CompletionContext, choice: number): CompletionPrompt | undefined {
+function echoedPrompt(
+  { prompts, choices, echo }: CompletionContext,
+  choice: number,
+): CompletionPrompt | undefined {
   return echo ? prompts[Math.floor(choice / choices)] : undefined;
 }
 
-/** The answers whose tokens are the most likely, by their mean; all of them when there are no more than that. */
-function mostLikely(answers: readonly Answer[], count: number): readonly Answer[] {
+/** Returns the `count` answers with the highest mean log probability. */
+function pickMostLikely(answers: readonly Answer[], count: number): readonly Answer[] {
   if (answers.length <= count) return answers;
   return answers.toSorted((one, other) => meanLogprob(other) - meanLogprob(one)).slice(0, count);
 }

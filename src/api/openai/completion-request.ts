@@ -57,7 +57,7 @@ export function completionsRoute({ inference, config }: Services): Route {
       );
       const { model, events, warnings } =
         scored && requests.length === 0
-          ? { model: scored.model, events: onlyEcho(scored, toChoices(body)), warnings: [] }
+          ? { model: scored.model, events: echoEvents(scored, toChoices(body)), warnings: [] }
           : await generateChoices(inference, requests, config.models.slots, signal);
       addWarnings(context, warnings);
       const completion: CompletionContext = {
@@ -78,7 +78,7 @@ export function completionsRoute({ inference, config }: Services): Route {
   });
 }
 
-/** The prompts' texts, with the log-probabilities of their tokens if the answer begins with those. */
+/** Returns the prompts' texts, with the log probabilities of their tokens if the request echoes them. */
 async function readPrompts(
   inference: Inference,
   body: CompletionRequest,
@@ -105,8 +105,8 @@ async function readPrompts(
   return { prompts: await Promise.all(prompts), scored };
 }
 
-/** The events of an answer that has no text of its own. */
-async function* onlyEcho(
+/** Yields the events of an answer that only echoes the prompt. */
+async function* echoEvents(
   { prompts }: ScoreAnswer,
   choices: number,
 ): AsyncGenerator<ChoiceEvent, void, undefined> {
@@ -125,7 +125,7 @@ async function* onlyEcho(
   }
 }
 
-/** The API's default. */
+/** Default of OpenAI's API. */
 const DEFAULT_MAX_TOKENS = 16;
 
 /** POST /v1/completions. Unknown fields are ignored. */
@@ -136,12 +136,12 @@ export const completionRequestSchema = z
     prompt: z
       .union([
         z.string(),
-        list(z.string(), { least: 1 }),
-        tokenList({ least: 1 }),
-        list(tokenList({ least: 1 }), { least: 1 }),
+        list(z.string(), { min: 1 }),
+        tokenList({ min: 1 }),
+        list(tokenList({ min: 1 }), { min: 1 }),
       ])
       .describe(
-        "One prompt or several, each as text or token IDs. Token IDs that do not come from text are refused.",
+        "One prompt or several, each as text or token IDs. Token IDs that do not result from tokenizing a text are refused.",
       ),
     max_tokens: z
       .union([tokenLimit, z.literal(0)])
@@ -161,45 +161,45 @@ export const completionRequestSchema = z
       .boolean()
       .nullish()
       .describe(
-        "Return the prompt before the text; with logprobs, also the log probabilities of its tokens.",
+        "Return the prompt before the text; with logprobs, also return the log probabilities of its tokens.",
       ),
     suffix: z
       .string()
       .nullish()
-      .describe("Text after the completion; requires a model that supports fill-in-the-middle."),
+      .describe("Text after the completion; requires a model trained for fill-in-the-middle."),
     best_of: choiceCount
       .nullish()
       .describe(
-        "Generate this many completions, at least n, and return the n most likely ones. Not with stream. Default: n.",
+        "Generate this many completions, at least n, and return the n most likely ones. Cannot be streamed. Default: n.",
       ),
     ...formatFields,
   })
   .meta({ id: "CompletionRequest" });
 type CompletionRequest = z.output<typeof completionRequestSchema>;
 
-/** Each prompt as the client sent it. */
+/** Returns each prompt as the client sent it. */
 function promptItems({ prompt }: CompletionRequest): readonly (string | number[])[] {
   if (typeof prompt === "string") return [prompt];
   const prompts: (string | number[])[] = [];
-  const whole: number[] = [];
+  const tokenIds: number[] = [];
   for (const item of prompt) {
-    if (typeof item === "number") whole.push(item);
+    if (typeof item === "number") tokenIds.push(item);
     else prompts.push(item);
   }
-  return whole.length > 0 ? [whole] : prompts;
+  return tokenIds.length > 0 ? [tokenIds] : prompts;
 }
 
-/** Completions of each prompt; the best `n` of them are returned. */
+/** Number of completions to generate per prompt; the best `n` are returned. */
 function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
   return body.best_of ?? toChoices(body);
 }
 
-/** What the answer begins with needs the tokens of the prompts: their log-probabilities, or their number. */
+/** True if the echo needs the log probabilities or the number of the prompts' tokens. */
 function needsPromptTokens(body: CompletionRequest): boolean {
   return body.echo === true && (requestedAlternatives(body) !== undefined || body.max_tokens === 0);
 }
 
-/** Alternatives to report for each token; undefined: no log-probabilities. */
+/** Number of alternatives to report per token; undefined: no log probabilities. */
 function requestedAlternatives({
   logprobs,
   n_probs: probabilities,
@@ -207,7 +207,7 @@ function requestedAlternatives({
   return logprobs ?? (probabilities || undefined);
 }
 
-/** {@link generatedChoices} for each prompt, in the order of the prompts; none when there are no tokens to generate. */
+/** Returns {@link generatedChoices} requests per prompt, in the order of the prompts; none if max_tokens is 0. */
 export function toCompletionRequests(
   body: CompletionRequest,
   prompts: readonly string[],
@@ -223,7 +223,7 @@ export function toCompletionRequests(
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
       endpoint: "generate",
       model: body.model ?? undefined,
-      isWhole: !body.stream,
+      isBuffered: !body.stream,
       input: body.suffix
         ? { kind: "infill", prefix: prompt, suffix: body.suffix }
         : { kind: "prompt", prompt },
@@ -234,7 +234,7 @@ export function toCompletionRequests(
       logprobs: alternatives ?? (isRanked ? 0 : undefined),
       ...toEngineFields(body),
       timings: body.timings_per_token ?? false,
-      // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
+      // Evaluation harnesses request one token and drop its entry, so it must exist even for a token without text.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
       repetitionGuard: body.repetition_guard ?? undefined,
       defaults: {
@@ -245,18 +245,19 @@ export function toCompletionRequests(
   );
 }
 
-/** @throws ServiceError invalid_parameter for fields that exclude each other */
+/** @throws ServiceError invalid_parameter for fields that cannot be combined */
 function checkCombinations(body: CompletionRequest): void {
   const { max_tokens: maxTokens, best_of: best, echo, suffix } = body;
-  if (maxTokens === 0 && !echo) refuse("max_tokens", "must be at least 1, or the request must have echo");
-  if (suffix && needsPromptTokens(body)) refuse("suffix", "cannot be combined with echo and logprobs");
+  if (maxTokens === 0 && !echo)
+    rejectField("max_tokens", "must be at least 1, or the request must have echo");
+  if (suffix && needsPromptTokens(body)) rejectField("suffix", "cannot be combined with echo and logprobs");
   if (best == null) return;
-  if (best < toChoices(body)) refuse("best_of", "must be at least n");
+  if (best < toChoices(body)) rejectField("best_of", "must be at least n");
   if (best > toChoices(body) && body.stream) {
-    refuse("best_of", "cannot be streamed: completions are compared when they are complete");
+    rejectField("best_of", "cannot be streamed: completions are compared when they are complete");
   }
 }
 
-function refuse(param: string, what: string): never {
+function rejectField(param: string, what: string): never {
   throw new ServiceError("invalid_parameter", `${param}: ${what}.`, { param });
 }

@@ -9,17 +9,17 @@ const grammarFields = {
   definition: z.string(),
 };
 
-/** The format of a custom tool's input, in the responses API. */
+/** Input format of a custom tool in the responses API. */
 export const customFormatSchema = z
   .discriminatedUnion("type", [
     z.object({ type: z.literal("text") }),
     z.object({ type: z.literal("grammar"), ...grammarFields }),
   ])
   .describe(
-    "Any text, or the texts of a grammar. It is enforced unless it is recursive, as far as calls are.",
+    "Any text, or text that matches a grammar. A grammar is enforced like tool calls, unless it is recursive.",
   );
 
-/** The same in chat completions. */
+/** Input format of a custom tool in chat completions. */
 export const nestedFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   z.object({ type: z.literal("grammar"), grammar: z.object(grammarFields) }),
@@ -27,49 +27,49 @@ export const nestedFormatSchema = z.discriminatedUnion("type", [
 
 type Grammar = z.output<z.ZodObject<typeof grammarFields>>;
 
-/** A tool whose input is text instead of JSON, however an API writes it. */
+/** Tool whose input is text instead of JSON, independent of the API. */
 interface CustomTool {
   readonly name: string;
   readonly description?: string | null | undefined;
   readonly grammar?: Grammar | undefined;
 }
 
-/** A warning is one sentence, whatever a client sends. */
-const MAX_SHOWN_NAME = 64;
-const MAX_SHOWN_REASON = 120;
+/** Maximum lengths of a client's texts in a warning. */
+const MAX_NAME_LENGTH = 64;
+const MAX_REASON_LENGTH = 120;
 
-/** Characters of all grammars of a request: they are converted in one go, which takes tens of milliseconds. */
+/** Maximum characters of all grammars of a request. Their conversion blocks the event loop for tens of milliseconds. */
 const MAX_GRAMMARS_LENGTH = 32 * 1024;
 
-/** The only argument of the function that stands for a custom tool. */
+/** Name of the only argument of the function that represents a custom tool. */
 const INPUT = "input";
 
 /**
- * Makes the functions that stand for the custom tools of one request: models call functions, so a tool's input is their
+ * Converts the custom tools of one request to functions, because models only call functions. The tool's input is the
  * only argument.
- * @param warn gets a sentence for each grammar that is only shown to the model
+ * @param warn receives a sentence for each grammar that the model sees but that is not enforced
  */
 export function customFunctions(warn: (sentence: string) => void): (tool: CustomTool) => ToolDefinition {
-  let left = MAX_GRAMMARS_LENGTH;
+  let charactersLeft = MAX_GRAMMARS_LENGTH;
   return ({ name, description, grammar }) => {
     const input: JsonSchema = { type: "string", description: "The whole input, as it is." };
     if (grammar) {
-      left -= grammar.definition.length;
+      charactersLeft -= grammar.definition.length;
       try {
-        if (left < 0) throw new UnenforceableError("is too long");
+        if (charactersLeft < 0) throw new UnenforceableError("is too long");
         input["pattern"] = `^(?:${toPattern(grammar)})$`;
       } catch (error) {
         if (!(error instanceof UnenforceableError)) throw error;
-        const reason = error.message.slice(0, MAX_SHOWN_REASON);
+        const reason = error.message.slice(0, MAX_REASON_LENGTH);
         warn(
-          `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${reason}: the model is shown it, but can break it.`,
+          `The grammar of the tool "${name.slice(0, MAX_NAME_LENGTH)}" ${reason}: the model sees it, but it is not enforced.`,
         );
       }
     }
-    const words = [description ?? "", grammar ? shown(grammar) : ""].filter((text) => text !== "");
+    const parts = [description ?? "", grammar ? describeGrammar(grammar) : ""].filter((text) => text !== "");
     return {
       name,
-      ...(words.length > 0 && { description: words.join("\n\n") }),
+      ...(parts.length > 0 && { description: parts.join("\n\n") }),
       parameters: {
         type: "object",
         properties: { [INPUT]: input },
@@ -84,19 +84,19 @@ function toPattern({ syntax, definition }: Grammar): string {
   return syntax === "regex" ? toRegularPattern(definition) : larkPattern(definition);
 }
 
-/** A model reads a grammar more easily than the pattern that it became. */
-function shown({ syntax, definition }: Grammar): string {
+/** Describes a grammar to the model, which understands it better than the converted pattern. */
+function describeGrammar({ syntax, definition }: Grammar): string {
   if (definition.trim() === "") return "";
   const what = syntax === "regex" ? "regular expression" : "Lark grammar";
   return `The input has to match this ${what}:\n${definition}`;
 }
 
-/** The arguments of the function that stands for a custom tool. */
+/** Returns the arguments of the function that represents a custom tool. */
 export function encodeInput(input: string): string {
   return JSON.stringify({ [INPUT]: input });
 }
 
-/** An event that may be of a call of a custom tool, whose arguments are its input. */
+/** Event that may belong to a custom tool call, in which case `arguments` is the tool's input. */
 export type AnswerEvent = ChoiceEvent & { readonly isCustom?: true };
 
 interface OpenCall {
@@ -105,14 +105,14 @@ interface OpenCall {
 }
 
 /**
- * Turns the arguments of calls of custom tools into the tools' input; all other events stay as they are.
- * @param names those of the custom tools
+ * Converts the arguments of custom tool calls to the tools' input. Other events are unchanged.
+ * @param names names of the custom tools
  */
 export async function* decodeCustomCalls(
   events: AsyncIterable<ChoiceEvent>,
   names: ReadonlySet<string>,
 ): AsyncGenerator<AnswerEvent, void, undefined> {
-  /** The last call of each choice, if it is of a custom tool: calls come one after the other. */
+  // Last call of each choice, if it is of a custom tool. Calls do not overlap.
   const open = new Map<number | undefined, OpenCall>();
   for await (const event of events) {
     const { choice } = event;
@@ -123,13 +123,13 @@ export async function* decodeCustomCalls(
       continue;
     }
     if (event.type === "tool-call-start" || event.type === "done") {
-      const rest = call?.decoder.finish() ?? "";
+      const remaining = call?.decoder.finish() ?? "";
       open.delete(choice);
-      if (call && rest !== "") {
+      if (call && remaining !== "") {
         const delta = {
           type: "tool-call-delta",
           index: call.index,
-          arguments: rest,
+          arguments: remaining,
           isCustom: true,
         } as const;
         yield choice === undefined ? delta : { ...delta, choice };
@@ -143,65 +143,67 @@ export async function* decodeCustomCalls(
   }
 }
 
-/** The arguments up to the first character of the input. */
-const HEAD = new RegExp(String.raw`^\s*\{\s*"${INPUT}"\s*:\s*"`);
-const COMPACT_HEAD = `{"${INPUT}":"`;
-/** A piece of a JSON string that can be decoded for itself. */
-const UNIT = /[^"\\]+|\\[^u]|\\u[\dA-Fa-f]{4}/y;
-/** Half of a pair: not text yet. */
+/** Arguments up to the first character of the input. */
+const ARGUMENTS_START = new RegExp(String.raw`^\s*\{\s*"${INPUT}"\s*:\s*"`);
+const COMPACT_START = `{"${INPUT}":"`;
+/** Part of a JSON string that can be decoded separately. */
+const STRING_UNIT = /[^"\\]+|\\[^u]|\\u[\dA-Fa-f]{4}/y;
+/** First half of a surrogate pair. */
 const HIGH_SURROGATE = /^\\u[dD][89abAB]/;
-/** The beginning of an escape that will not come to its end. */
-const CUT_ESCAPE = /^(?:\\u[dD][89abAB][\dA-Fa-f]{2})?(?:\\(?:u[\dA-Fa-f]{0,3})?)?$/;
+/** Start of an incomplete escape sequence at the end of truncated arguments. */
+const TRUNCATED_ESCAPE = /^(?:\\u[dD][89abAB][\dA-Fa-f]{2})?(?:\\(?:u[\dA-Fa-f]{0,3})?)?$/;
 
-/** Takes the input of a custom tool out of a function's arguments, piece by piece as they come. */
+/** Extracts the input of a custom tool from a function's streamed arguments. */
 export class InputDecoder {
   #state: "before" | "inside" | "after" | "other" = "before";
-  #held = "";
+  #buffer = "";
 
-  /** The text that a piece of the arguments adds. */
-  push(piece: string): string {
+  /** Adds a part of the arguments, and returns the text that it adds to the input. */
+  push(part: string): string {
     if (this.#state === "after") return "";
-    this.#held += piece;
+    this.#buffer += part;
     if (this.#state === "before") {
-      const head = HEAD.exec(this.#held)?.[0];
+      const head = ARGUMENTS_START.exec(this.#buffer)?.[0];
       if (head === undefined) {
-        if (!COMPACT_HEAD.startsWith(this.#held.replaceAll(/\s/g, ""))) this.#state = "other";
+        if (!COMPACT_START.startsWith(this.#buffer.replaceAll(/\s/g, ""))) this.#state = "other";
         return "";
       }
       this.#state = "inside";
-      this.#held = this.#held.slice(head.length);
+      this.#buffer = this.#buffer.slice(head.length);
     }
     return this.#state === "inside" ? this.#decode() : "";
   }
 
-  /** The rest, once there are no more arguments; all of it, if they are not the ones that were asked for. */
+  /**
+   * Returns the rest of the input at the end of the arguments; the whole input if they do not have the expected form.
+   */
   finish(): string {
-    const [state, held] = [this.#state, this.#held];
+    const [state, buffer] = [this.#state, this.#buffer];
     this.#state = "after";
-    this.#held = "";
-    if (state === "other") return otherInput(held);
-    return state === "inside" && !CUT_ESCAPE.test(held) ? held : "";
+    this.#buffer = "";
+    if (state === "other") return inputFromOtherArguments(buffer);
+    return state === "inside" && !TRUNCATED_ESCAPE.test(buffer) ? buffer : "";
   }
 
   #decode(): string {
     let [end, ready] = [0, 0];
-    UNIT.lastIndex = 0;
-    for (let unit = UNIT.exec(this.#held); unit; unit = UNIT.exec(this.#held)) {
+    STRING_UNIT.lastIndex = 0;
+    for (let unit = STRING_UNIT.exec(this.#buffer); unit; unit = STRING_UNIT.exec(this.#buffer)) {
       end = unit.index + unit[0].length;
       if (!HIGH_SURROGATE.test(unit[0])) ready = end;
     }
-    const isEnd = this.#held.charAt(end) === '"';
-    const text = this.#held.slice(0, isEnd ? end : ready);
-    this.#held = isEnd ? "" : this.#held.slice(ready);
+    const isEnd = this.#buffer.charAt(end) === '"';
+    const text = this.#buffer.slice(0, isEnd ? end : ready);
+    this.#buffer = isEnd ? "" : this.#buffer.slice(ready);
     if (isEnd) this.#state = "after";
-    return unescaped(text);
+    return unescape(text);
   }
 }
 
 const CONTROLS: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** JSON text without quotes; models that are not held to JSON write line ends and tabs as they are. */
-function unescaped(text: string): string {
+/** Decodes JSON text without quotes. Models whose output is not constrained write newlines and tabs unescaped. */
+function unescape(text: string): string {
   const strict = text.replaceAll(/[\n\r\t]/g, (control) => CONTROLS[control] ?? control);
   try {
     return String(JSON.parse(`"${strict}"`));
@@ -210,8 +212,8 @@ function unescaped(text: string): string {
   }
 }
 
-/** Arguments in another form: the only text in them, or all of them. */
-function otherInput(text: string): string {
+/** Returns the input from arguments in another form: their only string, or all of their text. */
+function inputFromOtherArguments(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "string") return value;

@@ -12,29 +12,29 @@ import type {
 } from "../../inference/inference.ts";
 import { encodeBase64 } from "../../inference/media-data.ts";
 
-/** Few enough that one time slice does not hold up other requests. */
+/** Batch size that keeps a time slice short, so that other requests are not delayed. */
 const VECTORS_PER_SLICE = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
 
-const tokens = tokenList({ least: 1 });
+const tokens = tokenList({ min: 1 });
 
 /** POST /v1/embeddings. Unknown fields are ignored. */
 export const embeddingsRequestSchema = z
   .object({
     model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
     input: z
-      .union([text, list(text, { least: 1 }), tokens, list(tokens, { least: 1 })])
+      .union([text, list(text, { min: 1 }), tokens, list(tokens, { min: 1 })])
       .describe("One text or several, each as a string or as token IDs."),
     encoding_format: z
       .enum(["float", "base64"])
       .nullish()
-      .describe("base64: 32-bit floats, little-endian. Default: float."),
+      .describe("base64: little-endian 32-bit floats. Default: float."),
     dimensions: z
       .int()
       .min(1)
       .nullish()
-      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
+      .describe("Truncate the vectors to this many dimensions; for models with Matryoshka embeddings."),
     user: ignored(),
   })
   .meta({ id: "OpenAIEmbeddingsRequest" });
@@ -55,7 +55,7 @@ export const embeddingsSchema = z
   })
   .meta({ id: "OpenAIEmbeddings" });
 
-/** @param promptFromTokens finds the text that tokenizes to the given tokens */
+/** @param promptFromTokens finds a text that is tokenized to exactly the request's tokens */
 export async function toEmbedRequest(
   { model: name, input }: EmbeddingsRequest,
   promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
@@ -76,7 +76,7 @@ function inputItems(input: EmbeddingsRequest["input"]): (string | number[])[] {
   return ids.length > 0 ? [ids] : input.filter((item) => typeof item !== "number");
 }
 
-/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
+/** @throws ServiceError invalid_parameter if `dimensions` exceeds the model's */
 export async function toEmbeddings(
   { model, vectors, totalTokens }: EmbedAnswer,
   { encoding_format: format, dimensions }: EmbeddingsRequest,
@@ -97,7 +97,7 @@ export async function toEmbeddings(
   };
 }
 
-/** Little-endian, like every machine that can run an engine. */
+/** Encodes a vector. Every machine that can run an engine is little-endian, as the API requires. */
 function toBase64(vector: readonly number[]): string {
   return encodeBase64(new Uint8Array(Float32Array.from(vector).buffer));
 }
@@ -109,12 +109,12 @@ export const rerankRequestSchema = z
   .object({
     model: modelName.nullish().describe("Name of the reranker model. Default: the daemon's default model."),
     query: z.string().min(1).describe("Search query."),
-    documents: list(documentSchema, { least: 1 }).describe("Texts, or objects with a text field."),
+    documents: list(documentSchema, { min: 1 }).describe("Texts, or objects with a text field."),
     top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
-    return_documents: z.boolean().nullish().describe("Return the documents too. Default: false."),
+    return_documents: z.boolean().nullish().describe("Also return the documents. Default: false."),
     rank_fields: refused("send each document as one text that contains the fields to rank by"),
-    max_chunks_per_doc: refused("documents are scored whole; send the part that is to be scored"),
-    max_tokens_per_doc: refused("documents are scored whole; send the part that is to be scored"),
+    max_chunks_per_doc: refused("documents are scored as a whole; send only the part to score"),
+    max_tokens_per_doc: refused("documents are scored as a whole; send only the part to score"),
     truncation: ignored("documents that are too long are refused"),
     priority: ignored(),
   })
@@ -130,17 +130,17 @@ export const rerankSchema = z
       .array(
         z.object({
           index: z.int().describe("Position in the request."),
-          relevance_score: z.number().describe("0 to 1; comparable within one answer."),
+          relevance_score: z.number().describe("Score from 0 to 1, comparable within one answer."),
           document: z.object({ text: z.string() }).optional(),
         }),
       )
       .describe("Most relevant first."),
     usage: z
       .object({ prompt_tokens: z.int(), total_tokens: z.int() })
-      .describe("Read by clients of Jina and llama.cpp."),
+      .describe("Usage for clients of Jina and llama.cpp."),
     meta: z
       .object({ tokens: z.object({ input_tokens: z.int(), output_tokens: z.literal(0) }) })
-      .describe("The same counts, read by clients of Cohere."),
+      .describe("Usage for clients of Cohere."),
   })
   .meta({ id: "Rerank" });
 
@@ -151,12 +151,12 @@ export function toRerankRequest({ model, query, documents }: Rerank): RerankRequ
 export function toRerank(
   id: string,
   { model, scores, totalTokens }: RerankAnswer,
-  { documents, top_n: most, return_documents: withTexts }: Rerank,
+  { documents, top_n: limit, return_documents: withTexts }: Rerank,
 ): z.output<typeof rerankSchema> {
   const ranked = scores
     .map((score, index) => ({ index, relevance_score: sigmoid(score) }))
     .toSorted((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)
-    .slice(0, most ?? scores.length);
+    .slice(0, limit ?? scores.length);
   return {
     id,
     object: "list",
@@ -176,7 +176,7 @@ function textOf(document: z.output<typeof documentSchema>): string {
   return typeof document === "string" ? document : document.text;
 }
 
-/** Rerankers return logits; the API's scores are probabilities. */
+/** Converts a reranker's logit to this API's score. */
 function sigmoid(logit: number): number {
   return 1 / (1 + Math.exp(-logit));
 }

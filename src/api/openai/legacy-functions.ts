@@ -9,7 +9,7 @@ import {
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** What the API had before tools: functions, at most one call per turn, and calls without an id. */
+// Functions, the API's predecessor of tools: at most one call per turn, and calls without an ID.
 
 export const functionFields = {
   functions: list(
@@ -20,14 +20,14 @@ export const functionFields = {
     }),
   )
     .nullish()
-    .describe("The older form of tools; the answer then has function_call in place of tool_calls."),
+    .describe("Older form of tools; the answer then has function_call instead of tool_calls."),
   function_call: z
     .union([z.enum(["auto", "none"]), z.object({ name: z.string() })])
     .nullish()
-    .describe("The older form of tool_choice: auto, none, or the function to call."),
+    .describe("Older form of tool_choice: auto, none, or the function to call."),
 };
 
-/** Of an assistant's message. */
+/** Function call of an assistant message. */
 export const functionCallSchema = z.object({
   name: z.string(),
   arguments: z.string().describe("JSON text."),
@@ -35,41 +35,41 @@ export const functionCallSchema = z.object({
 
 export const functionMessageSchema = z.object({
   role: z.literal("function"),
-  name: z.string().describe("The function whose result this is."),
+  name: z.string().describe("Name of the function that this result is for."),
   content: z.string().nullish(),
 });
 
 const fieldsSchema = z.object(functionFields);
 type FunctionFields = z.output<typeof fieldsSchema>;
 
-/** Whether the answer has its call in the older form. */
+/** True if the answer must have its call in the older form. */
 export function usesFunctions({ functions }: Pick<FunctionFields, "functions">): boolean {
   return (functions ?? []).length > 0;
 }
 
-/** @throws ServiceError invalid_parameter beside tools, and for a function_call without functions */
+/** @throws ServiceError invalid_parameter if combined with tools */
 export function toFunctionTools(
   { functions, function_call: call }: FunctionFields,
   tools: readonly unknown[],
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (tools.length > 0) throw invalid("functions: cannot be combined with tools; use tools.", "functions");
   return {
-    tools: (functions ?? []).map(({ name, description, parameters }, at) => ({
+    tools: (functions ?? []).map(({ name, description, parameters }, index) => ({
       name,
       description: description ?? undefined,
       parameters: parameters ?? undefined,
-      param: `functions.${at}.parameters`,
+      param: `functions.${index}.parameters`,
     })),
     toolChoice: call ?? "auto",
   };
 }
 
-/** Calls in the older form have no id; they are numbered by their message, as is the result that follows. */
-export function toLegacyCall(call: z.output<typeof functionCallSchema>, at: number): ToolCall {
-  return { id: legacyId(at), ...call };
+/** Converts a call in the older form. Its ID, which is missing, becomes the number of its message. */
+export function toLegacyCall(call: z.output<typeof functionCallSchema>, index: number): ToolCall {
+  return { id: legacyId(index), ...call };
 }
 
-/** The result belongs to the last call before it. */
+/** Converts a function result, which belongs to the last call before it. */
 export function toFunctionResult(
   { name, content }: z.output<typeof functionMessageSchema>,
   earlier: readonly { readonly role: string; readonly function_call?: unknown }[],
@@ -83,8 +83,8 @@ export function toFunctionResult(
   };
 }
 
-function legacyId(at: number): string {
-  return `call_function_${at + 1}`;
+function legacyId(index: number): string {
+  return `call_function_${index + 1}`;
 }
 
 function invalid(message: string, param: string): ServiceError {

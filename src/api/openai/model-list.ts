@@ -1,13 +1,16 @@
 import { z } from "zod";
 import type { Model } from "../../models/model.ts";
 
-/** Servers of this API have no common name for it, so clients look for one of several. */
+/** Context size. Servers of this API have no common name for it, and each client looks for another one. */
 const contextField = z.int().describe("Context of one request in tokens, now or when it is loaded.");
 
 export const openaiModelSchema = z
   .object({
     id: z.string(),
-    parent: z.string().optional().describe("Of a name that chooses an adapter: the model that has it."),
+    parent: z
+      .string()
+      .optional()
+      .describe("For a name that selects a LoRA adapter: the model with the adapter."),
     object: z.literal("model"),
     created: z.int().describe("When its files last changed, in Unix seconds."),
     owned_by: z.string().describe("Owner of its hub repository, or daybreak."),
@@ -16,13 +19,13 @@ export const openaiModelSchema = z
     max_model_len: contextField,
     meta: z
       .object({
-        n_ctx_train: z.int().describe("Context it was trained for, in tokens; 0: unknown."),
-        n_vocab: z.int().describe("Tokens of its vocabulary."),
+        n_ctx_train: z.int().describe("Trained context size in tokens; 0: unknown."),
+        n_vocab: z.int().describe("Tokens in its vocabulary."),
         n_embd: z.int().describe("Length of its embedding vectors."),
         n_params: z.int().describe("Number of weights."),
         size: z.int().describe("Total size of its files in bytes."),
       })
-      .describe("What its files say."),
+      .describe("Properties from its GGUF file."),
   })
   .meta({ id: "OpenAIModel" });
 
@@ -61,12 +64,12 @@ export function toModelList(models: readonly Model[]): z.output<typeof openaiMod
   return { object: "list", data: present.flatMap(toNames) };
 }
 
-/** A model, and once more for each adapter, by the name that chooses it. */
+/** Entries of a model: one under its own name, and one per adapter under the name that selects the adapter. */
 function toNames(model: Model): z.output<typeof openaiModelSchema>[] {
-  const own = toModel(model);
-  const { id: parent } = own;
+  const base = toModel(model);
+  const { id: parent } = base;
   const adapters = model.adapters.map(({ name }) =>
-    Object.assign({}, own, { id: `${parent}:${name}`, parent }),
+    Object.assign({}, base, { id: `${parent}:${name}`, parent }),
   );
-  return [own, ...adapters];
+  return [base, ...adapters];
 }

@@ -24,12 +24,12 @@ import { transcriptionsRoute } from "./transcriptions.ts";
 import { responseRoutes } from "./responses/response-routes.ts";
 
 const tag = "Chat-completions API";
-/** The second is Cohere's newer path, which its clients request from the same base URL. */
+/** Paths of rerank requests. Clients of Cohere request the second one from the same base URL. */
 const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
 /**
- * The OpenAI API under /v1, as the official clients use it.
- * @param serverRoutes routes that only a server can have
+ * OpenAI's API under /v1.
+ * @param serverRoutes additional routes that only the daemon has
  */
 export const openaiApi = (services: Services, serverRoutes: readonly Route[] = []): Api => ({
   name: "OpenAI",
@@ -73,8 +73,8 @@ function chatRoute({ inference, config }: Services): Route {
       addWarnings(context, warnings);
       const head = answerHead("chatcmpl", model);
       const customTools = customNames(body);
-      const wanted = chatLimit(body) === 0 ? withoutText(events) : events;
-      const decoded = customTools.size > 0 ? decodeCustomCalls(wanted, customTools) : wanted;
+      const answered = chatLimit(body) === 0 ? withoutText(events) : events;
+      const decoded = customTools.size > 0 ? decodeCustomCalls(answered, customTools) : answered;
       const style = { legacyCalls: usesFunctions(body), customTools, ...toStreamOptions(body) };
       if (body.stream) {
         const chunks = toChatChunks(head, decoded, style);
@@ -110,7 +110,7 @@ function rerankRoute({ inference }: Services, path: string): Route {
     path,
     tag,
     summary: "Rank documents by their relevance to a query",
-    description: "Needs a reranker model.",
+    description: "Requires a reranker model.",
     body: rerankRequestSchema,
     answers: [{ description: "The documents' positions and scores.", schema: rerankSchema }],
     async handle(context, { body }) {

@@ -11,28 +11,26 @@ import {
   timingsPerTokenField,
   timingsSchema,
 } from "../progress-fields.ts";
-import { engineFields, foreignFields, samplingFields } from "../sampling-fields.ts";
+import { engineFields, unsupportedFields, samplingFields } from "../sampling-fields.ts";
 
-/** The API's own limit for one prompt. */
+/** Limit of OpenAI's API for one prompt. */
 const MAX_CHOICES = 128;
 export const choiceCount = z.int().min(1).max(MAX_CHOICES);
 
-/** Fields that chat and text completions share. Null means the same as leaving a field out. */
+/** Fields common to chat and text completions. Null means the same as absent. */
 export const commonFields = {
   model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
   ...samplingFields,
   ...engineFields,
   timings_per_token: timingsPerTokenField,
-  ...foreignFields,
+  ...unsupportedFields,
   stop: z
-    .union([z.string(), list(z.string(), { most: MAX_STOPS })])
+    .union([z.string(), list(z.string(), { max: MAX_STOPS })])
     .nullish()
-    .describe("Stop sequence, or several; they are not part of the answer. Empty strings are ignored."),
+    .describe("Stop sequence, or several; not included in the answer. Empty strings are ignored."),
   n: choiceCount
     .nullish()
-    .describe(
-      `Number of choices, at most ${MAX_CHOICES}; those beyond the model's slots wait for one. Default: 1.`,
-    ),
+    .describe(`Number of choices, at most ${MAX_CHOICES}; choices wait for free slots. Default: 1.`),
   n_cmpl: choiceCount.nullish().describe("llama.cpp's name of n."),
   stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
   stream_options: z
@@ -44,7 +42,7 @@ export const commonFields = {
   user: ignored(),
 };
 
-/** Some clients write "no limit" as -1. */
+/** Token limit. Some clients send -1 for "no limit". */
 export const tokenLimit = z.union([z.int().min(1), z.literal(-1)]).nullish();
 
 export function toMaxTokens(limit: z.output<typeof tokenLimit>): number | undefined {
@@ -67,12 +65,12 @@ export function toStop(stop: CommonFields["stop"]): readonly string[] | undefine
   return [stop].flat().filter((text) => text !== "");
 }
 
-/** Choices of each prompt. */
+/** Number of choices per prompt. */
 export function toChoices(body: Pick<CommonFields, "n" | "n_cmpl">): number {
   return body.n_cmpl ?? body.n ?? 1;
 }
 
-/** Gives each choice its own seed, so that they differ. */
+/** Returns the sampling settings of a choice. Each has a different seed; otherwise all would be equal. */
 export function withChoice(sampling: Sampling, choice: number): Sampling {
   return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
 }
@@ -81,7 +79,7 @@ export function unsupported(message: string, param: string): ServiceError {
   return new ServiceError("unsupported_feature", message, { param });
 }
 
-/** The text of a message: a string, or parts of text and refusals. */
+/** Converts the text of a message: a string, or parts of text and refusals. */
 export function toTextContent(
   content: string | readonly ({ text: string } | { refusal: string })[] | null | undefined,
 ): ContentPart[] {
@@ -98,26 +96,26 @@ export interface AnswerHead {
   readonly model: string;
 }
 
-/** What a stream has besides the answer. */
+/** Additional content of a stream. */
 export interface StreamOptions {
   readonly includeUsage: boolean;
   readonly returnProgress: boolean;
   readonly timingsPerToken: boolean;
 }
 
-/** How far a chunk is. */
+/** Progress fields of a chunk. */
 export const progressFields = {
-  prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+  prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
   timings: timingsSchema
     .optional()
-    .describe("With timings_per_token: up to this chunk, and of the whole choice in its last one."),
+    .describe("With timings_per_token: timings up to this chunk; in the last chunk, of the whole choice."),
 };
 
 export const timingsField = timingsSchema
   .optional()
-  .describe("With timings_per_token, of an answer with one choice.");
+  .describe("With timings_per_token, if there is only one choice.");
 
-/** Times are those of a choice: several that overlap have none in common. */
+/** Returns the timings of an answer with one choice. Choices that run concurrently have no common timings. */
 export function timingFields(
   answers: readonly Answer[],
   { timingsPerToken }: Pick<StreamOptions, "timingsPerToken">,
@@ -138,7 +136,7 @@ export function answerHead(prefix: string, model: string): AnswerHead {
 
 const CALL_PREFIX = "call_";
 
-/** The ID of a tool call with the API's prefix, which the engine's IDs lack. */
+/** Adds this API's prefix to the ID of a tool call, because the engine's IDs lack it. */
 export function toCallId(id: string): string {
   return id.startsWith(CALL_PREFIX) ? id : CALL_PREFIX + id;
 }
@@ -170,18 +168,18 @@ export const usageSchema = z
       accepted_prediction_tokens: z
         .int()
         .optional()
-        .describe("Tokens that were guessed in advance and were right; absent: none were guessed."),
+        .describe("Accepted draft tokens of speculative decoding; absent: no draft tokens."),
       rejected_prediction_tokens: z
         .int()
         .optional()
         .describe(
-          "Those that were wrong. They are not part of the answer, and not counted in completion_tokens.",
+          "Rejected draft tokens, which are not part of the answer and not counted in completion_tokens.",
         ),
     }),
   })
   .meta({ id: "CompletionUsage" });
 
-/** Sums the usage of all choices; like the API, counts each prompt once however many choices it has. */
+/** Sums the usage of all choices. Like OpenAI, counts each prompt once, regardless of the number of choices. */
 export function toUsage(usages: readonly Usage[], prompts = 1): z.output<typeof usageSchema> {
   const choicesPerPrompt = Math.max(1, usages.length / prompts);
   const firstOfPrompt = usages.filter((_, choice) => choice % choicesPerPrompt === 0);

@@ -4,16 +4,16 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { ignored } from "../../http/input/common-fields.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
 import {
-  type RequestedFields,
+  type FormatField,
   constraintFields,
-  grammarOf,
-  textsOf,
-  toConstraint,
+  grammarFormat,
+  patternFormat,
+  toSingleFormat,
 } from "../structured-output-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
-  .describe("The schema itself, as llama-server, Together and Fireworks take it.");
+  .describe("The schema, in the form of llama-server, Together and Fireworks.");
 const grammarText = z.string().min(1);
 
 const responseFormatSchema = z.discriminatedUnion("type", [
@@ -29,7 +29,7 @@ const responseFormatSchema = z.discriminatedUnion("type", [
         strict: z
           .boolean()
           .nullish()
-          .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+          .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
       })
       .nullish(),
     schema: schemaField,
@@ -41,12 +41,12 @@ const responseFormatSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** The format of an answer, in the API's own field and in those of other servers. */
+/** Format fields: the API's own, and those of other servers. */
 export const formatFields = {
   response_format: responseFormatSchema
     .nullish()
     .describe(
-      "Format the answer must have: text, json_object, json_schema, grammar with a grammar in llama.cpp's GBNF, or regex with a pattern.",
+      "Format of the answer: text, json_object, json_schema, grammar with a grammar in llama.cpp's GBNF, or regex with a pattern.",
     ),
   ...constraintFields,
 };
@@ -54,17 +54,18 @@ export const formatFields = {
 const formatSchema = z.object(formatFields);
 type FormatFields = z.output<typeof formatSchema>;
 
-/** @throws ServiceError invalid_parameter when a request has several formats, or one without its schema */
+/** @throws ServiceError invalid_parameter for several formats, or for a json_schema without a schema */
 export function toOutputFormat(body: FormatFields): RequestedFormat {
-  const { response_format: own } = body;
-  const [asked = { param: "response_format", format: fromResponseFormat(own) }] = textFormat(own);
-  return toConstraint(body, asked);
+  const { response_format: responseFormat } = body;
+  const [requested = { param: "response_format", format: fromResponseFormat(responseFormat) }] =
+    toTextFormat(responseFormat);
+  return toSingleFormat(body, requested);
 }
 
-/** A format that is not JSON. */
-function textFormat(format: FormatFields["response_format"]): RequestedFields[] {
-  if (format?.type === "grammar") return grammarOf("response_format.grammar", format.grammar);
-  if (format?.type === "regex") return textsOf("response_format.pattern", "regex", format.pattern);
+/** Returns a format other than JSON. */
+function toTextFormat(format: FormatFields["response_format"]): FormatField[] {
+  if (format?.type === "grammar") return grammarFormat("response_format.grammar", format.grammar);
+  if (format?.type === "regex") return patternFormat("response_format.pattern", "regex", format.pattern);
   return [];
 }
 
@@ -81,13 +82,13 @@ function fromResponseFormat(format: FormatFields["response_format"]): OutputForm
   return { type: "json_schema", schema, ...(named?.strict != null && { strict: named.strict }) };
 }
 
-/** How long an answer is to be, which only models that were trained for it know. */
+/** Field `verbosity`, the requested length of the answer, which only affects models trained for it. */
 export const verbosityField = ignored(
-  "no model here was trained for it; low and high are told in the header x-daybreak-warning",
+  "no supported model was trained for it; low and high cause the header x-daybreak-warning",
 );
 
-/** What is told of a wish that is not followed. */
-export function unheardVerbosity(verbosity: unknown): string[] {
+/** Returns a warning if the request asks for a low or high verbosity, which is not supported. */
+export function ignoredVerbosity(verbosity: unknown): string[] {
   if (verbosity !== "low" && verbosity !== "high") return [];
-  return ["verbosity is not followed: say in the prompt how long the answer is to be"];
+  return ["verbosity is not supported: state the desired length of the answer in the prompt"];
 }

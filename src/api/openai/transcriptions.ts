@@ -11,17 +11,17 @@ import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Services } from "../services.ts";
 import { openaiEvents } from "./openai-error.ts";
 
-/** Languages and hints are a few words. */
-const LONGEST_LANGUAGE = 64;
-const LONGEST_PROMPT = 16 * 1024;
-/** For these a model would have to tell when it heard each word. */
+/** Maximum lengths of texts. */
+const MAX_LANGUAGE_LENGTH = 64;
+const MAX_PROMPT_LENGTH = 16 * 1024;
+/** Formats with timestamps, which models do not return. */
 const TIMED_FORMATS = ["verbose_json", "srt", "vtt", "diarized_json"] as const;
 
 const formSchema = z.object({
   file: z.instanceof(Blob, { error: "must be a file: a recording as WAV, MP3 or FLAC" }),
   model: z.string().optional(),
-  language: z.string().max(LONGEST_LANGUAGE).optional(),
-  prompt: z.string().max(LONGEST_PROMPT).optional(),
+  language: z.string().max(MAX_LANGUAGE_LENGTH).optional(),
+  prompt: z.string().max(MAX_PROMPT_LENGTH).optional(),
   response_format: z.enum(["json", "text", ...TIMED_FORMATS]).default("json"),
   temperature: z.coerce.number().min(0).max(2).default(0),
   stream: z.enum(["true", "false", "True", "False", "1", "0"]).default("false"),
@@ -44,27 +44,31 @@ const transcriptionEventSchema = z
   .meta({ id: "TranscriptionEvent" });
 type TranscriptionEvent = z.output<typeof transcriptionEventSchema>;
 
-/** POST /v1/audio/transcriptions: a chat with a model that can hear, asked to write down what it hears. */
+/** POST /v1/audio/transcriptions: a chat that asks an audio model for a transcript. */
 export function transcriptionsRoute({ inference }: Services): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/audio/transcriptions",
     tag: "Chat-completions API",
-    summary: "Write down what a recording says",
+    summary: "Transcribe a recording",
     description:
       "The body is a form (multipart/form-data) with the fields file (WAV, MP3 or FLAC), model, language, prompt (words or " +
-      "names that occur), response_format (json or text), temperature and stream. Needs a model with an audio projector.",
+      "names that occur), response_format (json or text), temperature and stream. Requires a model with an audio projector.",
     answers: [
       { description: "The text.", schema: transcriptionSchema },
-      { contentType: SSE_TYPE, description: "With stream: its pieces.", schema: transcriptionEventSchema },
+      {
+        contentType: SSE_TYPE,
+        description: "With stream: parts of the text.",
+        schema: transcriptionEventSchema,
+      },
     ],
     async handle(context) {
       const form = parseInput(formSchema, fieldsOf(await readForm(context)));
       checkFormat(form.response_format);
-      const isWhole = !/true|1/i.test(form.stream);
-      const request = { ...(await toRequest(form)), isWhole };
+      const isBuffered = !/true|1/i.test(form.stream);
+      const request = { ...(await toRequest(form)), isBuffered };
       const { events } = await inference.generate(request, context.req.raw.signal);
-      if (!isWhole) return streamResponse(context, frames(events), openaiEvents);
+      if (!isBuffered) return streamResponse(context, frames(events), openaiEvents);
       const { text, usage } = await collectAnswer(events);
       return form.response_format === "text"
         ? context.text(`${text.trim()}\n`)
@@ -73,13 +77,13 @@ export function transcriptionsRoute({ inference }: Services): Route {
   });
 }
 
-/** The fields of a form. Those that would change the answer and are not known are refused. */
+/** Returns the fields of a form. Refuses unsupported fields that would change the answer. */
 function fieldsOf(form: FormData): Record<string, unknown> {
   for (const name of ["include[]", "include", "timestamp_granularities[]", "timestamp_granularities"]) {
     if (!form.has(name)) continue;
     throw new ServiceError(
       "unsupported_feature",
-      `${name} is not supported: models do not tell when they hear a word.`,
+      `${name} is not supported: models do not return timestamps.`,
       {
         param: name,
       },
@@ -92,7 +96,7 @@ function checkFormat(format: z.output<typeof formSchema>["response_format"]): vo
   if (!TIMED_FORMATS.some((timed) => timed === format)) return;
   throw new ServiceError(
     "unsupported_feature",
-    `The response format ${format} is not supported: models do not tell when they hear a word. Use json or text.`,
+    `The response format ${format} is not supported: models do not return timestamps. Use json or text.`,
     { param: "response_format" },
   );
 }

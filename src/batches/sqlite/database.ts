@@ -3,10 +3,10 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 
 import { ServiceError } from "../../errors/service-error.ts";
 import { SQLITE, sqliteCode } from "../../files/locks.ts";
 
-/** To be raised with every change of {@link SCHEMA}, which then needs a way from the one before. */
+/** Version of {@link SCHEMA}: every change of it needs a new version and a migration. */
 export const SCHEMA_VERSION = 1;
 
-/** Times are Unix milliseconds; `expires` is null for what never does. `batch` is the batch's seq. */
+/** Tables. Times are Unix milliseconds; `expires` is null for files that never expire. `batch` is the batch's seq. */
 export const SCHEMA = `
 CREATE TABLE files (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -62,12 +62,12 @@ CREATE TABLE answers (
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
-/** The database is damaged; it must be put aside. */
+/** Thrown if the database is damaged and must be moved aside. */
 export class DamagedDatabase extends Error {
   override readonly name = "DamagedDatabase";
 }
 
-/** An open database, with statements that are prepared once, and errors in the words of the service. */
+/** Open database that caches prepared statements and translates errors to {@link ServiceError}. */
 export class Database {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -82,8 +82,8 @@ export class Database {
    */
   static async open(file: string): Promise<Database> {
     const { DatabaseSync: Sqlite } = await import("node:sqlite");
-    return translated(() => {
-      // Unlike Node, SQLite does not write the name of a file so that Windows takes it also when it is long.
+    return translateErrors(() => {
+      // Unlike Node, SQLite does not convert long paths for Windows.
       const database = new Sqlite(path.toNamespacedPath(file));
       try {
         prepare(database);
@@ -96,20 +96,20 @@ export class Database {
   }
 
   run(sql: string, ...values: SQLInputValue[]): number {
-    return translated(() => Number(this.#statement(sql).run(...values).changes));
+    return translateErrors(() => Number(this.#statement(sql).run(...values).changes));
   }
 
   get(sql: string, ...values: SQLInputValue[]): Row | undefined {
-    return translated(() => this.#statement(sql).get(...values));
+    return translateErrors(() => this.#statement(sql).get(...values));
   }
 
   all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
-    return translated(() => this.#statement(sql).all(...values));
+    return translateErrors(() => this.#statement(sql).all(...values));
   }
 
-  /** All changes of an action, or none. The action must not wait for anything. */
+  /** Runs a synchronous action in a transaction. */
   transaction<Result>(action: () => Result): Result {
-    return translated(() => {
+    return translateErrors(() => {
       this.#database.exec("BEGIN IMMEDIATE");
       try {
         const result = action();
@@ -138,14 +138,14 @@ export class Database {
 }
 
 function prepare(database: DatabaseSync): void {
-  // Before the first table; freed pages are given back to the disk.
+  // Must precede the first table; incremental vacuum returns freed pages to the disk.
   database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
   const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version === 0) database.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   else if (version !== SCHEMA_VERSION) throw unavailable("another version of Daybreak has made it");
 }
 
-function translated<Result>(action: () => Result): Result {
+function translateErrors<Result>(action: () => Result): Result {
   try {
     return action();
   } catch (error) {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AnsweredLine, Batch, StoredFile, WaitingLine } from "../batch.ts";
+import type { AnsweredLine, Batch, StoredFile, PendingLine } from "../batch.ts";
 import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../batch-store.ts";
 import type { Row } from "./database.ts";
 
@@ -13,13 +13,13 @@ const fileRow = z.object({
   expires: z.number().nullable(),
 });
 
-/** What is never searched for. */
+/** Fields that no query searches, stored as JSON. */
 const detailsSchema = z.object({
   endpoint: z.string(),
   inputFile: z.string(),
   times: z.partialRecord(statusSchema, z.number()),
   expiresAt: z.number(),
-  /** Null: forever, which JSON has no number for. */
+  /** Null means forever: JSON has no Infinity. */
   outputLifeMs: z.number().nullable(),
   metadata: z.record(z.string(), z.string()).nullable(),
   problems: problemsSchema,
@@ -69,8 +69,8 @@ export function toFile(row: Row): StoredFile {
   return { ...rest, createdAt: created, expiresAt: expires ?? Number.POSITIVE_INFINITY };
 }
 
-/** Null for a time that never comes. */
-export function orNull(value: number): number | null {
+/** Returns null for Infinity. */
+export function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
@@ -97,7 +97,7 @@ export function toBatch(row: Row): Batch {
   };
 }
 
-/** The column `details`. */
+/** Returns the JSON of the column `details`. */
 export function detailsOf(batch: Batch): string {
   const { endpoint, inputFile, times, expiresAt, outputLifeMs, metadata, problems } = batch;
   const { outputFile, errorFile, endsAs } = batch;
@@ -106,7 +106,7 @@ export function detailsOf(batch: Batch): string {
     inputFile,
     times,
     expiresAt,
-    outputLifeMs: orNull(outputLifeMs),
+    outputLifeMs: finiteOrNull(outputLifeMs),
     metadata: metadata && { ...metadata },
     problems: [...problems],
     outputFile,
@@ -116,9 +116,9 @@ export function detailsOf(batch: Batch): string {
   return JSON.stringify(details);
 }
 
-export function toLine(row: Row): WaitingLine {
-  const { custom_id: customId, place: order, ...rest } = lineRow.parse(row);
-  return { ...rest, customId, order };
+export function toLine(row: Row): PendingLine {
+  const { custom_id: customId, place: sortKey, ...rest } = lineRow.parse(row);
+  return { ...rest, customId, sortKey };
 }
 
 export function toAnswer(row: Row): AnsweredLine {

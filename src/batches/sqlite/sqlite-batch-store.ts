@@ -10,12 +10,12 @@ import type {
   RouteAnswer,
   StoredFile,
   Viewer,
-  WaitingLine,
+  PendingLine,
 } from "../batch.ts";
 import { BatchesTable, FilesTable, LinesTable } from "./tables.ts";
 import { Database } from "./database.ts";
 
-/** The store of one machine, in a database of SQLite. Its calls do not wait, so they cannot get between each other. */
+/** Store of one machine in an SQLite database. Its calls are synchronous, so they cannot interleave. */
 export class SqliteBatchStore implements BatchStore {
   readonly #database: Database;
   readonly #files: FilesTable;
@@ -30,7 +30,7 @@ export class SqliteBatchStore implements BatchStore {
   }
 
   /**
-   * @param file created if missing
+   * @param file path of the database, created if missing
    * @param now Unix milliseconds
    * @throws DamagedDatabase, or ServiceError
    */
@@ -94,43 +94,43 @@ export class SqliteBatchStore implements BatchStore {
     const batch = this.#database.transaction(() => {
       for (const file of files) this.#files.add(file);
       const seq = this.#seq(id);
-      this.#lines.drop(seq);
+      this.#lines.deleteBatch(seq);
       this.#batches.clearAnswerBytes(seq);
       return this.#batches.change(id, undefined, change);
     });
     this.#database.run("PRAGMA incremental_vacuum");
-    return batch ?? gone(id);
+    return batch ?? throwNotFound(id);
   }
 
   async removeBatch(id: string): Promise<void> {
     this.#database.transaction(() => {
       const seq = this.#batches.seq(id);
       if (seq === undefined) return;
-      this.#lines.drop(seq);
+      this.#lines.deleteBatch(seq);
       this.#batches.remove(id);
     });
   }
 
-  async addLines(id: string, lines: readonly WaitingLine[]): Promise<readonly WaitingLine[]> {
+  async addLines(id: string, lines: readonly PendingLine[]): Promise<readonly PendingLine[]> {
     return this.#database.transaction(() => {
       const seq = this.#seq(id);
       return lines.filter((line) => !this.#lines.add(seq, line));
     });
   }
 
-  async dropLines(id: string): Promise<void> {
-    this.#database.transaction(() => this.#lines.drop(this.#seq(id)));
+  async deleteLines(id: string): Promise<void> {
+    this.#database.transaction(() => this.#lines.deleteBatch(this.#seq(id)));
   }
 
-  async waitingLines(
+  async pendingLines(
     id: string,
-    after: WaitingLine | undefined,
+    after: PendingLine | undefined,
     limit: number,
-  ): Promise<readonly WaitingLine[]> {
-    return this.#lines.waiting(this.#seq(id), after, limit);
+  ): Promise<readonly PendingLine[]> {
+    return this.#lines.pending(this.#seq(id), after, limit);
   }
 
-  async answer(
+  async saveAnswer(
     id: string,
     number: number,
     outcome: LineOutcome,
@@ -139,17 +139,17 @@ export class SqliteBatchStore implements BatchStore {
   ): Promise<boolean> {
     return this.#database.transaction(() => {
       const seq = this.#seq(id);
-      if (!this.#lines.settle(seq, number, outcome)) return false;
+      if (!this.#lines.setOutcome(seq, number, outcome)) return false;
       this.#lines.addAnswer(seq, number, answer);
-      this.#batches.count(seq, outcome, 1, answer.body.length, usage);
+      this.#batches.addCounts(seq, outcome, 1, answer.body.length, usage);
       return true;
     });
   }
 
-  async answerRest(id: string, outcome: LineOutcome): Promise<void> {
+  async answerRemaining(id: string, outcome: LineOutcome): Promise<void> {
     this.#database.transaction(() => {
       const seq = this.#seq(id);
-      this.#batches.count(seq, outcome, this.#lines.settleRest(seq, outcome), 0);
+      this.#batches.addCounts(seq, outcome, this.#lines.setRemainingOutcomes(seq, outcome), 0);
     });
   }
 
@@ -162,10 +162,10 @@ export class SqliteBatchStore implements BatchStore {
   }
 
   #seq(id: string): number {
-    return this.#batches.seq(id) ?? gone(id);
+    return this.#batches.seq(id) ?? throwNotFound(id);
   }
 }
 
-function gone(id: string): never {
+function throwNotFound(id: string): never {
   throw new ServiceError("batch_not_found", `There is no batch with the id "${id}", or no longer.`);
 }

@@ -10,16 +10,16 @@ import {
   type LineOutcome,
   type RouteAnswer,
   type StoredFile,
-  UNFINISHED,
+  UNFINISHED_STATUSES,
   type Viewer,
-  type WaitingLine,
+  type PendingLine,
 } from "../batch.ts";
 import type { Database, Row } from "./database.ts";
-import { detailsOf, orNull, toAnswer, toBatch, toFile, toLine } from "./rows.ts";
+import { detailsOf, finiteOrNull, toAnswer, toBatch, toFile, toLine } from "./rows.ts";
 
-const UNFINISHED_LIST = UNFINISHED.map((status) => `'${status}'`).join(", ");
+const UNFINISHED_LIST = UNFINISHED_STATUSES.map((status) => `'${status}'`).join(", ");
 
-/** The rows of batches. */
+/** Table of batches. */
 export class BatchesTable {
   readonly #database: Database;
   readonly #now: () => number;
@@ -48,7 +48,7 @@ export class BatchesTable {
     return row && toBatch(row);
   }
 
-  /** The number of a batch in the other tables; undefined if there is none. */
+  /** Returns the number of a batch in the other tables; undefined if there is no such batch. */
   seq(id: string): number | undefined {
     const row = this.#database.get("SELECT seq FROM batches WHERE id = ?", id);
     return row && Number(row["seq"]);
@@ -68,7 +68,7 @@ export class BatchesTable {
     return this.#database.all(sql, time).map(({ id }) => String(id));
   }
 
-  /** Call it within a transaction. */
+  /** Must be called within a transaction. */
   change(id: string, from: readonly BatchStatus[] | undefined, change: BatchChange): Batch | undefined {
     const before = this.get(id, undefined);
     if (!before || (from && !from.includes(before.status))) return undefined;
@@ -86,7 +86,7 @@ export class BatchesTable {
     return batch;
   }
 
-  count(seq: number, outcome: LineOutcome, lines: number, bytes: number, usage?: BatchUsage): void {
+  addCounts(seq: number, outcome: LineOutcome, lines: number, bytes: number, usage?: BatchUsage): void {
     const { inputTokens = 0, cachedTokens = 0, outputTokens = 0, reasoningTokens = 0 } = usage ?? {};
     this.#database.run(
       `UPDATE batches SET ${outcome} = ${outcome} + ?, answer_bytes = answer_bytes + ?, input_tokens = input_tokens + ?,
@@ -102,7 +102,7 @@ export class BatchesTable {
     );
   }
 
-  /** The answers of a batch are in its files now. */
+  /** Resets the bytes of a batch's answers, once they are in its output files. */
   clearAnswerBytes(seq: number): void {
     this.#database.run("UPDATE batches SET answer_bytes = 0 WHERE seq = ?", seq);
   }
@@ -121,7 +121,7 @@ export class BatchesTable {
   }
 }
 
-/** The rows of files. */
+/** Table of files. */
 export class FilesTable {
   readonly #database: Database;
 
@@ -138,7 +138,7 @@ export class FilesTable {
       name,
       bytes,
       createdAt,
-      orNull(expiresAt),
+      finiteOrNull(expiresAt),
     );
   }
 
@@ -171,9 +171,9 @@ export class FilesTable {
   }
 }
 
-const NO_LINE = { model: "", order: "", number: -1 };
+const BEFORE_FIRST_LINE = { model: "", sortKey: "", number: -1 };
 
-/** The rows of lines and their answers, by the number of their batch. */
+/** Tables of lines and answers, by the number of their batch. */
 export class LinesTable {
   readonly #database: Database;
 
@@ -181,27 +181,27 @@ export class LinesTable {
     this.#database = database;
   }
 
-  /** False if the batch has a line with this custom id. */
-  add(seq: number, { number, customId, model, order, start, length }: WaitingLine): boolean {
+  /** Returns false if the batch has a line with this custom id. */
+  add(seq: number, { number, customId, model, sortKey, start, length }: PendingLine): boolean {
     const sql = `INSERT INTO lines (batch, number, custom_id, model, place, start, length) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (batch, custom_id) DO NOTHING`;
-    return this.#database.run(sql, seq, number, customId, model, order, start, length) > 0;
+    return this.#database.run(sql, seq, number, customId, model, sortKey, start, length) > 0;
   }
 
-  drop(seq: number): void {
+  deleteBatch(seq: number): void {
     this.#database.run("DELETE FROM lines WHERE batch = ?", seq);
     this.#database.run("DELETE FROM answers WHERE batch = ?", seq);
   }
 
-  waiting(seq: number, after: WaitingLine | undefined, limit: number): readonly WaitingLine[] {
-    const { model, order, number } = after ?? NO_LINE;
+  pending(seq: number, after: PendingLine | undefined, limit: number): readonly PendingLine[] {
+    const { model, sortKey, number } = after ?? BEFORE_FIRST_LINE;
     const sql = `SELECT * FROM lines WHERE batch = ? AND outcome IS NULL AND (model, place, number) > (?, ?, ?)
       ORDER BY model, place, number LIMIT ?`;
-    return this.#database.all(sql, seq, model, order, number, limit).map(toLine);
+    return this.#database.all(sql, seq, model, sortKey, number, limit).map(toLine);
   }
 
-  /** False if the line has an outcome already. */
-  settle(seq: number, number: number, outcome: LineOutcome): boolean {
+  /** Returns false if the line has an outcome already. */
+  setOutcome(seq: number, number: number, outcome: LineOutcome): boolean {
     const sql = "UPDATE lines SET outcome = ? WHERE batch = ? AND number = ? AND outcome IS NULL";
     return this.#database.run(sql, outcome, seq, number) > 0;
   }
@@ -211,8 +211,8 @@ export class LinesTable {
     this.#database.run(sql, seq, number, status, requestId, body);
   }
 
-  /** Returns how many had none. */
-  settleRest(seq: number, outcome: LineOutcome): number {
+  /** Sets the outcome of all lines that have none; returns their number. */
+  setRemainingOutcomes(seq: number, outcome: LineOutcome): number {
     return this.#database.run(
       "UPDATE lines SET outcome = ? WHERE batch = ? AND outcome IS NULL",
       outcome,
@@ -228,7 +228,7 @@ export class LinesTable {
   }
 }
 
-/** One page of the rows of a table that a viewer sees and that fulfill a condition. */
+/** Selects one page of the rows that a viewer sees and that fulfill a condition. */
 function selectPage<Item>(
   database: Database,
   table: "files" | "batches",
@@ -239,7 +239,7 @@ function selectPage<Item>(
   const { viewer, limit, descending, after, before } = query;
   const cursor = after ?? before;
   const isBackward = after === undefined && before !== undefined;
-  // Rows right before one are found in the opposite order.
+  // Rows right before a cursor are selected in the opposite order.
   const goesDown = descending !== isBackward;
   const position = cursor === undefined ? undefined : seqOf(database, table, cursor, viewer, isBackward);
   const rows = database.all(

@@ -7,23 +7,23 @@ import { replaceFile, writeRefusal } from "../../files/file-operations.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";
 import { daemonAddress } from "../client/daemon-address.ts";
-import { DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
+import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
 import type { ClientOptions } from "../options/common-options.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
-import { withoutNpm } from "./watch-parent.ts";
+import { withoutNpmVariables } from "./watch-parent.ts";
 
 /**
- * Makes sure that the local daemon serves: waits for one that is starting, starts one if there is none, and
- * says so. Does nothing when the user named the daemon by its address.
+ * Makes sure that the local daemon serves: starts one if none runs, and waits until it is ready. Does nothing if the
+ * user has named an address.
  */
 export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Promise<void> {
-  const { endpoints, apiKey, named, loaded } = daemonAddress(io.env, options);
+  const { endpoints, apiKey, isExplicit: named, loaded } = daemonAddress(io.env, options);
   if (named) return;
   const client = new DaemonClient({ endpoints, apiKey, signal: io.signal });
   let health = await client.health();
   if (health !== undefined && health !== "ok") await writeLine(io.stderr, `The daemon is ${health} ...`);
   while (health !== undefined && health !== "ok") {
-    await pause(HEALTH_POLL_MS, io.signal);
+    await pause(HEALTH_POLL_INTERVAL_MS, io.signal);
     health = await client.health();
   }
   if (health === "ok") return;
@@ -37,13 +37,13 @@ export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Prom
 }
 
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
-/** Keeps other processes from opening Node's inspector; on Windows only this flag does. */
+/** Keeps other processes from opening Node's inspector. Windows has no other way. */
 const NO_DEBUGGER = "--disable-sigusr1";
 /**
- * A daemon listens before it loads a model, within a second or two. A first start from a cold disk, below a virus scanner, or
- * on a machine without memory left takes far longer; one that ends instead is noticed at once.
+ * Longest time without an answer. A daemon listens within two seconds, before it loads a model; a first start from a
+ * cold disk, with a virus scanner or with little memory takes far longer. A process that exits is noticed at once.
  */
-const LONGEST_SILENCE_MS = 180_000;
+const MAX_SILENCE_MS = 180_000;
 
 interface BackgroundStart {
   /** Finds the daemon once it listens. */
@@ -57,9 +57,9 @@ interface BackgroundStart {
 }
 
 /**
- * Starts a daemon in the background, with its output in a log file, and waits until it serves. Rejects with a
- * CliError that holds the end of the log if it exits first; if another daemon was quicker, waits for that one.
- * Aborting the signal ends the wait, not the daemon.
+ * Starts a daemon in the background, with its output in a log file, and waits until it serves. If another daemon got
+ * the address first, waits for that one. Aborting the signal ends the wait, not the daemon.
+ * @throws CliError with the last lines of the log if the daemon exits first
  */
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
@@ -70,23 +70,23 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
     {
       detached: true,
       stdio: ["ignore", log.fd, log.fd],
-      env: withoutNpm(env),
+      env: withoutNpmVariables(env),
       windowsHide: true,
     },
   );
   child.unref();
-  const end = watchEnd(child);
+  const exitReason = watchExit(child);
   let silentSince = performance.now();
   for (;;) {
-    const ended = end();
+    const ended = exitReason();
     const health = await client.health();
     if (health === "ok") return;
     if (health !== undefined) silentSince = performance.now();
-    else if (ended !== undefined) throw startFailed(ended, logFile, log.size);
-    else if (performance.now() - silentSince > LONGEST_SILENCE_MS) {
-      throw startFailed(`does not answer, although process ${child.pid} is still running`, logFile, log.size);
+    else if (ended !== undefined) throw startError(ended, logFile, log.size);
+    else if (performance.now() - silentSince > MAX_SILENCE_MS) {
+      throw startError(`does not answer, although process ${child.pid} is still running`, logFile, log.size);
     }
-    await pause(HEALTH_POLL_MS, signal);
+    await pause(HEALTH_POLL_INTERVAL_MS, signal);
   }
 }
 
@@ -105,8 +105,8 @@ async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
   }
 }
 
-/** Tells how the process ended, once it has. */
-function watchEnd(child: ChildProcess): () => string | undefined {
+/** Returns a function that describes how the process has ended; undefined while it runs. */
+function watchExit(child: ChildProcess): () => string | undefined {
   let ended: string | undefined;
   child.once("error", (error) => {
     ended = `could not be started: ${error.message}`;
@@ -117,20 +117,20 @@ function watchEnd(child: ChildProcess): () => string | undefined {
   return () => ended;
 }
 
-function startFailed(how: string, logFile: string, sizeBefore: number): CliError {
+function startError(reason: string, logFile: string, sizeBefore: number): CliError {
   return new CliError(
     EXIT.error,
     "daemon_start_failed",
-    `The daemon ${how}. The end of its log, ${logFile}:\n${lastLogLines(logFile, sizeBefore)}`,
+    `The daemon ${reason}. The end of its log, ${logFile}:\n${lastLogLines(logFile, sizeBefore)}`,
   );
 }
 
-/** A larger log is rotated at the next start; with the one rotated log this bounds the disk space of logs. */
-const LARGEST_LOG_BYTES = 5_000_000;
-/** Enough to hold the reason why a start failed. */
+/** A larger log is rotated at the next start; only one rotated log is kept. */
+const MAX_LOG_BYTES = 5_000_000;
+/** Lines of the log in the error message. */
 const LAST_LINES = 5;
 
-/** Where a daemon that runs in the background writes its log. */
+/** Log file of a daemon that runs in the background. */
 function daemonLogFile(cacheDir: string): string {
   return path.join(cacheDir, "daemon.log");
 }
@@ -140,7 +140,7 @@ async function openDaemonLog(
   file: string,
 ): Promise<Disposable & { readonly fd: number; readonly size: number }> {
   mkdirSync(path.dirname(file), { recursive: true });
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LARGEST_LOG_BYTES)
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES)
     await replaceFile(file, `${file}.old`);
   const fd = openSync(file, "a", 0o600);
   return { fd, size: statSync(file).size, [Symbol.dispose]: () => closeSync(fd) };

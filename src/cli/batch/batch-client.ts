@@ -15,18 +15,23 @@ import { type BatchFile, uploadForm } from "./batch-files.ts";
 
 export type BatchObject = z.input<typeof batchSchema>;
 
-/** Where the content's digest is kept with a batch. */
-const DIGEST = "daybreak_sha256";
-/** The name of the file, for lists. */
-export const FILE_NAME = "daybreak_file";
-/** Longest value that the API keeps. */
-const MAX_VALUE = 512;
-const PAGE = 100;
-const FILES_PAGE = 1000;
-/** A batch like this is not gone on with. */
-const USELESS: ReadonlySet<BatchObject["status"]> = new Set(["failed", "cancelling", "cancelled", "expired"]);
+/** Metadata field with the SHA-256 of the content. */
+const DIGEST_KEY = "daybreak_sha256";
+/** Metadata field with the name of the file, for lists. */
+export const FILE_NAME_KEY = "daybreak_file";
+/** Longest metadata value that the API accepts. */
+const MAX_METADATA_LENGTH = 512;
+const BATCHES_PER_PAGE = 100;
+const FILES_PER_PAGE = 1000;
+/** Batches with these statuses are not resumed. */
+const UNUSABLE_STATUSES: ReadonlySet<BatchObject["status"]> = new Set([
+  "failed",
+  "cancelling",
+  "cancelled",
+  "expired",
+]);
 
-/** Batches over the daemon's routes. */
+/** Client of the daemon's routes for batches and their files. */
 export class BatchClient {
   readonly #client: DaemonClient;
 
@@ -35,17 +40,17 @@ export class BatchClient {
   }
 
   get(id: string): Promise<BatchObject> {
-    return this.#client.json(batchSchema, "GET", pathOf(id));
+    return this.#client.json(batchSchema, "GET", batchPath(id));
   }
 
   cancel(id: string): Promise<BatchObject> {
-    return this.#client.json(batchSchema, "POST", `${pathOf(id)}/cancel`);
+    return this.#client.json(batchSchema, "POST", `${batchPath(id)}/cancel`);
   }
 
-  /** All of them, the newest first. */
-  async *all(): AsyncGenerator<BatchObject, void, undefined> {
+  /** Lists all batches, the newest first. */
+  async *list(): AsyncGenerator<BatchObject, void, undefined> {
     for (let after = ""; ;) {
-      const query = `limit=${PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
+      const query = `limit=${BATCHES_PER_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
       const page = await this.#client.json(batchListSchema, "GET", `/v1/batches?${query}`);
       yield* page.data;
       if (!page.has_more || page.last_id === null) return;
@@ -54,36 +59,36 @@ export class BatchClient {
   }
 
   /**
-   * The newest batch that was made of this content, and has not failed, been cancelled or expired; and the newest of all, if
-   * that is another one.
+   * Finds the newest batch of this content that has not failed, expired or been cancelled. "newer" is a newer batch of
+   * the same content that has.
    */
   async find({
     sha256,
     endpoint,
   }: BatchFile): Promise<{ readonly batch?: BatchObject; readonly newer?: BatchObject }> {
     let newer: BatchObject | undefined;
-    for await (const batch of this.all()) {
-      if (batch.endpoint !== endpoint || batch.metadata?.[DIGEST] !== sha256) continue;
-      if (!USELESS.has(batch.status)) return { batch, ...(newer && { newer }) };
+    for await (const batch of this.list()) {
+      if (batch.endpoint !== endpoint || batch.metadata?.[DIGEST_KEY] !== sha256) continue;
+      if (!UNUSABLE_STATUSES.has(batch.status)) return { batch, ...(newer && { newer }) };
       newer ??= batch;
     }
     return newer ? { newer } : {};
   }
 
-  /** Uploads a file and makes a batch of it. */
+  /** Uploads a file and creates a batch of it. */
   async create({ path: file, sha256, endpoint }: BatchFile): Promise<BatchObject> {
     const { id } = await this.#client.upload(fileSchema, "/v1/files", await uploadForm(file));
     return await this.#client.json(batchSchema, "POST", "/v1/batches", {
       input_file_id: id,
       endpoint,
       completion_window: "24h",
-      metadata: { [DIGEST]: sha256, [FILE_NAME]: path.basename(file).slice(-MAX_VALUE) },
+      metadata: { [DIGEST_KEY]: sha256, [FILE_NAME_KEY]: path.basename(file).slice(-MAX_METADATA_LENGTH) },
     });
   }
 
   /**
-   * The lines of its output, and then those of requests that did not succeed.
-   * @throws CliError also when the output is no longer there
+   * Streams the output file, then the error file.
+   * @throws CliError also if they have been deleted
    */
   async *output(batch: BatchObject): AsyncGenerator<Uint8Array> {
     const { id, output_file_id: output, error_file_id: errors } = batch;
@@ -91,7 +96,7 @@ export class BatchClient {
       for (const file of [output, errors])
         if (file !== null) yield* this.#client.bytes(`/v1/files/${file}/content`);
     } catch (error) {
-      if (!isGone(error)) throw error;
+      if (!isNotFound(error)) throw error;
       throw new CliError(
         EXIT.notFound,
         "file_not_found",
@@ -101,34 +106,34 @@ export class BatchClient {
     }
   }
 
-  /** Why most of the requests that did not succeed did not; undefined if none tells, or its file is gone. */
-  async commonestReason({
+  /** Most common error code of failed requests; undefined if there is none, or the error file has been deleted. */
+  async mostCommonError({
     error_file_id: id,
   }: BatchObject): Promise<{ readonly code: string; readonly count: number } | undefined> {
     if (id === null) return undefined;
     try {
-      return await commonestCode(this.#client.bytes(`/v1/files/${id}/content`));
+      return await mostCommonCode(this.#client.bytes(`/v1/files/${id}/content`));
     } catch (error) {
-      if (isGone(error)) return undefined;
+      if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  /** What a file was called when it was uploaded; undefined if it is gone. */
+  /** Name of an uploaded file; undefined if it has been deleted. */
   async fileName(id: string): Promise<string | undefined> {
     try {
       return (await this.#client.json(fileSchema, "GET", `/v1/files/${encodeURIComponent(id)}`)).filename;
     } catch (error) {
-      if (isGone(error)) return undefined;
+      if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  /** What all uploaded files were called, by their ids. */
+  /** Names of all uploaded files by id. */
   async fileNames(): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>();
     for (let after = ""; ;) {
-      const query = `purpose=batch&limit=${FILES_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
+      const query = `purpose=batch&limit=${FILES_PER_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
       const page = await this.#client.json(fileListSchema, "GET", `/v1/files?${query}`);
       for (const { id, filename } of page.data) names.set(id, filename);
       if (!page.has_more || page.last_id === null) return names;
@@ -137,16 +142,16 @@ export class BatchClient {
   }
 }
 
-function isGone(error: unknown): boolean {
+function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
 }
 
-function pathOf(id: string): string {
+function batchPath(id: string): string {
   return `/v1/batches/${encodeURIComponent(id)}`;
 }
 
 const errorSchema = z.looseObject({ code: z.string() });
-const lineSchema = z.looseObject({
+const errorLineSchema = z.looseObject({
   error: errorSchema.nullish().catch(undefined),
   response: z
     .looseObject({ body: z.looseObject({ error: errorSchema.nullish() }) })
@@ -154,17 +159,17 @@ const lineSchema = z.looseObject({
     .catch(undefined),
 });
 
-/** The error code that most lines of a batch's error file have, and how many have it. */
-async function commonestCode(
-  pieces: AsyncIterable<Uint8Array>,
+/** Most common error code in the lines of an error file, with its count. */
+async function mostCommonCode(
+  chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly code: string; readonly count: number } | undefined> {
   const counts = new Map<string, number>();
-  const lines = createInterface({ input: Readable.from(pieces), crlfDelay: Number.POSITIVE_INFINITY });
+  const lines = createInterface({ input: Readable.from(chunks), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) {
-    const { data } = lineSchema.safeParse(tryJson(line));
+    const { data } = errorLineSchema.safeParse(tryJson(line));
     const code = (data?.error ?? data?.response?.body.error)?.code;
     if (code !== undefined) counts.set(code, (counts.get(code) ?? 0) + 1);
   }
-  const [commonest] = [...counts].toSorted(([, a], [, b]) => b - a);
-  return commonest && { code: commonest[0], count: commonest[1] };
+  const [mostCommon] = [...counts].toSorted(([, a], [, b]) => b - a);
+  return mostCommon && { code: mostCommon[0], count: mostCommon[1] };
 }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream, type Stats } from "node:fs";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
-import nodePathPath, { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -12,8 +12,8 @@ import { toError } from "../../errors/to-error.ts";
 import { tryJson } from "../../json/json-values.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 
-const lineSchema = z.looseObject({ url: z.string() });
-/** How Anthropic's API has requests: each of them, or all in one body. */
+const requestLineSchema = z.looseObject({ url: z.string() });
+/** Requests for Anthropic's API: a single one, or all in one body. */
 const anthropicSchema = z.union([
   z.looseObject({ url: z.literal("/v1/messages") }),
   z.looseObject({ params: z.looseObject({ messages: z.array(z.unknown()) }) }),
@@ -23,21 +23,21 @@ const anthropicSchema = z.union([
 /** A file of requests on this machine. */
 export interface BatchFile {
   readonly path: string;
-  /** SHA-256 of its content, by which the batch that was made of it is found again. */
+  /** SHA-256 of the content. An earlier batch of the same content is found by it. */
   readonly sha256: string;
-  /** What its first line is for. */
+  /** URL path of the first request: "/v1/chat/completions", for example. */
   readonly endpoint: string;
 }
 
-/** Reads what there is to know of a file. @throws CliError */
+/** Reads endpoint and digest of a file of requests. @throws CliError */
 export async function readBatchFile(file: string): Promise<BatchFile> {
   try {
-    const first = await firstLineOf(file);
-    if (anthropicSchema.safeParse(first).success) throw usageError(forAnthropic(file));
-    const endpoint = lineSchema.safeParse(first).data?.url;
-    const sum = createHash("sha256");
-    for await (const piece of createReadStream(file)) sum.update(piece);
-    if (endpoint !== undefined) return { path: file, sha256: sum.digest("hex"), endpoint };
+    const first = await readFirstLine(file);
+    if (anthropicSchema.safeParse(first).success) throw usageError(anthropicAdvice(file));
+    const endpoint = requestLineSchema.safeParse(first).data?.url;
+    const hash = createHash("sha256");
+    for await (const chunk of createReadStream(file)) hash.update(chunk);
+    if (endpoint !== undefined) return { path: file, sha256: hash.digest("hex"), endpoint };
   } catch (error) {
     if (error instanceof CliError) throw error;
     if (isSystemError(error) && error.code === "ENOENT")
@@ -49,12 +49,12 @@ export async function readBatchFile(file: string): Promise<BatchFile> {
   throw usageError(`${file} is not a file of requests: its first line must be a JSON object with a url.`);
 }
 
-function forAnthropic(file: string): string {
+function anthropicAdvice(file: string): string {
   return `${file} has requests for Anthropic's API: send them as {"requests": [{"custom_id", "params"}, …]} to POST /v1/messages/batches, or with Anthropic's SDK.`;
 }
 
 /** The first line that is not blank, as JSON; undefined if there is none. */
-async function firstLineOf(file: string): Promise<unknown> {
+async function readFirstLine(file: string): Promise<unknown> {
   const input = createReadStream(file);
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
@@ -66,20 +66,20 @@ async function firstLineOf(file: string): Promise<unknown> {
   }
 }
 
-/** The form by which a file is uploaded; the file is read as it is sent. */
+/** Returns a multipart form with the file, which is read while it is sent. */
 export async function uploadForm(
   file: string,
 ): Promise<{ readonly headers: Record<string, string>; readonly body: () => Readable }> {
   const boundary = `daybreak-${randomUUID()}`;
-  const name = encodeURIComponent(nodePathPath.basename(file));
+  const name = encodeURIComponent(basename(file));
   const head =
     `--${boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n` +
     `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\n`;
   const tail = `\r\n--${boundary}--\r\n`;
   const { size } = await stat(file);
-  const pieces = async function* (): AsyncGenerator<Uint8Array | string> {
+  const chunks = async function* (): AsyncGenerator<Uint8Array | string> {
     yield head;
-    // What is appended meanwhile is not a part of it.
+    // The declared length must stay right if the file grows meanwhile.
     if (size > 0) yield* createReadStream(file, { end: size - 1 });
     yield tail;
   };
@@ -88,87 +88,88 @@ export async function uploadForm(
       "content-type": `multipart/form-data; boundary=${boundary}`,
       "content-length": String(head.length + size + tail.length),
     },
-    body: () => Readable.from(pieces()),
+    body: () => Readable.from(chunks()),
   };
 }
 
-type Pieces = AsyncIterable<Uint8Array>;
+type ByteChunks = AsyncIterable<Uint8Array>;
 
-/** The file that -o names; it gets its name once it is whole. */
+/** Output file of -o, written under a temporary name and renamed when it is complete. */
 export class OutputFile {
   readonly path: string;
 
-  /** No file of anybody else has this name. */
-  readonly #part: string;
+  /** Unique name of the file while it is written. */
+  readonly #partialFile: string;
 
   constructor(path: string) {
     this.path = path;
-    this.#part = `${path}.${randomUUID()}.part`;
+    this.#partialFile = `${path}.${randomUUID()}.part`;
   }
 
   /**
-   * Refuses a place where no file can be written, before anything is sent.
+   * Checks that the file can be written, before anything is sent.
    * @param input the file of requests
    * @throws CliError
    */
-  async checkPlace(input?: string): Promise<void> {
-    const existing = await statOf(this.path);
+  async checkWritable(input?: string): Promise<void> {
+    const existing = await statIfExists(this.path);
     if (existing && !existing.isFile())
       throw usageError(`${this.path} is not a file; leave -o out to print the answers.`);
     if (input !== undefined && existing && (await realpath(input)) === (await realpath(this.path)))
       throw usageError(`${this.path} is the file of requests; name another one for the answers.`);
     try {
-      await (await open(this.#part, "w")).close();
-      await rm(this.#part);
+      await (await open(this.#partialFile, "w")).close();
+      await rm(this.#partialFile);
     } catch (error) {
-      throw usageError(whyNoPlace(this.path, error));
+      throw usageError(describeWriteProblem(this.path, error));
     }
   }
 
   /**
-   * Refuses a file that would be lost, before there is anything to write.
-   * @param earlier the output of the same batch, if it is there: a file with just this may be written again
-   * @param force whether any other file may be replaced
+   * Refuses to overwrite a file with other content.
+   * @param previousOutput output of the same batch, if any: a file with exactly this content may be written again
+   * @param force true to replace any other file
    * @throws CliError
    */
-  async checkContent({
-    earlier,
+  async checkOverwrite({
+    previousOutput,
     force,
   }: {
-    readonly earlier?: Pieces | undefined;
+    readonly previousOutput?: ByteChunks | undefined;
     readonly force: boolean;
   }): Promise<void> {
-    const existing = await statOf(this.path);
+    const existing = await statIfExists(this.path);
     if (!existing || existing.size === 0 || force) return;
-    const isTheSame =
-      earlier !== undefined && (await digestOf(createReadStream(this.path))) === (await digestOf(earlier));
-    if (!isTheSame)
+    const isUnchanged =
+      previousOutput !== undefined &&
+      (await digestOf(createReadStream(this.path))) === (await digestOf(previousOutput));
+    if (!isUnchanged)
       throw usageError(`${this.path} exists already; name another file, or replace it with --force.`);
   }
 
-  async write(pieces: Pieces, signal: AbortSignal): Promise<void> {
+  async write(chunks: ByteChunks, signal: AbortSignal): Promise<void> {
     try {
-      await pipeline(Readable.from(pieces), createWriteStream(this.#part), { signal });
-      await rename(this.#part, this.path);
+      await pipeline(Readable.from(chunks), createWriteStream(this.#partialFile), { signal });
+      await rename(this.#partialFile, this.path);
     } catch (error) {
-      await rm(this.#part, { force: true });
+      await rm(this.#partialFile, { force: true });
       signal.throwIfAborted();
-      throw error instanceof CliError ? error : cannotWrite(error);
+      throw error instanceof CliError ? error : writeError(error);
     }
   }
 }
 
-async function statOf(path: string): Promise<Stats | undefined> {
+async function statIfExists(path: string): Promise<Stats | undefined> {
   return await stat(path).catch(() => undefined);
 }
 
-async function digestOf(pieces: Pieces): Promise<string> {
-  const sum = createHash("sha256");
-  for await (const piece of pieces) sum.update(piece);
-  return sum.digest("hex");
+async function digestOf(chunks: ByteChunks): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest("hex");
 }
 
-function whyNoPlace(path: string, error: unknown): string {
+function describeWriteProblem(path: string, error: unknown): string {
   const folder = dirname(path);
   const code = codeOrReason(error);
   if (code === "ENOENT")
@@ -177,7 +178,7 @@ function whyNoPlace(path: string, error: unknown): string {
   return `Nothing can be written into the folder ${folder} (${code}); name another file for the answers.`;
 }
 
-function cannotWrite(error: unknown): CliError {
+function writeError(error: unknown): CliError {
   return new CliError(
     EXIT.error,
     "output_failed",

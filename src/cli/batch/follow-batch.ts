@@ -5,57 +5,57 @@ import { type CliIo, type Output, writeLine } from "../cli-io.ts";
 import { formatDuration, printable } from "../terminal/format.ts";
 import type { BatchClient, BatchObject } from "./batch-client.ts";
 
-/** A short batch is over soon, a long one does not change much. */
-const LOOK_MS = { first: 50, most: 1000, growth: 1.3 };
-/** A daemon that is started again is there within seconds, but its models may take a while. */
-const MAX_ABSENCE_MS = 120_000;
-const ENDED = new Set(["completed", "failed", "expired", "cancelled"]);
+/** Interval between requests for the status; it grows, so that short batches end promptly. */
+const POLL_INTERVAL_MS = { first: 50, max: 1000, growth: 1.3 };
+/** Longest wait for a daemon that restarts and loads its models. */
+const MAX_UNREACHABLE_MS = 120_000;
+const FINAL_STATUSES = new Set(["completed", "failed", "expired", "cancelled"]);
 
-/** Shows how far a batch is until it is over, also while the daemon is started again. */
+/** Shows the progress of a batch until it ends, also across a restart of the daemon. */
 export async function followBatch(io: CliIo, client: BatchClient, first: BatchObject): Promise<BatchObject> {
   using display = new BatchDisplay(io.stderr);
   let batch = first;
-  let seenAt = performance.now();
-  let lookMs = LOOK_MS.first;
-  let told: string | undefined;
-  while (!ENDED.has(batch.status)) {
+  let lastAnswerAt = performance.now();
+  let intervalMs = POLL_INTERVAL_MS.first;
+  let reported: string | undefined;
+  while (!FINAL_STATUSES.has(batch.status)) {
     display.show(batch);
-    told = await tellWaiting(io, batch, told);
-    await pause(lookMs, io.signal);
-    lookMs = Math.min(lookMs * LOOK_MS.growth, LOOK_MS.most);
+    reported = await reportWaiting(io, batch, reported);
+    await pause(intervalMs, io.signal);
+    intervalMs = Math.min(intervalMs * POLL_INTERVAL_MS.growth, POLL_INTERVAL_MS.max);
     try {
       batch = await client.get(batch.id);
-      seenAt = performance.now();
+      lastAnswerAt = performance.now();
     } catch (error) {
-      if (!mayPass(error) || performance.now() - seenAt > MAX_ABSENCE_MS) throw error;
+      if (!isTemporary(error) || performance.now() - lastAnswerAt > MAX_UNREACHABLE_MS) throw error;
     }
   }
   display.show(batch);
   return batch;
 }
 
-/** The bar tells it on a terminal. @returns why it waits, which has been told */
-async function tellWaiting(
+/** Reports why a batch waits, except on a terminal, where the bar shows it. @returns the reported reason */
+async function reportWaiting(
   { stderr }: CliIo,
   { id, waiting }: BatchObject,
-  told: string | undefined,
+  reported: string | undefined,
 ): Promise<string | undefined> {
-  if (stderr.isTTY || waiting === told) return told;
+  if (stderr.isTTY || waiting === reported) return reported;
   await writeLine(stderr, waiting === undefined ? `${id} goes on.` : `${id} ${printable(waiting)}.`);
   return waiting;
 }
 
-function mayPass(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   if (!(error instanceof CliError)) return false;
   return (
     error.exitCode === EXIT.noDaemon || error.exitCode === EXIT.tryLater || error.code === "connection_lost"
   );
 }
 
-/** Space for everything in the line besides the bar. */
+/** Columns for everything besides the bar. */
 const TEXT_COLUMNS = 60;
-const LONGEST_BAR = 40;
-const SHORTEST_BAR = 8;
+const MAX_BAR_COLUMNS = 40;
+const MIN_BAR_COLUMNS = 8;
 
 /** Progress of a batch: a bar on a terminal, otherwise nothing. */
 export class BatchDisplay implements Disposable {
@@ -63,7 +63,7 @@ export class BatchDisplay implements Disposable {
   readonly #now: () => number;
   #bar: SingleBar | undefined;
   #first: { readonly at: number; readonly done: number } | undefined;
-  /** When its count changed last. */
+  /** Last change of the count. */
   #last: { readonly at: number; readonly done: number } | undefined;
 
   constructor(output: Output, now: () => number = () => performance.now()) {
@@ -79,12 +79,12 @@ export class BatchDisplay implements Disposable {
     const text = [
       `${done} of ${total}`,
       ...(failed > unanswered ? [`${failed - unanswered} failed`] : []),
-      waiting === undefined ? (this.#left(total - done, status) ?? status) : printable(waiting),
+      waiting === undefined ? (this.#timeLeft(total - done, status) ?? status) : printable(waiting),
     ];
     const values = { text: text.join(", ") };
     if (this.#bar) this.#bar.update(done, values);
     else {
-      this.#bar = newBar(this.#output);
+      this.#bar = createBar(this.#output);
       this.#bar.start(total, done, values);
     }
   }
@@ -95,8 +95,8 @@ export class BatchDisplay implements Disposable {
     this.#bar = undefined;
   }
 
-  /** By the speed since it is watched; undefined when it is not known, or when that time has passed without an answer. */
-  #left(lines: number, status: BatchObject["status"]): string | undefined {
+  /** Estimate by the speed so far; undefined if unknown, or if that time has passed without an answer. */
+  #timeLeft(lines: number, status: BatchObject["status"]): string | undefined {
     const [first, last] = [this.#first, this.#last];
     if (!first || !last || last.done <= first.done || lines === 0 || status !== "in_progress")
       return undefined;
@@ -106,14 +106,14 @@ export class BatchDisplay implements Disposable {
   }
 }
 
-function newBar(stream: Output): SingleBar {
+function createBar(stream: Output): SingleBar {
   const columns = stream.columns ?? 80;
   return new SingleBar({
     stream,
     format: "[{bar}] {text}",
     barCompleteChar: "#",
     barIncompleteChar: ".",
-    barsize: Math.max(SHORTEST_BAR, Math.min(LONGEST_BAR, columns - TEXT_COLUMNS)),
+    barsize: Math.max(MIN_BAR_COLUMNS, Math.min(MAX_BAR_COLUMNS, columns - TEXT_COLUMNS)),
     hideCursor: true,
     gracefulExit: false,
   });

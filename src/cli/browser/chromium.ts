@@ -16,8 +16,8 @@ import { findInPath, isProgram } from "../find-program.ts";
 import type { ClientOptions } from "../options/common-options.ts";
 
 /**
- * Runs an experiment in a tab of Chromium, which takes engine and model from the daemon.
- * @throws CliError when there is no Chromium, or the run fails there
+ * Runs an experiment in a headless Chromium, which loads the engine and the model from the daemon.
+ * @throws CliError if no Chromium is installed, or the run fails
  */
 export async function runInChromium(
   io: CliIo,
@@ -57,11 +57,11 @@ export async function runInChromium(
   }
 }
 
-const POLL_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
 const targetsSchema = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
 
-const answerSchema = z.object({
+const cdpResponseSchema = z.object({
   id: z.int().optional(),
   error: z.object({ message: z.string() }).optional(),
   result: z
@@ -74,11 +74,11 @@ const answerSchema = z.object({
     })
     .optional(),
 });
-type Answer = z.output<typeof answerSchema>;
+type CdpResponse = z.output<typeof cdpResponseSchema>;
 
-/** A Chromium without a window and with a profile of its own, which takes orders by the DevTools protocol. */
+/** Headless Chromium with a temporary profile, controlled by the DevTools protocol. */
 interface Chromium extends AsyncDisposable {
-  /** Where the DevTools listen on this machine. */
+  /** Port of DevTools on this machine. */
   readonly port: string;
   /** WebSocket address of its first page. */
   readonly page: string;
@@ -86,7 +86,7 @@ interface Chromium extends AsyncDisposable {
 
 export interface LaunchOptions {
   readonly signal: AbortSignal;
-  /** In place of the one that keeps it from the GPU. */
+  /** Flags in place of --disable-gpu. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -102,40 +102,40 @@ export async function launchChromium(
   if (process.getuid?.() === 0) args.push("--no-sandbox");
   const browser = spawn(program, [...args, `--user-data-dir=${profile}`, "about:blank"], {
     stdio: "ignore",
-    // Or it leaves files in the user's own folders.
+    // Chromium would otherwise leave files in the user's folders.
     env: { ...process.env, ...env, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile },
   });
   try {
-    const found = await devToolsOf(browser, profile, signal);
-    return { ...found, [Symbol.asyncDispose]: () => end(browser, profile) };
+    const found = await waitForDevTools(browser, profile, signal);
+    return { ...found, [Symbol.asyncDispose]: () => stopBrowser(browser, profile) };
   } catch (error) {
-    await end(browser, profile);
+    await stopBrowser(browser, profile);
     throw error;
   }
 }
 
-/** A page of a Chromium of its own. */
+/** Page of a separate Chromium. */
 export class ChromiumPage implements AsyncDisposable {
   readonly #browser: Chromium;
   readonly #socket: WebSocket;
-  readonly #answers = new Map<number, PromiseWithResolvers<Answer>>();
+  readonly #pending = new Map<number, PromiseWithResolvers<CdpResponse>>();
   #lastId = 0;
 
   private constructor(browser: Chromium, socket: WebSocket) {
     this.#browser = browser;
     this.#socket = socket;
     socket.on("message", (data: Buffer) => {
-      const answer = answerSchema.parse(JSON.parse(data.toString()));
-      if (answer.id !== undefined) this.#answers.get(answer.id)?.resolve(answer);
+      const answer = cdpResponseSchema.parse(JSON.parse(data.toString()));
+      if (answer.id !== undefined) this.#pending.get(answer.id)?.resolve(answer);
     });
     socket.on("close", () => {
-      for (const { reject } of this.#answers.values()) reject(new Error("the browser has ended"));
+      for (const { reject } of this.#pending.values()) reject(new Error("the browser has ended"));
     });
   }
 
   /**
    * Opens a page.
-   * @param headers are sent with every request of the page
+   * @param headers sent with every request of the page
    * @throws Error when the browser does not start or the page cannot be reached
    */
   static async open(
@@ -148,10 +148,10 @@ export class ChromiumPage implements AsyncDisposable {
       const socket = new WebSocket(browser.page);
       await once(socket, "open", { signal });
       const page = new ChromiumPage(browser, socket);
-      await page.#ask("Network.enable");
-      await page.#ask("Network.setExtraHTTPHeaders", { headers });
-      await page.#ask("Page.enable");
-      const { result } = await page.#ask("Page.navigate", { url });
+      await page.#send("Network.enable");
+      await page.#send("Network.setExtraHTTPHeaders", { headers });
+      await page.#send("Page.enable");
+      const { result } = await page.#send("Page.navigate", { url });
       if (result?.errorText !== undefined) throw new Error(`${url}: ${result.errorText}`);
       return page;
     } catch (error) {
@@ -161,11 +161,11 @@ export class ChromiumPage implements AsyncDisposable {
   }
 
   /**
-   * The value of an expression in the page, or what it promises.
-   * @throws Error with what the page threw
+   * Evaluates an expression in the page and awaits its promise.
+   * @throws Error with the message of the page's exception
    */
   async evaluate(expression: string): Promise<unknown> {
-    const { result } = await this.#ask("Runtime.evaluate", {
+    const { result } = await this.#send("Runtime.evaluate", {
       expression,
       awaitPromise: true,
       returnByValue: true,
@@ -181,23 +181,23 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#browser[Symbol.asyncDispose]();
   }
 
-  async #ask(method: string, params: object = {}): Promise<Answer> {
+  async #send(method: string, params: object = {}): Promise<CdpResponse> {
     const id = ++this.#lastId;
-    const waiting = Promise.withResolvers<Answer>();
-    this.#answers.set(id, waiting);
+    const pending = Promise.withResolvers<CdpResponse>();
+    this.#pending.set(id, pending);
     this.#socket.send(JSON.stringify({ id, method, params }));
     try {
-      const answer = await waiting.promise;
+      const answer = await pending.promise;
       if (answer.error) throw new Error(answer.error.message);
       return answer;
     } finally {
-      this.#answers.delete(id);
+      this.#pending.delete(id);
     }
   }
 }
 
-/** Where a browser that has just been started takes orders. */
-async function devToolsOf(
+/** Waits until a started browser answers, and returns its DevTools port and page. */
+async function waitForDevTools(
   browser: ChildProcess,
   profile: string,
   signal: AbortSignal,
@@ -213,11 +213,11 @@ async function devToolsOf(
       const [target] = targetsSchema.parse(await answer.json());
       if (target) return { port, page: target.webSocketDebuggerUrl };
     }
-    await sleep(POLL_MS, undefined, { signal });
+    await sleep(POLL_INTERVAL_MS, undefined, { signal });
   }
 }
 
-/** The file may be there before its content. */
+/** Port in the file that Chromium writes; undefined until the file is complete. */
 function readPort(profile: string): string | undefined {
   try {
     return /^(\d+)\n/.exec(readFileSync(path.join(profile, "DevToolsActivePort"), "utf8"))?.[1];
@@ -226,7 +226,7 @@ function readPort(profile: string): string | undefined {
   }
 }
 
-async function end(browser: ChildProcess, profile: string): Promise<void> {
+async function stopBrowser(browser: ChildProcess, profile: string): Promise<void> {
   if (browser.pid !== undefined && browser.exitCode === null && browser.signalCode === null) {
     const exited = once(browser, "exit");
     browser.kill("SIGKILL");
@@ -235,8 +235,14 @@ async function end(browser: ChildProcess, profile: string): Promise<void> {
   rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
 }
 
-/** What Chromium and browsers made of it are called where programs are searched. */
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge"];
+/** Names of Chromium and browsers based on it. */
+const PROGRAM_NAMES = [
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+  "microsoft-edge",
+];
 
 const MAC_APPS = [
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -250,10 +256,10 @@ const WINDOWS_PROGRAMS = ["Google/Chrome/Application/chrome.exe", "Microsoft/Edg
 export function findChromium(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const { CHROMIUM: named } = env;
   if (named) return isProgram(named) ? named : undefined;
-  return findInPath(NAMES, env) ?? [...MAC_APPS, ...inProgramFolders(env)].find(isProgram);
+  return findInPath(PROGRAM_NAMES, env) ?? [...MAC_APPS, ...windowsPaths(env)].find(isProgram);
 }
 
-function inProgramFolders(env: NodeJS.ProcessEnv): string[] {
+function windowsPaths(env: NodeJS.ProcessEnv): string[] {
   const folders = [env["PROGRAMFILES"], env["PROGRAMFILES(X86)"], env["LOCALAPPDATA"]];
   return folders.flatMap((folder) =>
     folder === undefined ? [] : WINDOWS_PROGRAMS.map((program) => path.join(folder, program)),

@@ -1,7 +1,7 @@
 import type { CliIo } from "../cli-io.ts";
 import { readLines } from "../client/daemon-client.ts";
 
-/** What a person does at the prompt. */
+/** User action at the prompt. */
 export type PromptEvent =
   | { readonly type: "message"; readonly text: string }
   /** Ctrl-C. */
@@ -9,19 +9,19 @@ export type PromptEvent =
   /** Ctrl-D, or the end of a piped input. */
   | { readonly type: "end" };
 
-/** Where the messages of a conversation come from. */
+/** Source of the user's messages. */
 export interface Prompter extends Disposable {
-  /** Asks for the next message. */
+  /** Waits for the next message or key. */
   next(): Promise<PromptEvent>;
-  /** Calls `handler` on Ctrl-C while an answer is being written, until the result is disposed. */
+  /** Calls `handler` on Ctrl-C during an answer, until the result is disposed. */
   catchInterrupts(handler: () => void): Disposable;
 }
 
-/** Takes the messages from a file or a pipe. Ctrl-C ends the whole command then, as it does elsewhere. */
+/** Reads the messages from a file or a pipe. Ctrl-C ends the command. */
 export class PipedPrompter implements Prompter {
   readonly #io: CliIo;
   readonly #lines: AsyncGenerator<string, void, undefined>;
-  readonly #message = new MessageLines();
+  readonly #message = new MessageAssembler();
 
   constructor(io: CliIo) {
     this.#io = io;
@@ -50,10 +50,10 @@ export class PipedPrompter implements Prompter {
 const QUOTES = '"""';
 
 /**
- * Joins lines into messages: a line is a message, unless it ends in a backslash (the next one belongs to it) or
- * stands between lines with three double quotes.
+ * Joins lines into messages. A line is a message, unless it ends in a backslash, which continues it, or stands between
+ * lines with three double quotes.
  */
-export class MessageLines {
+export class MessageAssembler {
   #lines: string[] = [];
   #quoted = false;
 
@@ -62,7 +62,7 @@ export class MessageLines {
     return this.#quoted || this.#lines.length > 0;
   }
 
-  /** Takes the next line; returns the message that it completes. */
+  /** Adds a line; returns the message that it completes, if any. */
   push(line: string): string | undefined {
     if (this.#quoted) {
       const end = line.indexOf(QUOTES);

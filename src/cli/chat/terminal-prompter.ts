@@ -1,24 +1,24 @@
 import { createInterface, type Interface, type Key } from "node:readline";
 import { Writable } from "node:stream";
 import type { CliIo } from "../cli-io.ts";
-import { MessageLines, type Prompter, type PromptEvent } from "./prompter.ts";
+import { MessageAssembler, type Prompter, type PromptEvent } from "./prompter.ts";
 
 const PROMPT = "> ";
 const CONTINUATION = "... ";
-/** Messages that the arrow keys scroll back through. */
+/** Messages in the history of the arrow keys. */
 const HISTORY_SIZE = 200;
 /** Bracketed paste: the terminal marks what is pasted, so that its line ends do not send it. */
 const PASTE_ON = "\u001b[?2004h";
 const PASTE_OFF = "\u001b[?2004l";
 
 /**
- * Asks at a terminal, with line editing and history. The terminal stays in raw mode between the questions, so
- * that Ctrl-C is heard during an answer and what is typed meanwhile is kept, unseen, for the next question.
+ * Prompt at a terminal, with line editing and history. The terminal stays in raw mode during an answer, so that Ctrl-C
+ * reaches the program; text typed meanwhile appears at the next prompt.
  */
 export class TerminalPrompter implements Prompter {
   readonly #io: CliIo;
   readonly #readline: Interface;
-  readonly #message = new MessageLines();
+  readonly #message = new MessageAssembler();
   readonly #events: PromptEvent[] = [];
   #pasted: string[] = [];
   #pasting = false;
@@ -31,11 +31,11 @@ export class TerminalPrompter implements Prompter {
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
         if (this.#waiting) io.stdout.write(chunk);
-        // At once: a queued event would be handled by whoever waits later.
+        // Synchronously: a buffered chunk would be shown or dropped by the state of a later moment.
         done();
       },
     });
-    // readline asks its output how wide the terminal is.
+    // readline reads the width of the terminal from its output.
     Object.defineProperty(echo, "columns", { get: () => io.stdout.columns });
     this.#readline = createInterface({
       input: io.stdin,
@@ -45,7 +45,7 @@ export class TerminalPrompter implements Prompter {
       removeHistoryDuplicates: true,
       prompt: PROMPT,
     });
-    this.#readline.on("line", (line) => this.#take(line));
+    this.#readline.on("line", (line) => this.#handleLine(line));
     this.#readline.on("SIGINT", () => this.#interrupt());
     this.#readline.on("close", () => {
       this.#closed = true;
@@ -85,7 +85,7 @@ export class TerminalPrompter implements Prompter {
     if (key.name === "paste-end") this.#pasting = false;
   };
 
-  #take(line: string): void {
+  #handleLine(line: string): void {
     if (this.#pasting) {
       this.#pasted.push(line);
       return;

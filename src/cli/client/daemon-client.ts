@@ -6,24 +6,24 @@ import { ERROR_CODES, isErrorCode } from "../../errors/error-codes.ts";
 import { CliError, EXIT, type ExitCode } from "../cli-error.ts";
 import { ConnectError, describeEndpoint, type Endpoint, sendRequest } from "./send-request.ts";
 
-/** Characters shown of an answer that is not understood. */
-const SHOWN_CHARACTERS = 80;
+/** Characters of an invalid response in an error message. */
+const MAX_QUOTED_CHARACTERS = 80;
 
-/** How often a daemon is asked for its health while it starts or ends. */
-export const HEALTH_POLL_MS = 100;
+/** Interval of health requests while a daemon starts or stops. */
+export const HEALTH_POLL_INTERVAL_MS = 100;
 
 /** Body of GET /health, whatever its status. */
 const healthSchema = z.object({ status: z.string() });
 
 interface DaemonClientOptions {
-  /** Tried in this order until one accepts a connection; that one is kept. */
+  /** Tried in this order; the first that accepts a connection is used from then on. */
   readonly endpoints: readonly Endpoint[];
   readonly apiKey?: string | undefined;
-  /** Aborting it cancels what is under way, at the daemon too. */
+  /** Cancels running requests, at the daemon as well. */
   readonly signal: AbortSignal;
 }
 
-/** A thin client of the daemon's native routes. Methods reject with a CliError, or with the signal's reason. */
+/** Client of the daemon's native routes. Methods reject with a CliError, or with the signal's reason. */
 export class DaemonClient {
   readonly #options: DaemonClientOptions;
   #endpoints: readonly Endpoint[];
@@ -33,12 +33,12 @@ export class DaemonClient {
     this.#endpoints = options.endpoints;
   }
 
-  /** The endpoint that answered, or those that will be tried. */
+  /** The endpoint in use, or those that will be tried. */
   get description(): string {
     return this.#endpoints.map(describeEndpoint).join(" or ");
   }
 
-  /** One request with a JSON answer. */
+  /** Sends a request whose response is JSON. */
   async json<Schema extends z.ZodType>(
     schema: Schema,
     method: string,
@@ -50,7 +50,7 @@ export class DaemonClient {
     return this.#parse(schema, await this.#textOf(answer, signal));
   }
 
-  /** One request whose answer is a stream of JSON lines. A line that holds an error is thrown as an ApiError. */
+  /** Sends a request whose response is a stream of JSON lines. @throws ApiError for a line that holds an error */
   async *lines<Schema extends z.ZodType>(
     schema: Schema,
     method: string,
@@ -61,18 +61,18 @@ export class DaemonClient {
     const answer = await this.#send(method, path, body, signal);
     try {
       for await (const line of readLines(answer)) {
-        const failure = parseAs(errorBody, line);
+        const failure = parseAs(errorBodySchema, line);
         if (failure) throw new ApiError(failure);
         yield this.#parse(schema, line);
       }
     } catch (error) {
-      throw this.#explain(error, signal);
+      throw this.#toCliError(error, signal);
     } finally {
       answer.destroy();
     }
   }
 
-  /** Sends a body that is read as it is sent. The daemon must have answered before: a stream is not sent twice. */
+  /** Streams a body. Another request must have succeeded before, since a stream cannot be sent to a second endpoint. */
   async upload<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
@@ -83,22 +83,22 @@ export class DaemonClient {
     return this.#parse(schema, await this.#textOf(answer, signal));
   }
 
-  /** The body of an answer as it is. */
+  /** Streams the raw body of a response. */
   async *bytes(path: string): AsyncGenerator<Uint8Array, void, undefined> {
     const { signal } = this.#options;
     const answer = await this.#send("GET", path, undefined, signal);
     try {
       yield* answer;
     } catch (error) {
-      throw this.#explain(error, signal);
+      throw this.#toCliError(error, signal);
     } finally {
       answer.destroy();
     }
   }
 
   /**
-   * What GET /health says: "ok" when the daemon serves, "starting" or "draining" when not. Undefined when no
-   * daemon answers.
+   * Status of GET /health: "ok" if the daemon serves, otherwise "starting" or "draining". Undefined if no daemon
+   * answers.
    */
   async health(): Promise<string | undefined> {
     const { signal } = this.#options;
@@ -130,9 +130,9 @@ export class DaemonClient {
     };
     const answer = await this.#connect({ ...rest, headers: { ...common, ...headers } });
     if ((answer.statusCode ?? 0) < 400) return answer;
-    const failure = parseAs(errorBody, await this.#textOf(answer, signal));
+    const failure = parseAs(errorBodySchema, await this.#textOf(answer, signal));
     if (failure) throw new ApiError(failure, answer.statusCode);
-    throw this.#notDaybreak(`HTTP status ${answer.statusCode} without a reason`);
+    throw this.#unexpectedAnswer(`HTTP status ${answer.statusCode} without a reason`);
   }
 
   async #connect(outgoing: Parameters<typeof sendRequest>[1]): Promise<IncomingMessage> {
@@ -143,7 +143,7 @@ export class DaemonClient {
         this.#endpoints = [endpoint];
         return answer;
       } catch (error) {
-        if (!(error instanceof ConnectError)) throw this.#explain(error, outgoing.signal);
+        if (!(error instanceof ConnectError)) throw this.#toCliError(error, outgoing.signal);
         lastError = error;
       }
     }
@@ -159,19 +159,19 @@ export class DaemonClient {
     try {
       return await text(answer);
     } catch (error) {
-      throw this.#explain(error, signal);
+      throw this.#toCliError(error, signal);
     }
   }
 
   #parse<Schema extends z.ZodType>(schema: Schema, json: string): z.input<Schema> {
     const value = parseAs(schema, json);
     if (value !== undefined) return value;
-    throw this.#notDaybreak(
-      `it sent ${json.length > SHOWN_CHARACTERS ? `${json.slice(0, SHOWN_CHARACTERS)}…` : json}`,
+    throw this.#unexpectedAnswer(
+      `it sent ${json.length > MAX_QUOTED_CHARACTERS ? `${json.slice(0, MAX_QUOTED_CHARACTERS)}…` : json}`,
     );
   }
 
-  #explain(error: unknown, signal: AbortSignal): unknown {
+  #toCliError(error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
     if (error instanceof CliError) return error;
     return this.#connectionLost(error);
@@ -186,7 +186,7 @@ export class DaemonClient {
     );
   }
 
-  #notDaybreak(what: string): CliError {
+  #unexpectedAnswer(what: string): CliError {
     return new CliError(
       EXIT.error,
       "unexpected_answer",
@@ -196,8 +196,8 @@ export class DaemonClient {
 }
 
 /**
- * The value itself, not what the schema makes of it: fields that a newer daemon adds are kept for --json.
- * Undefined when it is not JSON or not of this kind.
+ * Parses JSON and checks it. Returns the value itself, not the schema's output, because --json shows also the fields of
+ * a newer daemon. Undefined if it is no JSON or does not fit the schema.
  */
 function parseAs<Schema extends z.ZodType>(schema: Schema, json: string): z.input<Schema> | undefined {
   try {
@@ -208,17 +208,17 @@ function parseAs<Schema extends z.ZodType>(schema: Schema, json: string): z.inpu
   }
 }
 
-/** The error body of every native route of the daemon, whole or as the last line of a stream. */
-const errorBody = z.object({
+/** Error of native routes: the body, or the last line of a stream. */
+const errorBodySchema = z.object({
   error: z.object({ message: z.string(), type: z.string(), code: z.string() }),
 });
 
 /**
- * Codes and types are those of docs/errors.md. The code says most, also within a stream; the status decides for codes
- * that this program does not know, such as a newer daemon's.
+ * Exit code for an error of the daemon (docs/errors.md). The code decides; for codes of a newer daemon, the type and
+ * the HTTP status.
  */
-function exitCodeFor(code: string, type: string, sent: number | undefined): ExitCode {
-  const status = isErrorCode(code) ? ERROR_CODES[code].status : sent;
+function exitCodeFor(code: string, type: string, httpStatus: number | undefined): ExitCode {
+  const status = isErrorCode(code) ? ERROR_CODES[code].status : httpStatus;
   if (status === 400 || status === 413) return EXIT.usage;
   if (type === "not_found" || status === 404) return EXIT.notFound;
   if (type === "conflict" || status === 409) return EXIT.conflict;
@@ -228,13 +228,13 @@ function exitCodeFor(code: string, type: string, sent: number | undefined): Exit
 
 const KEY_HINT = "The command line takes the key from SERVICE_API_KEY.";
 
-/** The daemon refused a request; `code` and `type` are its own. */
+/** Error response of the daemon, with its `code` and `type`. */
 export class ApiError extends CliError {
   readonly type: string;
-  /** HTTP status; absent for an error within a stream. */
+  /** HTTP status; undefined for an error within a stream. */
   readonly status: number | undefined;
 
-  constructor(body: z.infer<typeof errorBody>, status?: number) {
+  constructor(body: z.infer<typeof errorBodySchema>, status?: number) {
     const { message, type, code } = body.error;
     super(
       exitCodeFor(code, type, status),
@@ -247,8 +247,8 @@ export class ApiError extends CliError {
 }
 
 /**
- * Splits a stream of bytes into its lines, without their ends; empty lines are left out. Throws what the stream
- * throws. (node:readline would not: it swallows errors of its input.)
+ * Splits a stream of bytes into lines, without line ends and empty lines. Throws what the stream throws; node:readline
+ * would ignore errors of its input.
  */
 export async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();

@@ -3,66 +3,69 @@ import { loadResultSchema } from "../../api/management/model-schemas.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";
 import { ApiError, type DaemonClient } from "./daemon-client.ts";
 
-/** Daemons of other versions may not tell adapters. */
-const foundSchema = z.object({ adapters: z.array(z.object({ name: z.string() })).optional() });
+/** Adapters are optional: other versions of the daemon may not list them. */
+const modelSchema = z.object({ adapters: z.array(z.object({ name: z.string() })).optional() });
 
-/** "base:adapter": what is behind the last colon may be one of its adapters. */
-const WITH_ADAPTER = /^(.+):([^:]+)$/;
+/** "base:adapter": the part behind the last colon may name an adapter. */
+const ADAPTER_NAME = /^(.+):([^:]+)$/;
 
 /**
- * Looks for a model by its name, or by that of a model with one of its adapters. Returns undefined if it is there, even if it
- * cannot answer yet, and otherwise what the daemon says.
+ * Looks up a model, or a model with one of its adapters. Returns undefined if it exists, even while it loads, otherwise
+ * the daemon's error.
  */
-export async function lookForModel(client: DaemonClient, name: string): Promise<ApiError | undefined> {
-  const found = await find(client, name);
+export async function findModelError(client: DaemonClient, name: string): Promise<ApiError | undefined> {
+  const found = await requestModel(client, name);
   if (!(found instanceof ApiError) || found.code === "model_loading") return undefined;
-  const [, base = "", adapter = ""] = WITH_ADAPTER.exec(name) ?? [];
+  const [, base = "", adapter = ""] = ADAPTER_NAME.exec(name) ?? [];
   if (found.type !== "not_found" || base === "") return found;
-  const model = await find(client, base);
+  const model = await requestModel(client, base);
   const hasAdapter = !(model instanceof ApiError) && model.adapters?.some((each) => each.name === adapter);
   return hasAdapter ? undefined : found;
 }
 
-async function find(client: DaemonClient, name: string): Promise<z.output<typeof foundSchema> | ApiError> {
+async function requestModel(
+  client: DaemonClient,
+  name: string,
+): Promise<z.output<typeof modelSchema> | ApiError> {
   try {
-    return await client.json(foundSchema, "GET", modelPath(name));
+    return await client.json(modelSchema, "GET", modelPath(name));
   } catch (error) {
     if (error instanceof ApiError) return error;
     throw error;
   }
 }
 
-/** What a name may be made of; a sentence has spaces, or is quoted by none who write `run MODEL PROMPT`. */
-const NAME = /^[a-z\d][\w./:@-]*$/i;
-/** "qwen3:0.6b" or "hf:owner/repo". A URL has slashes behind its colon. */
-const TAGGED_NAME = /^[a-z][\w.-]*(?:\/[\w.-]+)*:[\w.-][\w./:@-]*$/i;
-/** A name and a quoted prompt. */
+/** Syntax of model names. */
+const MODEL_NAME = /^[a-z\d][\w./:@-]*$/i;
+/** "qwen3:0.6b" or "hf:owner/repo", but no URL, which has slashes behind the colon. */
+const TAGGED_MODEL_NAME = /^[a-z][\w.-]*(?:\/[\w.-]+)*:[\w.-][\w./:@-]*$/i;
+/** Words of a name and a quoted prompt. */
 const NAME_AND_PROMPT = 2;
 
 /**
- * The model that the first word of a prompt names, as Ollama's `run MODEL PROMPT` has it: one that the daemon has, or a name
- * with a tag alone or before a quoted prompt, so that one that is not there yet is said to be missing. Undefined if it is a
- * word of the prompt.
+ * Model that the first word of a prompt names, as in Ollama's `run MODEL PROMPT`: a model of the daemon, or a name with
+ * a tag, alone or before a quoted prompt; such a name is reported as missing if there is no such model. Undefined if
+ * the word belongs to the prompt.
  */
-export async function modelFirst(
+export async function modelFromFirstWord(
   client: DaemonClient,
   words: readonly string[],
 ): Promise<string | undefined> {
   const [first = ""] = words;
-  if (!NAME.test(first)) return undefined;
-  if (words.length <= NAME_AND_PROMPT && TAGGED_NAME.test(first)) return first;
-  const missing = await lookForModel(client, first);
+  if (!MODEL_NAME.test(first)) return undefined;
+  if (words.length <= NAME_AND_PROMPT && TAGGED_MODEL_NAME.test(first)) return first;
+  const missing = await findModelError(client, first);
   if (!missing) return first;
-  // In a fleet whose server is away, that is the answer to any word.
-  const isWord =
+  // A fleet whose server is unreachable answers with this for any word.
+  const isPromptWord =
     missing.type === "not_found" ||
     missing.type === "invalid_request" ||
     missing.code === "fleet_unreachable";
-  if (isWord) return undefined;
+  if (isPromptWord) return undefined;
   throw missing;
 }
 
-/** Path of a model's own routes. A name may hold colons and slashes, as hub specs do: each is one segment here. */
+/** URL path of a model's routes. The name, which may contain colons and slashes, is one segment. */
 export function modelPath(name: string, route?: "unload" | "modelfile"): string {
   const path = `/api/models/${encodeURIComponent(name)}`;
   return route ? `${path}/${route}` : path;
@@ -71,12 +74,12 @@ export function modelPath(name: string, route?: "unload" | "modelfile"): string 
 const statusSchema = z.object({ default_model: z.string() });
 const stateSchema = z.object({ state: z.string() });
 
-/** A person waits this long without wondering why. */
-const NOTICE_AFTER_MS = 500;
+/** Delay before a wait is explained. */
+const LOADING_NOTICE_MS = 500;
 
 /**
- * Does something that needs a loaded model, and says so when it waits for the model to be loaded. Where the daemon loads
- * nothing by itself (models.auto_load = false), loads the model and retries once.
+ * Runs `work`, which needs a loaded model, and prints a notice while the model loads. If the daemon does not load
+ * models by itself (models.auto_load = false), loads the model and retries once.
  */
 export async function withLoadedModel<Result>(
   io: CliIo,
@@ -84,16 +87,17 @@ export async function withLoadedModel<Result>(
   model: string | undefined,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const named = async (): Promise<string> =>
+  const modelName = async (): Promise<string> =>
     model ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
-  const say = async (alias: string): Promise<void> => await writeLine(io.stderr, `Loading ${alias} ...`);
-  const sayIfLoading = async (): Promise<void> => {
-    const alias = await named();
+  const reportLoading = async (alias: string): Promise<void> =>
+    await writeLine(io.stderr, `Loading ${alias} ...`);
+  const reportIfLoading = async (): Promise<void> => {
+    const alias = await modelName();
     const { state } = await client.json(stateSchema, "GET", modelPath(alias));
-    if (state === "loading") await say(alias);
+    if (state === "loading") await reportLoading(alias);
   };
-  // Only a notice: what is wrong, the work itself will say.
-  const notice = setTimeout(() => void sayIfLoading().catch(() => undefined), NOTICE_AFTER_MS);
+  // Errors of the notice are ignored: the work itself reports them.
+  const notice = setTimeout(() => void reportIfLoading().catch(() => undefined), LOADING_NOTICE_MS);
   try {
     return await work();
   } catch (error) {
@@ -101,8 +105,8 @@ export async function withLoadedModel<Result>(
   } finally {
     clearTimeout(notice);
   }
-  const alias = await named();
-  await say(alias);
+  const alias = await modelName();
+  await reportLoading(alias);
   try {
     await client.json(loadResultSchema, "POST", "/api/models/load", { alias, context_size: 0 });
   } catch (error) {

@@ -2,59 +2,59 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 
 /**
- * Importing node:http would read all its exports, some of which make Node load its own fetch, which would slow every
- * command.
+ * node:http without an import: importing reads all exports, some of which make Node load its own fetch, which would
+ * slow every command.
  */
 const http = process.getBuiltinModule("node:http");
 
-/** A local daemon accepts within milliseconds, one across the internet within seconds. */
+/** Timeout of connecting; a daemon across the internet accepts within seconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 interface OutgoingRequest {
   readonly method: string;
-  /** With its query. */
+  /** With the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** A stream is made once the request is sent; its length is among the headers. */
+  /** Text, or a function that opens a stream; the length of a stream must be in the headers. */
   readonly body?: string | (() => Readable) | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Nothing accepts connections at the endpoint; the request has not been sent. */
+/** Nothing accepts connections at the endpoint; the request was not sent. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
 }
 
 /**
- * Sends one request on a new connection and resolves with the answer's head. Rejects with a
- * {@link ConnectError} when nothing listens at the endpoint, with the signal's reason when aborted; aborting
- * later ends the connection, by which the daemon cancels its work.
+ * Sends one request on a new connection and resolves with the head of the response. Aborting the signal later closes
+ * the connection, and the daemon cancels its work.
+ * @throws ConnectError if nothing listens at the endpoint; the signal's reason if it aborts
  */
 export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Promise<IncomingMessage> {
   const { method, path, headers, body, signal } = outgoing;
-  const options = { method, signal, agent: false as const, headers: { ...headers, ...lengthOf(body) } };
+  const options = { method, signal, agent: false as const, headers: { ...headers, ...contentLength(body) } };
   return new Promise((resolve, reject) => {
     const request =
       endpoint.kind === "ipc"
         ? http.request({ ...options, socketPath: endpoint.socketPath, path })
-        : protocolOf(endpoint.url).request(
+        : httpModuleFor(endpoint.url).request(
             new URL(endpoint.url.pathname.replace(/\/$/, "") + path, endpoint.url),
             options,
           );
     let connected = false;
-    const patience = setTimeout(() => request.destroy(new Error("no answer")), CONNECT_TIMEOUT_MS);
+    const timeout = setTimeout(() => request.destroy(new Error("no answer")), CONNECT_TIMEOUT_MS);
     request.once("socket", (socket) => {
       socket.once(
         endpoint.kind === "http" && endpoint.url.protocol === "https:" ? "secureConnect" : "connect",
         () => {
           connected = true;
-          clearTimeout(patience);
+          clearTimeout(timeout);
         },
       );
     });
     request.once("response", resolve);
     request.once("error", (error) => {
-      clearTimeout(patience);
+      clearTimeout(timeout);
       if (signal.aborted) reject(signal.reason);
       else reject(connected ? error : new ConnectError(error.message, { cause: error }));
     });
@@ -66,16 +66,16 @@ export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Prom
   });
 }
 
-/** TLS is loaded where it is needed. */
-function protocolOf({ protocol }: URL): Pick<typeof http, "request"> {
+/** node:http or node:https, which is loaded only for https. */
+function httpModuleFor({ protocol }: URL): Pick<typeof http, "request"> {
   return protocol === "https:" ? process.getBuiltinModule("node:https") : http;
 }
 
-function lengthOf(body: OutgoingRequest["body"]): Record<string, string | number> {
+function contentLength(body: OutgoingRequest["body"]): Record<string, string | number> {
   return typeof body !== "string" ? {} : { "content-length": Buffer.byteLength(body) };
 }
 
-/** A place where a daemon may answer. */
+/** Address of a daemon. */
 export type Endpoint =
   | { readonly kind: "ipc"; readonly socketPath: string }
   | { readonly kind: "http"; readonly url: URL };
@@ -86,22 +86,22 @@ export function describeEndpoint(endpoint: Endpoint): string {
 }
 
 /**
- * Where to reach listeners on every interface, whose address is not a destination everywhere. The default, 0.0.0.0, stands
- * for IPv6 as well, and some machines have nothing else.
+ * Loopback addresses for listeners on all interfaces, whose own address is no valid destination on every system. The
+ * default 0.0.0.0 includes IPv6, and some machines have only that.
  */
-const ANY_ADDRESS = new Map([
+const LOOPBACK_ADDRESSES = new Map([
   ["0.0.0.0", ["127.0.0.1", "::1"]],
   ["::", ["::1"]],
 ]);
 
-/** The local endpoints that a configuration describes, best first. */
+/** Endpoints of the local daemon by its configuration, the preferred one first. */
 export function localEndpoints(config: { socket: string; http: { addr: string; port: number } }): Endpoint[] {
   const endpoints: Endpoint[] = [];
   if (config.socket !== "") endpoints.push({ kind: "ipc", socketPath: config.socket });
   const { addr, port } = config.http;
-  // Port 0 lets the system choose: the configuration cannot tell which.
+  // With port 0 the system chooses one, which the configuration does not say.
   if (port === 0) return endpoints;
-  for (const host of ANY_ADDRESS.get(addr) ?? [addr]) {
+  for (const host of LOOPBACK_ADDRESSES.get(addr) ?? [addr]) {
     const url = new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`);
     endpoints.push({ kind: "http", url });
   }
@@ -109,8 +109,8 @@ export function localEndpoints(config: { socket: string; http: { addr: string; p
 }
 
 /**
- * Reads what a user gave as the daemon's address: a URL, host:port, a host, or ipc://<path>.
- * Throws a TypeError when it is something else.
+ * Parses a daemon address: a URL, host:port, a host, or ipc://<path>.
+ * @throws TypeError for anything else
  */
 export function parseEndpoint(text: string, defaultPort: number): Endpoint {
   if (text.startsWith("ipc://")) return { kind: "ipc", socketPath: text.slice("ipc://".length) };
@@ -118,7 +118,7 @@ export function parseEndpoint(text: string, defaultPort: number): Endpoint {
   const url = new URL(hasScheme ? text : `http://${text}`);
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new TypeError(`unknown scheme ${url.protocol}`);
-  // A URL's own port is empty both when absent and when it is the scheme's default: only the text tells.
+  // URL.port is empty also for the scheme's default port; only the text shows whether a port was given.
   if (!hasScheme && url.port === "" && !/:\d+$/.test(text)) url.port = String(defaultPort);
   return { kind: "http", url };
 }

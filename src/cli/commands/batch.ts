@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { BatchClient, type BatchObject, FILE_NAME } from "../batch/batch-client.ts";
+import { BatchClient, type BatchObject, FILE_NAME_KEY } from "../batch/batch-client.ts";
 import { OutputFile, readBatchFile } from "../batch/batch-files.ts";
 import { followBatch } from "../batch/follow-batch.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
@@ -54,12 +54,12 @@ export function batchCommand(io: CliIo): Command {
 
 async function run(io: CliIo, client: BatchClient, path: string, options: BatchOptions): Promise<void> {
   const file = await readBatchFile(path);
-  await outputOf(options)?.checkPlace(path);
+  await outputFile(options)?.checkWritable(path);
   const { batch: found, newer } = options.new ? {} : await client.find(file);
-  const earlier = found && hasOutput(found) ? client.output(found) : undefined;
-  await outputOf(options)?.checkContent({ earlier, force: options.force === true });
-  const begun = found ?? (await client.create(file));
-  const { id } = begun;
+  const previousOutput = found && hasOutput(found) ? client.output(found) : undefined;
+  await outputFile(options)?.checkOverwrite({ previousOutput, force: options.force === true });
+  const started = found ?? (await client.create(file));
+  const { id } = started;
   if (newer) await writeLine(io.stderr, `The newest batch of this file, ${newer.id}, is ${newer.status}.`);
   await writeLine(io.stderr, found ? `Going on with ${id}, which is ${found.status}.` : `Created ${id}.`);
   if (found?.status === "completed" && found.request_counts.failed > 0) {
@@ -70,12 +70,17 @@ async function run(io: CliIo, client: BatchClient, path: string, options: BatchO
     );
   }
   try {
-    const batch = await followBatch(io, client, begun);
-    await deliver(io, client, batch, options);
+    const batch = await followBatch(io, client, started);
+    await writeAnswers(io, client, batch, options);
   } catch (error) {
     if (io.signal.aborted) {
-      const watch = commandLine(["batch", path, ...wordsOf(options), ...placeOf(options)]);
-      const stop = commandLine(["batch", "cancel", id, ...placeOf(options)]);
+      const watch = commandLine([
+        "batch",
+        path,
+        ...outputArguments(options),
+        ...connectionArguments(options),
+      ]);
+      const stop = commandLine(["batch", "cancel", id, ...connectionArguments(options)]);
       await writeLine(
         io.stderr,
         `\nThe daemon goes on with ${id}. To watch it again: ${watch}\nTo cancel it: ${stop}`,
@@ -87,13 +92,13 @@ async function run(io: CliIo, client: BatchClient, path: string, options: BatchO
 
 async function list(io: CliIo, client: BatchClient, _id: string, { json }: BatchOptions): Promise<void> {
   const batches: BatchObject[] = [];
-  for await (const batch of client.all()) batches.push(batch);
+  for await (const batch of client.list()) batches.push(batch);
   if (json) {
     const [first, last] = [batches[0]?.id ?? null, batches.at(-1)?.id ?? null];
     const all = { object: "list", data: batches, first_id: first, last_id: last, has_more: false };
     return await writeJson(io.stdout, all);
   }
-  const isNamed = batches.every(({ metadata }) => metadata?.[FILE_NAME] !== undefined);
+  const isNamed = batches.every(({ metadata }) => metadata?.[FILE_NAME_KEY] !== undefined);
   const names = isNamed ? new Map<string, string>() : await client.fileNames();
   const rows = batches.map(({ id, status, request_counts: counts, created_at: at, metadata, ...batch }) => {
     const { total, completed, failed, unanswered = 0 } = counts;
@@ -104,7 +109,7 @@ async function list(io: CliIo, client: BatchClient, _id: string, { json }: Batch
       String(failed - unanswered),
       String(unanswered),
       new Date(at * 1000).toISOString(),
-      printable(metadata?.[FILE_NAME] ?? names.get(batch.input_file_id) ?? ""),
+      printable(metadata?.[FILE_NAME_KEY] ?? names.get(batch.input_file_id) ?? ""),
     ];
   });
   for (const line of formatTable(["ID", "STATUS", "DONE", "FAILED", "UNANSWERED", "CREATED", "FILE"], rows))
@@ -115,7 +120,7 @@ async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchO
   const batch = await client.get(id);
   if (json) return await writeJson(io.stdout, batch);
   const { total, completed, failed, unanswered = 0 } = batch.request_counts;
-  const name = batch.metadata?.[FILE_NAME] ?? (await client.fileName(batch.input_file_id));
+  const name = batch.metadata?.[FILE_NAME_KEY] ?? (await client.fileName(batch.input_file_id));
   const fields: [string, string][] = [
     ["id", batch.id],
     ["status", batch.waiting === undefined ? batch.status : `${batch.status}, ${printable(batch.waiting)}`],
@@ -129,7 +134,7 @@ async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchO
     ["file", printable(name ?? batch.input_file_id)],
   ];
   for (const line of formatFields(fields)) await writeLine(io.stdout, line);
-  for (const line of problemsOf(batch)) await writeLine(io.stdout, line);
+  for (const line of problemLines(batch)) await writeLine(io.stdout, line);
 }
 
 async function cancel(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {
@@ -139,36 +144,36 @@ async function cancel(io: CliIo, client: BatchClient, id: string, { json }: Batc
 }
 
 async function output(io: CliIo, client: BatchClient, id: string, options: BatchOptions): Promise<void> {
-  await outputOf(options)?.checkPlace();
+  await outputFile(options)?.checkWritable();
   const batch = await client.get(id);
-  const earlier = hasOutput(batch) ? client.output(batch) : undefined;
-  await outputOf(options)?.checkContent({ earlier, force: options.force === true });
-  await deliver(io, client, batch, options);
+  const previousOutput = hasOutput(batch) ? client.output(batch) : undefined;
+  await outputFile(options)?.checkOverwrite({ previousOutput, force: options.force === true });
+  await writeAnswers(io, client, batch, options);
 }
 
-/** Prints or writes the answers of a batch that is over, and fails if not all are there. */
-async function deliver(
+/** Prints or writes the answers of a finished batch. @throws CliError if some requests have no answer */
+async function writeAnswers(
   io: CliIo,
   client: BatchClient,
   batch: BatchObject,
   options: BatchOptions,
 ): Promise<void> {
   const { id, status, request_counts: counts } = batch;
-  if (status === "failed") throw usageError(`The batch ${id} has failed.\n${problemsOf(batch).join("\n")}`);
+  if (status === "failed") throw usageError(`The batch ${id} has failed.\n${problemLines(batch).join("\n")}`);
   if (!hasOutput(batch))
     throw new CliError(
       EXIT.conflict,
       "batch_conflict",
       `The batch ${id} is ${status}; its output is not there yet.`,
     );
-  const file = outputOf(options);
+  const file = outputFile(options);
   if (file) await file.write(client.output(batch), io.signal);
   else if (!options.json) await print(io, client.output(batch));
   if (options.json) await writeJson(io.stdout, batch);
-  if (file) await writeLine(io.stderr, `Wrote ${contentOf(counts)} to ${file.path}.`);
+  if (file) await writeLine(io.stderr, `Wrote ${describeContent(counts)} to ${file.path}.`);
   if (counts.failed === 0) return;
   const what = status === "completed" ? "did not succeed" : `did not succeed: the batch is ${status}`;
-  const reason = await client.commonestReason(batch);
+  const reason = await client.mostCommonError(batch);
   const why = reason === undefined ? "" : ` (${printable(reason.code)}: ${reason.count})`;
   throw new CliError(
     EXIT.error,
@@ -178,24 +183,24 @@ async function deliver(
 }
 
 /** "2 answers", or "2 answers and 58 requests that were not answered" */
-function contentOf({ total, unanswered = 0 }: BatchObject["request_counts"]): string {
+function describeContent({ total, unanswered = 0 }: BatchObject["request_counts"]): string {
   const answers = `${total - unanswered} answers`;
   if (unanswered === 0) return answers;
   return `${answers} and ${unanswered} ${unanswered === 1 ? "request that was" : "requests that were"} not answered`;
 }
 
-async function print(io: CliIo, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  // Characters may be spread over pieces.
+async function print(io: CliIo, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  // A character may be split over two chunks.
   const decoder = new TextDecoder();
-  for await (const piece of pieces) await write(io.stdout, decoder.decode(piece, { stream: true }));
+  for await (const chunk of chunks) await write(io.stdout, decoder.decode(chunk, { stream: true }));
 }
 
-function outputOf({ output: file }: BatchOptions): OutputFile | undefined {
+function outputFile({ output: file }: BatchOptions): OutputFile | undefined {
   return file === undefined ? undefined : new OutputFile(file);
 }
 
-/** The options that say where the answers go, as they were given. */
-function wordsOf({ output: file, force, json }: BatchOptions): string[] {
+/** Output options of this command line, to repeat them in advice. */
+function outputArguments({ output: file, force, json }: BatchOptions): string[] {
   return [
     ...(file === undefined ? [] : ["-o", file]),
     ...(force ? ["--force"] : []),
@@ -203,8 +208,8 @@ function wordsOf({ output: file, force, json }: BatchOptions): string[] {
   ];
 }
 
-/** The options that say where the daemon is, as they were given. */
-function placeOf(options: ClientOptions): string[] {
+/** Connection options of this command line, to repeat them in advice. */
+function connectionArguments(options: ClientOptions): string[] {
   return (["url", "socket", "config"] as const).flatMap((name) => {
     const value = options[name];
     return value === undefined ? [] : [`--${name}`, value];
@@ -215,7 +220,7 @@ function hasOutput(batch: BatchObject): boolean {
   return batch.output_file_id !== null || batch.error_file_id !== null;
 }
 
-function problemsOf({ errors }: BatchObject): string[] {
+function problemLines({ errors }: BatchObject): string[] {
   return (errors?.data ?? []).map(
     ({ line, message }) => `${line === null ? "" : `line ${line}: `}${printable(message)}`,
   );

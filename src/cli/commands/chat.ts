@@ -6,7 +6,7 @@ import { CliError, EXIT, Interruption } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
-import { lookForModel, withLoadedModel } from "../client/find-model.ts";
+import { findModelError, withLoadedModel } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import {
   generationFields,
@@ -29,19 +29,19 @@ export function chatCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("chat", "print the lines of the daemon's answers as JSON"))
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")
     .argument("[model]", "model to talk to, as with --model")
-    .action(async (named: string | undefined, given: ChatOptions) => {
-      await chat(io, named === undefined ? given : { model: named, ...given });
+    .action(async (modelArgument: string | undefined, options: ChatOptions) => {
+      await chat(io, modelArgument === undefined ? options : { model: modelArgument, ...options });
     });
 }
 
-/** Has a conversation until its reader ends it. */
+/** Runs a conversation until the user ends it. */
 export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   const { model, system, hideThinking, json } = options;
   const fields = await generationFields(options);
   await startDaemonIfNone(io, options);
   const client = connect(io, options);
-  // Said before anything is typed.
-  const missing = model === undefined ? undefined : await lookForModel(client, model);
+  // Reports a missing model before the user types anything.
+  const missing = model === undefined ? undefined : await findModelError(client, model);
   if (missing) throw missing;
   using prompter = await openPrompter(io);
   const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
@@ -81,12 +81,12 @@ async function converse(
     } else if (text === "/help" || text === "/?") await writeLine(io.stderr, HELP);
     else if (/^\/[a-z]+$/.test(text))
       await writeLine(io.stderr, `Unknown command ${text}; /help lists the commands.`);
-    else if (text !== "") await chatAnswer(io, prompter, conversation, event.text, options);
+    else if (text !== "") await answerMessage(io, prompter, conversation, event.text, options);
   }
 }
 
-/** Shows the answer to one message. Ctrl-C cancels it, and an error ends it: the conversation goes on. */
-async function chatAnswer(
+/** Shows the answer to one message. After Ctrl-C or an error at a terminal the conversation continues. */
+async function answerMessage(
   io: CliIo,
   prompter: Prompter,
   conversation: Conversation,
@@ -96,15 +96,15 @@ async function chatAnswer(
   const cancelled = new AbortController();
   using _ = prompter.catchInterrupts(() => cancelled.abort(new Interruption(EXIT.interrupted)));
   try {
-    const summary = await conversation.say(text, AbortSignal.any([io.signal, cancelled.signal]));
+    const summary = await conversation.sendMessage(text, AbortSignal.any([io.signal, cancelled.signal]));
     if (!summary || options.json) return;
     const display = new AnswerDisplay(io, options);
-    await display.cutNote(summary);
+    await display.noteTruncation(summary);
     if (options.verbose) await display.statistics(summary);
   } catch (error) {
     if (io.signal.aborted) throw error;
     if (cancelled.signal.aborted) await writeLine(io.stderr, "(cancelled)");
-    // At a terminal a person reads it and decides; a script needs the exit code.
+    // A person can read the error and try again; a script needs the exit code.
     else if (error instanceof CliError && io.stdin.isTTY)
       await writeLine(io.stderr, `daybreak: ${error.message}`);
     else throw error;
@@ -122,11 +122,11 @@ interface ConversationOptions {
   readonly hideThinking?: boolean | undefined;
   /** Print the daemon's lines instead of the text in them. */
   readonly json?: boolean | undefined;
-  /** Further fields of every request. */
+  /** Additional fields of every request. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A conversation with a model: keeps the messages so far, and requests and shows the next answer. */
+/** Conversation with a model: stores the messages, requests answers and shows them. */
 export class Conversation {
   readonly #io: CliIo;
   readonly #client: DaemonClient;
@@ -140,17 +140,17 @@ export class Conversation {
     this.clear();
   }
 
-  /** Forgets everything but the system prompt. */
+  /** Removes all messages but the system prompt. */
   clear(): void {
     const { system } = this.#options;
     this.#messages = system === undefined ? [] : [{ role: "system", content: system }];
   }
 
   /**
-   * Sends a message and shows the answer as it comes. What has been shown of an answer stays part of the
-   * conversation when `signal` aborts it; a message without any answer does not.
+   * Sends a message and streams the answer to the terminal. If `signal` aborts, the shown part of the answer stays in
+   * the conversation; a message without any answer is removed.
    */
-  async say(text: string, signal: AbortSignal): Promise<AnswerSummary | undefined> {
+  async sendMessage(text: string, signal: AbortSignal): Promise<AnswerSummary | undefined> {
     this.#messages.push({ role: "user", content: text });
     const display = new AnswerDisplay(this.#io, this.#options);
     let answer = "";

@@ -22,7 +22,7 @@ For this session, or as a line of the shell's startup file:
   });
 }
 
-/** What can be completed at a place of the command line. */
+/** Kind of value that the shell completes. */
 export type Completable =
   | { readonly kind: "models" }
   | { readonly kind: "files" }
@@ -31,10 +31,10 @@ export type Completable =
   | { readonly kind: "nothing" };
 
 export interface CompletableOption {
-  /** "-m", "--model": all its names. */
+  /** All names: "-m", "--model". */
   readonly names: readonly string[];
   readonly description: string;
-  /** Absent when it takes no value. */
+  /** Undefined if it takes no value. */
   readonly value: Completable | undefined;
 }
 
@@ -42,11 +42,11 @@ export interface CompletableCommand {
   readonly names: readonly string[];
   readonly description: string;
   readonly options: readonly CompletableOption[];
-  /** What its arguments are; all of them are alike. */
+  /** Kind of its arguments, which is the same for all of them. */
   readonly argument: Completable | undefined;
 }
 
-/** Reads off a program what a shell can complete, so that the scripts cannot differ from the commands. */
+/** Describes the commands for the scripts, from commander's definitions. */
 export function describeProgram(program: Command): CompletableCommand[] {
   return program.commands.map((command) => ({
     names: [command.name(), ...command.aliases()],
@@ -81,12 +81,12 @@ function completable(choices: readonly string[] | undefined, name: string, value
   return { kind: "nothing" };
 }
 
-/** Bash completion that does not need the bash-completion package, which not every system has. */
+/** Script for bash, without the bash-completion package, which not every system has. */
 export function bashCompletion(commands: readonly CompletableCommand[]): string {
   const cases = commands.map((command) => {
     const options = command.options.flatMap((option) => option.names).join(" ");
     const values = command.options.flatMap((option) =>
-      option.value ? [`        ${option.names.join("|")}) ${action(option.value)}; return ;;`] : [],
+      option.value ? [`        ${option.names.join("|")}) ${bashAction(option.value)}; return ;;`] : [],
     );
     return `    ${command.names.join("|")})
       case "$previous" in
@@ -95,7 +95,7 @@ ${values.join("\n")}
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W "${options}" -- "$current"))
       else
-        ${action(command.argument ?? { kind: "nothing" })}
+        ${bashAction(command.argument ?? { kind: "nothing" })}
       fi ;;`;
   });
   const names = commands.flatMap((command) => command.names).join(" ");
@@ -129,7 +129,7 @@ complete -F _daybreak daybreak
 `;
 }
 
-function action(value: Completable): string {
+function bashAction(value: Completable): string {
   switch (value.kind) {
     case "models":
       return "_daybreak_models";
@@ -143,7 +143,7 @@ function action(value: Completable): string {
   return ":";
 }
 
-/** Fish completion. */
+/** Script for fish. */
 export function fishCompletion(commands: readonly CompletableCommand[]): string {
   const lines = [
     "# Completion of daybreak for fish.",
@@ -154,16 +154,18 @@ export function fishCompletion(commands: readonly CompletableCommand[]): string 
   ];
   for (const command of commands) {
     for (const name of command.names) {
-      lines.push(`complete -c daybreak -n __fish_use_subcommand -a ${name} -d ${quote(command.description)}`);
+      lines.push(
+        `complete -c daybreak -n __fish_use_subcommand -a ${name} -d ${fishQuote(command.description)}`,
+      );
     }
-    const condition = `-n ${quote(`__fish_seen_subcommand_from ${command.names.join(" ")}`)}`;
+    const condition = `-n ${fishQuote(`__fish_seen_subcommand_from ${command.names.join(" ")}`)}`;
     for (const option of command.options) {
       const names = option.names.map((name) =>
         name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
       );
       const value = option.value ? ` ${fishAction(option.value, "-x", "-r -F")}` : "";
       lines.push(
-        `complete -c daybreak ${condition} ${names.join(" ")}${value} -d ${quote(option.description)}`,
+        `complete -c daybreak ${condition} ${names.join(" ")}${value} -d ${fishQuote(option.description)}`,
       );
     }
     if (command.argument && command.argument.kind !== "nothing") {
@@ -180,18 +182,18 @@ function fishAction(value: Completable, exclusive: string, files: string): strin
     case "files":
       return files;
     case "choices":
-      return `${exclusive} -a ${quote(value.values.join(" "))}`.trim();
+      return `${exclusive} -a ${fishQuote(value.values.join(" "))}`.trim();
     case "nothing":
       break;
   }
   return exclusive;
 }
 
-function quote(text: string): string {
+function fishQuote(text: string): string {
   return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }
 
-/** Zsh completion by _arguments. */
+/** Script for zsh, with _arguments. */
 export function zshCompletion(commands: readonly CompletableCommand[]): string {
   const described = commands.flatMap((command) =>
     command.names.map((name) => `    ${zshQuote(`${name}:${command.description}`)}`),

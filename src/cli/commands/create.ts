@@ -60,7 +60,7 @@ export function quantizeCommand(io: CliIo): Command {
     .action(async (source: string, destination: string, options: QuantizeCommandOptions) => {
       const client = connect(io, options);
       const lines = client.lines(quantizeLineSchema, "POST", "/api/models/quantize", {
-        // The daemon may run in another folder.
+        // The working directory of the daemon may be another one.
         source: looksLikePath(source) && !source.startsWith("~") ? path.resolve(source) : source,
         destination,
         quantization: options.quantization,

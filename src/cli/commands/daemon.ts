@@ -4,11 +4,11 @@ import { pause } from "../../async/pause.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect, daemonAddress } from "../client/daemon-address.ts";
-import { DaemonClient, HEALTH_POLL_MS } from "../client/daemon-client.ts";
+import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { formatBytes, formatDuration, formatFields, printable } from "../terminal/format.ts";
 
-/** GET /api/system/status */
+/** Part of the response of GET /api/system/status. */
 const statusSchema = z.object({
   version: z.string(),
   llama_cpp: z.string().optional(),
@@ -65,13 +65,13 @@ export function statusCommand(io: CliIo): Command {
     });
 }
 
-/** Which walls confine engines. */
+/** Sandboxes that confine engines, in words. */
 function describeSandbox(sandbox: z.infer<typeof statusSchema>["sandbox"]): string {
   const first = "Node's permission model";
   if (!sandbox || sandbox.wall === "unknown") return `${first}; the system's sandbox is not known yet`;
-  const { wall, parts, problem } = sandbox;
-  const better = problem === undefined ? "" : ` (${problem})`;
-  return wall === "none" ? `${first} alone${better}` : `${first} and ${wall}: ${parts.join(", ")}${better}`;
+  const { wall: name, parts, problem } = sandbox;
+  const reason = problem === undefined ? "" : ` (${problem})`;
+  return name === "none" ? `${first} alone${reason}` : `${first} and ${name}: ${parts.join(", ")}${reason}`;
 }
 
 /** daybreak stop */
@@ -80,7 +80,7 @@ export function stopCommand(io: CliIo): Command {
     .description("stop the local daemon once its running requests are done")
     .action(async (options: ClientOptions) => {
       const { endpoints, apiKey } = daemonAddress(io.env, options);
-      // The route does not exist over the network: only those who can use the socket may stop the daemon.
+      // The route exists over IPC only, so that nobody stops the daemon over the network.
       const local = endpoints.filter((endpoint) => endpoint.kind === "ipc");
       if (local.length === 0) {
         throw new CliError(
@@ -96,7 +96,7 @@ export function stopCommand(io: CliIo): Command {
         const anywhere = new DaemonClient({ endpoints, apiKey, signal: io.signal });
         throw isNoDaemon(error) && (await anywhere.health()) !== undefined ? noSocket(error) : error;
       }
-      while ((await client.health()) !== undefined) await pause(HEALTH_POLL_MS, io.signal);
+      while ((await client.health()) !== undefined) await pause(HEALTH_POLL_INTERVAL_MS, io.signal);
       if (options.json) return writeJson(io.stdout, { status: "stopped" });
       return writeLine(io.stdout, "The daemon is stopped.");
     });

@@ -4,11 +4,11 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import type { Finding } from "../doctor/run-checks.ts";
 import { printable, styleFor } from "../terminal/format.ts";
 
-/** Columns before a finding's message: the verdict and the name, with their gaps. */
+/** Columns of the verdict and the name, with the space behind them. */
 const VERDICT_COLUMNS = "problem".length + 2;
 const NAME_COLUMNS = "Configuration".length + 2;
 
-/** daybreak doctor: runs without a daemon, so that it also helps when none can start. */
+/** daybreak doctor: runs without a daemon, so that it works when the daemon cannot start. */
 export function doctorCommand(io: CliIo): Command {
   return new Command("doctor")
     .description(
@@ -18,9 +18,8 @@ export function doctorCommand(io: CliIo): Command {
     .option("--socket <path>", "socket of the local daemon (also SERVICE_SOCKET)")
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
     .action(async (options: { json?: boolean; socket?: string; config?: string }) => {
-      // Only this command loads the checks.
-      const [{ allChecks }, { readConfiguration }, { runChecks }] = await Promise.all([
-        import("../doctor/all-checks.ts"),
+      // The checks are loaded lazily, because other commands do not need them.
+      const [{ allChecks, readConfiguration }, { runChecks }] = await Promise.all([
         import("../doctor/all-checks.ts"),
         import("../doctor/run-checks.ts"),
       ]);

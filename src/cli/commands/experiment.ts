@@ -35,11 +35,11 @@ interface ExperimentOptions extends ClientOptions, GenerationOptions {
   where?: string;
 }
 
-/** The part of a model's description that says where it came from. */
+/** Origin in the description of a model. */
 const originSchema = z.object({ source: z.string(), from: z.string().optional() });
 
-/** Tokens shown before the first that differs. */
-const SHOWN_BEFORE = 8;
+/** Tokens shown before the first difference. */
+const TOKENS_BEFORE_DIFFERENCE = 8;
 
 const ACTIONS = { record, run, diff };
 
@@ -93,7 +93,7 @@ async function record(io: CliIo, words: readonly string[], options: ExperimentOp
     }),
   );
   const client = connect(io, options);
-  const result = await ask(io, client, options.model, request);
+  const result = await requestResult(io, client, options.model, request);
   const experiment: Experiment = {
     experiment: 1,
     model: await describeModel(client, result.model),
@@ -117,7 +117,7 @@ async function run(io: CliIo, words: readonly string[], options: ExperimentOptio
   const result =
     options.where === "chromium"
       ? await runInChromium(io, client, options, { model: name, request: experiment.request })
-      : await ask(io, client, name, experiment.request);
+      : await requestResult(io, client, name, experiment.request);
   if (options.output !== undefined) await save(options.output, { ...experiment, result });
   if (!options.json) await showAnswer(io, result, options);
   if (experiment.result) return report(io, experiment.result, result, ["recorded", "now"], options);
@@ -133,7 +133,7 @@ async function diff(io: CliIo, words: readonly string[], options: ExperimentOpti
   return report(io, one, other, ["first", "second"], options);
 }
 
-async function ask(
+async function requestResult(
   io: CliIo,
   client: DaemonClient,
   model: string | undefined,
@@ -181,10 +181,10 @@ async function report(
   options: ExperimentOptions,
 ): Promise<void> {
   const comparison = compareResults(left, right);
-  const isFar = comparison.logprobDifference > (options.tolerance ?? Number.POSITIVE_INFINITY);
+  const exceedsTolerance = comparison.logprobDifference > (options.tolerance ?? Number.POSITIVE_INFINITY);
   if (options.json) await writeJson(io.stdout, { ...comparison, result: right });
   else for (const line of comparisonLines(comparison, left, right, names)) await writeLine(io.stdout, line);
-  if (comparison.isSame && !isFar) return;
+  if (comparison.isSame && !exceedsTolerance) return;
   throw new CliError(
     EXIT.error,
     "experiment_differs",
@@ -239,8 +239,8 @@ async function save(file: string, experiment: Experiment): Promise<void> {
 }
 
 /**
- * How two results of an experiment compare, for people.
- * @param names of the two results
+ * Describes the comparison of two results in lines.
+ * @param names names of the two results
  */
 export function comparisonLines(
   { isSame, sameTokens, logprobDifference, ...first }: Comparison,
@@ -262,16 +262,16 @@ export function comparisonLines(
   ] as const) {
     const before = printable(
       tokens
-        .slice(Math.max(0, sameTokens - SHOWN_BEFORE), sameTokens)
+        .slice(Math.max(0, sameTokens - TOKENS_BEFORE_DIFFERENCE), sameTokens)
         .map((each) => each.token)
         .join(""),
     );
-    lines.push(`  ${name.padEnd(8)} ${JSON.stringify(before)} + ${token ? shown(token) : "the end"}`);
-    if (token && token.top.length > 0) lines.push(`           of ${token.top.map(shown).join(", ")}`);
+    lines.push(`  ${name.padEnd(8)} ${JSON.stringify(before)} + ${token ? describeToken(token) : "the end"}`);
+    if (token && token.top.length > 0) lines.push(`           of ${token.top.map(describeToken).join(", ")}`);
   }
   return lines;
 }
 
-function shown({ token, logprob }: { token: string; logprob: number }): string {
+function describeToken({ token, logprob }: { token: string; logprob: number }): string {
   return `${printable(JSON.stringify(token))} (${(100 * Math.exp(logprob)).toFixed(1)} %)`;
 }

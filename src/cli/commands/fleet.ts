@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { fleetSchema, natsTrouble } from "../../api/management/machine-schemas.ts";
+import { fleetSchema, describeNatsProblem } from "../../api/management/machine-schemas.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
@@ -25,7 +25,7 @@ export function fleetCommand(io: CliIo): Command {
       if (!fleet.connected) {
         await writeLine(
           io.stderr,
-          `The NATS server ${printable(natsTrouble(fleet.problem))}; this machine works alone.`,
+          `The NATS server ${printable(describeNatsProblem(fleet.problem))}; this machine works alone.`,
         );
       }
       const machines = formatTable(
@@ -37,8 +37,8 @@ export function fleetCommand(io: CliIo): Command {
         fleet.machines.flatMap((machine) => machine.models.map((model) => modelRow(machine, model))),
       );
       for (const line of [...machines, "", ...models]) await writeLine(io.stdout, printable(line));
-      const { sharing_problem: sharing } = fleet;
-      if (sharing !== undefined) await writeLine(io.stderr, `\nNote: ${printable(sharing)}.`);
+      const { sharing_problem: sharingProblem } = fleet;
+      if (sharingProblem !== undefined) await writeLine(io.stderr, `\nNote: ${printable(sharingProblem)}.`);
       return undefined;
     });
 }

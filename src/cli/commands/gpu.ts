@@ -11,19 +11,19 @@ import { formatBytes, formatFields, printable } from "../terminal/format.ts";
 
 type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
 
-/** What the daemon's choice depends on; as flags they show what a change would do. */
-const SETTINGS = ["gpu.mode", "gpu.adapter", "gpu.power_preference", "sandbox"];
+/** Configuration options for the choice of the GPU, as flags to try other values. */
+const GPU_OPTIONS = ["gpu.mode", "gpu.adapter", "gpu.power_preference", "sandbox"];
 
-/** daybreak gpu: runs without a daemon, so that it also helps when none can start. */
+/** daybreak gpu: runs without a daemon, so that it works when the daemon cannot start. */
 export function gpuCommand(io: CliIo): Command {
   const command = new Command("gpu")
     .description("show the GPUs of this machine, which one models use, and why others cannot be used")
     .option("--json", "print what was found as JSON")
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
-  for (const option of configFlagOptions(SETTINGS)) command.addOption(option);
+  for (const option of configFlagOptions(GPU_OPTIONS)) command.addOption(option);
   return command.action(async (options: GpuOptions) => {
     const { gpu, sandbox } = readConfig(io, options);
-    // Only this command loads the GPU finder.
+    // Loaded lazily, because other commands do not need it.
     const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
     const { mode, adapter, power_preference: powerPreference } = gpu;
     const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });

@@ -9,7 +9,7 @@ import { clientCommand, type ClientOptions, parseInteger } from "../options/comm
 import { formatBytes, formatTable, printable } from "../terminal/format.ts";
 import { DownloadDisplay } from "../terminal/progress-display.ts";
 
-/** Each repository has a dozen models, and costs the hub three requests. */
+/** Default of --limit: each repository takes three requests to the hub. */
 const DEFAULT_REPOS = 5;
 
 type HubFiles = z.input<typeof hubFilesSchema>;
@@ -22,14 +22,14 @@ export function searchCommand(io: CliIo): Command {
     .option("-n, --limit <count>", "most repositories", parseInteger(1), DEFAULT_REPOS)
     .action(async (query: string, options: ClientOptions & { limit: number }) => {
       const client = connect(io, options);
-      const repos = await namesOf(client, query, options.limit);
+      const repos = await findRepos(client, query, options.limit);
       const found: HubFiles[] = [];
       for (const repo of repos) {
         try {
           const path = `/api/hub/files?repo=${encodeURIComponent(repo)}`;
           found.push(await client.json(hubFilesSchema, "GET", path));
         } catch (error) {
-          // One that cannot be listed hides the others only if there are none.
+          // A repository that cannot be listed must not hide the others.
           if (repos.length === 1 || !(error instanceof ApiError)) throw error;
           await writeLine(io.stderr, `${printable(repo)}: ${printable(error.message)}`);
         }
@@ -38,13 +38,13 @@ export function searchCommand(io: CliIo): Command {
       if (found.length === 0)
         return writeLine(io.stderr, `The hub has no GGUF models for ${printable(query)}.`);
       const header = ["SPEC", "SIZE", "MEMORY", "FITS"];
-      for (const line of formatTable(header, found.flatMap(rowsOf))) await writeLine(io.stdout, line);
+      for (const line of formatTable(header, found.flatMap(modelRows))) await writeLine(io.stdout, line);
       return undefined;
     });
 }
 
-/** Of a repository's own name that repository alone. */
-async function namesOf(client: DaemonClient, query: string, limit: number): Promise<string[]> {
+/** Names of repositories for a query; if the query names a repository, only that one. */
+async function findRepos(client: DaemonClient, query: string, limit: number): Promise<string[]> {
   const named = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?::.*)?$/.exec(query)?.[1];
   if (named !== undefined) return [named];
   const path = `/api/hub/search?${new URLSearchParams({ query, limit: String(limit) }).toString()}`;
@@ -52,16 +52,16 @@ async function namesOf(client: DaemonClient, query: string, limit: number): Prom
   return repos.map(({ repo }) => repo);
 }
 
-function rowsOf({ models, gated }: HubFiles): string[][] {
+function modelRows({ models, gated }: HubFiles): string[][] {
   return models.map((model) => [
     printable(model.spec),
     formatBytes(model.size_bytes),
     formatBytes(model.needed_bytes),
-    fitOf(model) + (model.on_disk === undefined ? (gated ? ", gated" : "") : ", on disk"),
+    describeFit(model) + (model.on_disk === undefined ? (gated ? ", gated" : "") : ", on disk"),
   ]);
 }
 
-function fitOf({ fits, gpu }: HubFiles["models"][number]): string {
+function describeFit({ fits, gpu }: HubFiles["models"][number]): string {
   if (!fits) return "no";
   if (!gpu) return "yes";
   return gpu.layers >= gpu.all_layers

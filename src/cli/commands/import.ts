@@ -28,7 +28,7 @@ export function importCommand(io: CliIo): Command {
     .option("--copy", "copy files that cannot be linked, instead of using them where they are")
     .action(async (names: string[], options: ImportOptions) => {
       const lines = connect(io, options).lines(importLineSchema, "POST", "/api/models/import", {
-        from: await sourceOf(options.from, io.env),
+        from: await resolveSource(options.from, io.env),
         ...(names.length > 0 && { models: names }),
         ...(options.copy && { copy: true }),
         stream: true,
@@ -37,7 +37,7 @@ export function importCommand(io: CliIo): Command {
       let skipped = 0;
       let isEmpty = false;
       let display: DownloadDisplay | undefined;
-      let shown = "";
+      let displayedName = "";
       for await (const line of lines) {
         if (line.status === "reading") isEmpty = line.models === 0;
         if (line.status === "skipped") isEmpty = false;
@@ -46,9 +46,10 @@ export function importCommand(io: CliIo): Command {
           continue;
         }
         if (line.status === "copying") {
-          if (shown !== line.name) display?.end();
-          if (shown !== line.name || !display) display = new DownloadDisplay(io.stderr, (shown = line.name));
-          display.show(progressOf(line));
+          if (displayedName !== line.name) display?.end();
+          if (displayedName !== line.name || !display)
+            display = new DownloadDisplay(io.stderr, (displayedName = line.name));
+          display.show(downloadProgress(line));
           continue;
         }
         display?.end();
@@ -68,13 +69,13 @@ export function importCommand(io: CliIo): Command {
     });
 }
 
-/** The folder in this user's environment, which the daemon's may not name; a path as it is from here. */
-async function sourceOf(from: string, env: NodeJS.ProcessEnv): Promise<string> {
+/** Folder of a store by this user's environment, since the daemon's may differ; an absolute path for a folder. */
+async function resolveSource(from: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (!isStore(from)) return path.resolve(from);
   return (await storeFolders(from, env)).find((folder) => existsSync(folder)) ?? from;
 }
 
-function progressOf({
+function downloadProgress({
   copied_bytes: copied,
   total_bytes: total,
 }: Extract<ImportLine, { status: "copying" }>): Parameters<DownloadDisplay["show"]>[0] {

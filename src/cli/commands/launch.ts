@@ -7,7 +7,7 @@ import { type CliIo, writeJson } from "../cli-io.ts";
 import { connect, daemonAddress, httpAddress } from "../client/daemon-address.ts";
 import { findInPath } from "../find-program.ts";
 import { CODING_AGENTS } from "../launch/coding-agents.ts";
-import { LEAST_AGENT_CONTEXT, loadForAgent } from "../launch/load-for-agent.ts";
+import { MIN_AGENT_CONTEXT, loadForAgent } from "../launch/load-for-agent.ts";
 import { clientCommand, type ClientOptions, parseInteger } from "../options/common-options.ts";
 
 interface LaunchOptions extends ClientOptions {
@@ -15,8 +15,8 @@ interface LaunchOptions extends ClientOptions {
   contextSize?: number;
 }
 
-/** Programs want a key even where the daemon has none. */
-const ANY_KEY = "any";
+/** Sent if the daemon requires no key: agents insist on one. */
+const PLACEHOLDER_KEY = "any";
 
 /** daybreak launch <agent> */
 export function launchCommand(io: CliIo): Command {
@@ -28,7 +28,7 @@ export function launchCommand(io: CliIo): Command {
     .option(
       "--context-size <tokens>",
       "context window, at least 16384; by default 32768, or less where the model was trained for less or the memory is short",
-      parseInteger(LEAST_AGENT_CONTEXT),
+      parseInteger(MIN_AGENT_CONTEXT),
     )
     .action(async (name: string, words: string[], options: LaunchOptions) => {
       const agent = CODING_AGENTS[name];
@@ -46,20 +46,24 @@ export function launchCommand(io: CliIo): Command {
       const address = daemonAddress(io.env, options);
       const { model, contextSize } = await loadForAgent(io, client, options.model, options.contextSize);
       const url = await httpAddress(client, address);
-      const { env, args } = agent.settings({ url, apiKey: address.apiKey ?? ANY_KEY, model, contextSize });
+      const { env, args } = agent.settings({
+        url,
+        apiKey: address.apiKey ?? PLACEHOLDER_KEY,
+        model,
+        contextSize,
+      });
       const run = { program: program ?? agent.program, args: [...args, ...words], env };
       if (options.json) return writeJson(io.stdout, { model, context_size: contextSize, ...run });
       await runAgent(run.program, run.args, run.env);
     });
 }
 
-/** Windows runs these by its shell alone. */
+/** Files that only cmd.exe can run. */
 const SHELL_SCRIPT = /\.(?:cmd|bat)$/i;
 
 /**
- * Goes on with another program in place of this one: it gets the terminal and every signal, and its exit code is this
- * process's.
- * @throws ProgramEnded when the program has ended, or cannot be started
+ * Runs another program in place of this one: it gets the terminal and all signals.
+ * @throws ProgramEnded with the program's exit code when it has ended, or cannot be started
  */
 export async function runAgent(
   program: string,
@@ -75,7 +79,7 @@ export async function runAgent(
   throw new ProgramEnded(Number(process.exitCode ?? 0));
 }
 
-/** What makes cmd.exe run a script with these arguments as they are. */
+/** Arguments that make cmd.exe run a script with these arguments unchanged. */
 export function shellArguments(program: string, args: readonly string[]): string[] {
   const quoted = [program, ...args].map((word) => `"${word.replaceAll('"', '""')}"`);
   return ["/d", "/s", "/c", `"${quoted.join(" ")}"`];

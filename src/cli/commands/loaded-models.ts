@@ -13,7 +13,13 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions, parseInteger, parseNumber } from "../options/common-options.ts";
-import { contextInWords, formatBytes, formatCount, formatDuration, formatTable } from "../terminal/format.ts";
+import {
+  describeContext,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatTable,
+} from "../terminal/format.ts";
 
 interface LoadCommandOptions extends ClientOptions, LoadSettings {
   path?: string;
@@ -25,7 +31,7 @@ interface LoadCommandOptions extends ClientOptions, LoadSettings {
   speculation?: string;
 }
 
-/** -1 asks for all layers. */
+/** Number that means all layers. */
 const ALL_LAYERS = -1;
 
 /** daybreak load <model> */
@@ -49,11 +55,10 @@ export function loadCommand(io: CliIo): Command {
   for (const option of loadSettingOptions()) command.addOption(option);
   return command.action(async (name: string, options: LoadCommandOptions) => {
     const client = connect(io, options);
-    // A large model takes its time.
     if (io.stderr.isTTY) await writeLine(io.stderr, `Loading ${name} ...`);
     const answer = await client.json(loadResultSchema, "POST", "/api/models/load", {
       alias: name,
-      // The daemon may run in another folder.
+      // The working directory of the daemon may be another one.
       path: options.path && path.resolve(options.path),
       gpu_layers: options.gpuLayers,
       context_size: options.contextSize ?? 0,
@@ -67,12 +72,12 @@ export function loadCommand(io: CliIo): Command {
     const { alias, parameters, gpu_layers } = answer;
     return writeLine(
       io.stdout,
-      `Loaded ${alias}: ${formatCount(parameters)} parameters, context of ${contextInWords(answer)}, ${gpu_layers} layers on the GPU.`,
+      `Loaded ${alias}: ${formatCount(parameters)} parameters, context of ${describeContext(answer)}, ${gpu_layers} layers on the GPU.`,
     );
   });
 }
 
-/** Options for how llama.cpp loads a model; what is not given, the model or the daemon says. */
+/** Options for how llama.cpp loads a model; absent ones are left to the model and the daemon. */
 export function loadSettingOptions(): Option[] {
   return [...LOAD_SETTINGS].flatMap(([name, field]) => {
     const { description = "" } = loadSettingsSchema.shape[field];
@@ -117,7 +122,7 @@ export function psCommand(io: CliIo): Command {
       const rows = loaded.map((model) => [
         model.alias + (model.is_default ? " (default)" : ""),
         model.memory_bytes === undefined ? "-" : formatBytes(model.memory_bytes),
-        contextInWords(model),
+        describeContext(model),
         String(model.gpu_layers),
         String(model.active_requests),
         until(model.expires_at),

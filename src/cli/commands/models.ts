@@ -13,7 +13,7 @@ import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import {
-  contextInWords,
+  describeContext,
   formatBytes,
   formatCount,
   formatFields,
@@ -51,7 +51,7 @@ export function listCommand(io: CliIo): Command {
     });
 }
 
-/** With the machines that have it, if this one does not. */
+/** State of a model, with the machine that has it if it is a remote one. */
 function stateOf({ state, source, from }: z.infer<typeof modelListEntrySchema>): string {
   return source === "fleet" && from !== undefined ? `${state} on ${printable(from)}` : state;
 }
@@ -62,26 +62,26 @@ interface ShowOptions extends ClientOptions {
   license?: boolean;
 }
 
-/** As PARAMETER takes them. */
+/** Settings as lines of PARAMETER's syntax. */
 function settingLines(settings: z.infer<typeof modelDetailSchema>["settings" | "load_settings"]): string {
   return Object.entries(settings)
     .flatMap(([name, value]) => [value].flat().map((each) => `${name} ${JSON.stringify(each)}`))
     .join("\n");
 }
 
-/** A text that may be long: how it begins, and how to see the rest. */
+/** First line of a text, with the option that prints the rest. */
 function firstLine(text: string, option: string): string {
   const [first = "", ...rest] = text.trim().split("\n");
-  if (rest.length === 0 && first.length <= MAX_SHOWN) return first;
-  return `${first.slice(0, MAX_SHOWN)} … (${option} prints it)`;
+  if (rest.length === 0 && first.length <= MAX_PREVIEW) return first;
+  return `${first.slice(0, MAX_PREVIEW)} … (${option} prints it)`;
 }
 
-function wholeText(text = ""): string {
+function fullText(text = ""): string {
   return text === "" ? "" : printable(text).replace(/\n*$/, "\n");
 }
 
-/** Of a template or a license; fits a line beside its title. */
-const MAX_SHOWN = 60;
+/** Characters of a template or a license in the overview. */
+const MAX_PREVIEW = 60;
 
 /** daybreak show <model> */
 export function showCommand(io: CliIo): Command {
@@ -100,8 +100,8 @@ export function showCommand(io: CliIo): Command {
       }
       const model = await client.json(modelDetailSchema, "GET", modelPath(name));
       if (options.json) return writeJson(io.stdout, model);
-      if (options.template) return write(io.stdout, wholeText(model.template));
-      if (options.license) return write(io.stdout, wholeText(model.license));
+      if (options.template) return write(io.stdout, fullText(model.template));
+      if (options.license) return write(io.stdout, fullText(model.license));
       const capabilities = Object.entries(model.capabilities)
         .filter(([, has]) => has)
         .map(([capability]) => capability);
@@ -113,7 +113,7 @@ export function showCommand(io: CliIo): Command {
         ["Parameters", formatCount(model.parameters)],
         ["Quantization", model.quantization],
         ["Size", formatBytes(model.size_bytes)],
-        ["Context", contextInWords(model)],
+        ["Context", describeContext(model)],
         ["Trained for", model.trained_context_size > 0 ? `${model.trained_context_size} tokens` : undefined],
         ["Vocabulary", `${model.vocab_size} tokens`],
         ["GPU layers", `${model.gpu_layers} of ${model.block_count}`],
@@ -166,8 +166,8 @@ export function cpCommand(io: CliIo): Command {
     });
 }
 
-/** What deletion did, which depends on the model's source. */
-function describe({ alias, source }: z.infer<typeof deleteResultSchema>): string {
+/** Result of a deletion in words; it depends on the model's source. */
+function describeDeletion({ alias, source }: z.infer<typeof deleteResultSchema>): string {
   if (source === "shipped")
     return `Forgot ${alias}. It ships with Daybreak: its file stays, and it comes back when it is loaded or pulled, or at the next start.`;
   return source === "file" ? `Forgot ${alias}. The file is yours and stays.` : `Deleted ${alias}.`;
@@ -183,7 +183,7 @@ export function rmCommand(io: CliIo): Command {
       for (const name of names) {
         const answer = await client.json(deleteResultSchema, "DELETE", modelPath(name));
         if (options.json) await writeJson(io.stdout, answer);
-        else await writeLine(io.stdout, describe(answer));
+        else await writeLine(io.stdout, describeDeletion(answer));
       }
     });
 }

@@ -8,7 +8,7 @@ import { usageError } from "../cli-error.ts";
 import { type CliIo, readStdin, writeJson } from "../cli-io.ts";
 import { AnswerDisplay, generateLineSchema } from "../terminal/answer-display.ts";
 import { connect } from "../client/daemon-address.ts";
-import { modelFirst, withLoadedModel } from "../client/find-model.ts";
+import { modelFromFirstWord, withLoadedModel } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions, collect } from "../options/common-options.ts";
 import {
   generationFields,
@@ -35,13 +35,14 @@ export function runCommand(io: CliIo): Command {
       const fields = await generationFields(options);
       await startDaemonIfNone(io, options);
       const client = connect(io, options);
-      const named = options.model === undefined ? await modelFirst(client, words) : undefined;
-      const model = options.model ?? named;
-      const rest = named === undefined ? words : words.slice(1);
-      // As with Ollama: who names a model alone wants to talk to it.
-      if (named !== undefined && rest.length === 0 && io.stdin.isTTY && !images)
-        return await chat(io, { ...options, model: named });
-      const prompt = piped ?? (await readPrompt(io, rest));
+      const firstWordModel =
+        options.model === undefined ? await modelFromFirstWord(client, words) : undefined;
+      const model = options.model ?? firstWordModel;
+      const promptWords = firstWordModel === undefined ? words : words.slice(1);
+      // As in Ollama, a model's name alone starts a chat.
+      if (firstWordModel !== undefined && promptWords.length === 0 && io.stdin.isTTY && !images)
+        return await chat(io, { ...options, model: firstWordModel });
+      const prompt = piped ?? (await readPrompt(io, promptWords));
       const request = { prompt, system: options.system, images, ...fields, model };
       const generate = async (): Promise<void> => {
         if (options.json) {
@@ -74,7 +75,7 @@ async function showAnswer(
     await display.end();
   }
   if (!last) return;
-  await display.cutNote(last);
+  await display.noteTruncation(last);
   if (options.verbose) await display.statistics(last);
 }
 

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
-import { parentGone, runsBelowNpm } from "../background/watch-parent.ts";
+import { parentExitSignal, runsBelowNpm } from "../background/watch-parent.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
@@ -15,17 +15,17 @@ export function serveCommand(io: CliIo): Command {
     .option("--config <file>", "configuration file (also SERVICE_CONFIG)");
   for (const option of configFlagOptions()) command.addOption(option);
   return command.action(async (options: ServeOptions) => {
-    const loaded = load(io, options);
-    // Only this command loads the daemon with all its imports, so the others start faster.
+    const loaded = loadConfiguration(io, options);
+    // The daemon is loaded lazily, so that the other commands start faster.
     const [{ runDaemon }, { DaemonStartError }] = await Promise.all([
       import("../../daemon/run-daemon.ts"),
       import("../../daemon/listen.ts"),
     ]);
     const stop = runsBelowNpm(io.env)
-      ? AbortSignal.any([io.stopSignal, parentGone(process.connected)])
+      ? AbortSignal.any([io.stopSignal, parentExitSignal(process.connected)])
       : io.stopSignal;
     try {
-      // A daemon continues when the reader of its output is gone.
+      // stopSignal rather than signal: the daemon continues when the reader of its output ends.
       await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: stop });
     } catch (error) {
       if (!(error instanceof DaemonStartError)) throw error;
@@ -34,7 +34,7 @@ export function serveCommand(io: CliIo): Command {
   });
 }
 
-function load(io: CliIo, options: ServeOptions): LoadedConfig {
+function loadConfiguration(io: CliIo, options: ServeOptions): LoadedConfig {
   try {
     return loadConfig({ env: io.env, file: options.config, flags: configFlags(options) });
   } catch (error) {

@@ -7,7 +7,7 @@ import { localEndpoints } from "../client/send-request.ts";
 import { findInstallation, packageRoot, stablePath } from "../install/installation.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 import {
-  closedToOthers,
+  findInaccessiblePath,
   installService,
   serviceReport,
   type ServiceReport,
@@ -26,7 +26,7 @@ interface ServiceOptions {
   readonly json?: boolean;
 }
 
-/** One run of the command, with all that it acts on. */
+/** Parameters of one run of the command. */
 interface ServiceTask {
   readonly io: CliIo;
   readonly options: ServiceOptions;
@@ -34,7 +34,7 @@ interface ServiceTask {
   readonly settings: ServiceSettings;
 }
 
-const ANY_ADDRESS = new Set(["0.0.0.0", "::"]);
+const WILDCARD_ADDRESSES = new Set(["0.0.0.0", "::"]);
 
 const ACTIONS = { install, uninstall, status };
 
@@ -59,7 +59,7 @@ export function serviceCommand(io: CliIo): Command {
       const manager = findManager({ scope, program, env: io.env });
       if (options.system && action !== "status" && !options.print) requireRoot(action);
       if (options.system && action === "install" && !options.print)
-        for (const file of program.command.slice(0, 2)) requireOpen(file);
+        for (const file of program.command.slice(0, 2)) requireReadableByAll(file);
       await ACTIONS[action]({ io, options, manager, settings });
     });
 }
@@ -68,7 +68,7 @@ async function install(task: ServiceTask): Promise<void> {
   const { io, options, manager, settings } = task;
   const notes = notesFor(settings);
   if (options.print) {
-    const calls = manager.activate({ enabled: false, running: false }, true);
+    const calls = manager.activationCalls({ enabled: false, running: false }, true);
     return await print(task, calls, notes, manager.content);
   }
   const run = toolRunner(io.env, io.signal);
@@ -81,7 +81,11 @@ async function install(task: ServiceTask): Promise<void> {
 async function uninstall(task: ServiceTask): Promise<void> {
   const { io, options, manager } = task;
   if (options.print)
-    return await print(task, [...manager.deactivate, ["rm", manager.file], ...manager.forget], []);
+    return await print(
+      task,
+      [...manager.callsBeforeRemoval, ["rm", manager.file], ...manager.callsAfterRemoval],
+      [],
+    );
   const removed = await uninstallService(manager, toolRunner(io.env, io.signal));
   if (options.json) return await writeJson(io.stdout, { removed, file: manager.file });
   return await writeLine(
@@ -136,7 +140,7 @@ async function print(
   for (const line of notes) await writeLine(io.stderr, line);
 }
 
-/** What may surprise the user later. */
+/** Warnings about the installed service. */
 function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
   const { kind } = findInstallation(packageRoot());
   const lost =
@@ -151,7 +155,7 @@ function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
           "This runs from npx's cache, which npm may remove. Run npm install --global daybreak, then install the service again.",
         ]
       : [];
-  const isOpen = ANY_ADDRESS.has(config.http.addr) && config.api_keys.length === 0;
+  const isOpen = WILDCARD_ADDRESSES.has(config.http.addr) && config.api_keys.length === 0;
   const open = isOpen
     ? [
         `It listens on all addresses and asks for no key. To serve this machine only, set addr = "127.0.0.1" under [http] in ${file}`,
@@ -165,11 +169,11 @@ function requireRoot(action: string): void {
   throw usageError(`A system service needs root: sudo daybreak service ${action} --system`);
 }
 
-function requireOpen(file: string): void {
-  const closed = closedToOthers(file);
-  if (closed === undefined) return;
+function requireReadableByAll(file: string): void {
+  const inaccessible = findInaccessiblePath(file);
+  if (inaccessible === undefined) return;
   throw usageError(
-    `The service runs under a separate account, which cannot read ${file} because ${closed} is closed to other accounts. Install Daybreak where every account can read it, for example with: sudo npm install --global daybreak`,
+    `The service runs under a separate account, which cannot read ${file} because ${inaccessible} is closed to other accounts. Install Daybreak where every account can read it, for example with: sudo npm install --global daybreak`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { Argument, Command } from "commander";
-import { isOrigin } from "../../api/management/page-policy.ts";
+import { isConnectOrigin } from "../../api/management/page-policy.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
@@ -36,11 +36,12 @@ its service worker over plain HTTP, except on localhost. No headers are needed.
   npx serve site`,
     )
     .action(async (_action: string, folder: string, { hub, connect = [], json }: UiOptions) => {
-      const wrong = connect.find((origin) => !isOrigin(origin));
+      const wrong = connect.find((origin) => !isConnectOrigin(origin));
       if (wrong !== undefined)
         throw usageError(`--connect ${wrong} is not an origin such as https://mirror.example.`);
-      if (hub !== undefined && !isOrigin(originOf(hub))) throw usageError(`--hub ${hub} is not an address.`);
-      // Only this command loads what builds the engine.
+      if (hub !== undefined && !isConnectOrigin(originOf(hub)))
+        throw usageError(`--hub ${hub} is not an address.`);
+      // Loaded lazily, because other commands do not need it.
       const { exportPage } = await import("../ui/export-page.ts");
       try {
         const { files, bytes } = await exportPage(folder, { hub, connect });

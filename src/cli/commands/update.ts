@@ -8,7 +8,7 @@ import { printable } from "../terminal/format.ts";
 
 const REGISTRY = "https://registry.npmjs.org/";
 
-/** daybreak update: only says how, since package managers need rights and answers that only the user can give. */
+/** daybreak update: prints the command only, since package managers may need rights or ask questions. */
 export function updateCommand(io: CliIo): Command {
   return new Command("update")
     .description("say how to update this installation, and whether there is a newer version; changes nothing")
@@ -28,15 +28,15 @@ export function updateCommand(io: CliIo): Command {
 }
 
 function describeRelease(version: string, release: Release): string {
-  if ("unknown" in release) return `Cannot tell whether there is a newer version: ${release.unknown}.`;
+  if ("problem" in release) return `Cannot tell whether there is a newer version: ${release.problem}.`;
   if (isNewer(release.version, version)) return `There is a newer version: ${release.version}.`;
   return `The registry has no newer version (${release.version}).`;
 }
 
 function advice({ folder, command, advice: further }: Installation): string[] {
-  const place = folder === undefined ? "" : ` in ${folder}`;
+  const location = folder === undefined ? "" : ` in ${folder}`;
   return [
-    ...(command === undefined ? [] : [`To update it, run${place}: ${command}`]),
+    ...(command === undefined ? [] : [`To update it, run${location}: ${command}`]),
     ...(further === undefined ? [] : [further]),
     "A running daemon keeps its version until it is restarted: daybreak stop stops it.",
   ];
@@ -48,24 +48,24 @@ function toJson(version: string, release: Release, installation: Installation): 
   return {
     version,
     ...(known && { newest: release.version, newer: isNewer(release.version, version) }),
-    ...(!known && { problem: release.unknown }),
+    ...(!known && { problem: release.problem }),
     installation: { kind, folder, command, advice: further },
   };
 }
 
-/** A registry answers within a second; advice is not worth a longer wait. */
+/** Registries usually answer within a second. */
 const DEADLINE_MS = 4000;
 
 const releaseSchema = z.object({
   version: z.string(),
-  // Another package may have this name.
+  // Distinguishes Daybreak from another package of the same name.
   bin: z.object({ daybreak: z.string() }),
 });
 
-/** What the package registry says: its newest release, or why none is known. */
-export type Release = { readonly version: string } | { readonly unknown: string };
+/** Newest release in the package registry, or why it is unknown. */
+export type Release = { readonly version: string } | { readonly problem: string };
 
-interface ReleaseQuestion {
+interface ReleaseQuery {
   /** Address of an npm registry. */
   readonly registry: string;
   readonly fetch: typeof fetch;
@@ -73,28 +73,28 @@ interface ReleaseQuestion {
   readonly deadlineMs?: number;
 }
 
-/** Asks a registry of npm for the newest release. Rejects with the signal's reason only. */
-export async function newestRelease(question: ReleaseQuestion): Promise<Release> {
-  const { registry, signal, deadlineMs = DEADLINE_MS } = question;
+/** Fetches the newest release from an npm registry. Rejects with the signal's reason only. */
+export async function newestRelease(query: ReleaseQuery): Promise<Release> {
+  const { registry, signal, deadlineMs = DEADLINE_MS } = query;
   const address = URL.parse("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
-  if (address === null) return { unknown: `${registry} is not a registry address` };
+  if (address === null) return { problem: `${registry} is not a registry address` };
   const { hostname } = address;
-  const late = AbortSignal.timeout(deadlineMs);
+  const timeout = AbortSignal.timeout(deadlineMs);
   try {
-    const answer = await question.fetch(address, { signal: AbortSignal.any([signal, late]) });
-    if (answer.status === 404) return { unknown: `${hostname} has no package with that name` };
-    if (!answer.ok) return { unknown: `${hostname} answers with status ${answer.status}` };
+    const answer = await query.fetch(address, { signal: AbortSignal.any([signal, timeout]) });
+    if (answer.status === 404) return { problem: `${hostname} has no package with that name` };
+    if (!answer.ok) return { problem: `${hostname} answers with status ${answer.status}` };
     const release = releaseSchema.safeParse(await answer.json());
     if (release.success) return { version: release.data.version };
-    return { unknown: `the package with that name at ${hostname} is another program` };
+    return { problem: `the package with that name at ${hostname} is another program` };
   } catch (error) {
     signal.throwIfAborted();
-    if (late.aborted) return { unknown: `${hostname} has not answered within ${deadlineMs / 1000} s` };
-    return { unknown: `${hostname} cannot be reached (${innermostReason(error)})` };
+    if (timeout.aborted) return { problem: `${hostname} has not answered within ${deadlineMs / 1000} s` };
+    return { problem: `${hostname} cannot be reached (${innermostReason(error)})` };
   }
 }
 
-/** fetch hides the reason in the cause of "fetch failed". */
+/** Message of the innermost cause: fetch itself only says "fetch failed". */
 function innermostReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause instanceof AggregateError) return innermostReason(error.cause.errors[0]);
@@ -102,15 +102,15 @@ function innermostReason(error: unknown): string {
 }
 
 /**
- * Whether a version comes after another, as semver.org orders them. The numbers of a prerelease are compared as numbers,
+ * True if a version comes after another by the rules of semver.org. Numbers of a prerelease are compared as numbers,
  * and a prerelease comes before its release.
  */
 export function isNewer(version: string, than: string): boolean {
-  const [a, b] = [parts(version), parts(than)];
+  const [a, b] = [parseVersion(version), parseVersion(than)];
   return (compare(a.core, b.core) || comparePrereleases(a.prerelease, b.prerelease)) > 0;
 }
 
-function parts(version: string): { core: readonly string[]; prerelease: readonly string[] } {
+function parseVersion(version: string): { core: readonly string[]; prerelease: readonly string[] } {
   const [text = ""] = version.split("+");
   const [core = "", ...prerelease] = text.split("-");
   return {
@@ -135,7 +135,7 @@ function compare(a: readonly string[], b: readonly string[]): number {
   return 0;
 }
 
-/** Numbers come before words. */
+/** Compares parts of which at least one is no number; numbers come before words. */
 function compareTexts(x: string, y: string, m: number, n: number): number {
   if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
   return x < y ? -1 : x > y ? 1 : 0;

@@ -20,21 +20,21 @@ export function allChecks(
 ): readonly Check[] {
   const { config, origins } = read;
   const { gpu, sandbox } = config;
-  const where = {
+  const localDaemon = {
     socket: config.socket,
-    http: { ...config.http, isChosen: origins.has("http.addr") },
+    http: { ...config.http, isExplicit: origins.has("http.addr") },
     apiKey: env["SERVICE_API_KEY"] || config.api_keys[0],
   };
-  const daemon = findDaemon(where, signal);
-  // Those who await it see its failure; otherwise it does not matter.
+  const daemon = findDaemon(localDaemon, signal);
+  // Checks that await it report the failure; without a handler here Node would call it unhandled.
   daemon.catch(() => {});
   return [
     runtimeCheck(),
     memoryCheck(),
     configurationCheck(read, env),
-    daemonCheck({ where, daemon, version: packageVersion() }),
+    daemonCheck({ where: localDaemon, daemon, version: packageVersion() }),
     fleetCheck(daemon, config.fleet.nats !== undefined),
-    sandboxCheck(async () => await wallOf(daemon, sandbox)),
+    sandboxCheck(async () => await findSandboxState(daemon, sandbox)),
     gpuCheck(gpu.mode, async () => {
       const { mode, adapter, power_preference: powerPreference } = gpu;
       const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
@@ -47,22 +47,25 @@ export function allChecks(
   ];
 }
 
-/** A daemon may run with other rights than this command: its report counts. */
-async function wallOf(daemon: Promise<FoundDaemon>, mode: SandboxState["mode"]): Promise<SandboxState> {
-  const said = (await daemon).status?.sandbox;
-  if (said && said.wall !== "unknown") return { ...said, problem: said.problem };
-  const wall = new SandboxFinder({ mode });
-  // Throws where one is required and none works: the state says so too.
-  await wall.find().catch(() => undefined);
-  return wall.state;
+/** Returns the daemon's sandbox state if it runs, since it may have other rights than this command. */
+async function findSandboxState(
+  daemon: Promise<FoundDaemon>,
+  mode: SandboxState["mode"],
+): Promise<SandboxState> {
+  const reported = (await daemon).status?.sandbox;
+  if (reported && reported.wall !== "unknown") return { ...reported, problem: reported.problem };
+  const finder = new SandboxFinder({ mode });
+  // Throws if one is required and none works, which the state also says.
+  await finder.find().catch(() => undefined);
+  return finder.state;
 }
 
-const NAME = "Configuration";
+const CONFIGURATION = "Configuration";
 
-/** What was read, or why nothing could be. */
+/** Loaded configuration, or the defaults and the error. */
 export type ReadConfiguration = LoadedConfig & { readonly error?: string };
 
-/** Reads the configuration; when it is wrong, the defaults, which the other checks can still use. */
+/** Loads the configuration; falls back to the defaults, so that the other checks can run. */
 export function readConfiguration(
   env: NodeJS.ProcessEnv,
   { config: file, socket }: { config?: string; socket?: string },
@@ -76,21 +79,28 @@ export function readConfiguration(
   }
 }
 
-/** The configuration's file and variables. */
+/** Checks the configuration file and variables. */
 export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessEnv): Check {
-  const look = () => {
+  const judge = () => {
     const { file, warnings, error } = read;
     if (error !== undefined) {
-      return problem(NAME, error, "Correct it (docs/configuration.md); the checks below use the defaults.");
+      return problem(
+        CONFIGURATION,
+        error,
+        "Correct it (docs/configuration.md); the checks below use the defaults.",
+      );
     }
     if (warnings.length === 0)
-      return ok(NAME, file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`);
+      return ok(
+        CONFIGURATION,
+        file === undefined ? describeMissingFile(defaultConfigFile(env)) : `valid: ${file}`,
+      );
     const what = file === undefined ? "none is read" : `valid: ${file}`;
-    return note(NAME, `${what}; the daemon warns when it starts`, warnings.join(" "));
+    return note(CONFIGURATION, `${what}; the daemon warns when it starts`, warnings.join(" "));
   };
-  return { name: NAME, deadlineMs: 5000, look: async () => [look()] };
+  return { name: CONFIGURATION, deadlineMs: 5000, run: async () => [judge()] };
 }
 
-function noFile(place: string | undefined): string {
-  return place === undefined ? "no file" : `no file; one could be at ${place}`;
+function describeMissingFile(defaultFile: string | undefined): string {
+  return defaultFile === undefined ? "no file" : `no file; one could be at ${defaultFile}`;
 }

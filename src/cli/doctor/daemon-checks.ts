@@ -3,43 +3,43 @@ import { lstatSync } from "node:fs";
 import net from "node:net";
 import { z } from "zod";
 import { isNamedPipe, socketPathProblem } from "../../daemon/listen.ts";
-import { isRefused, natsTrouble } from "../../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../../api/management/machine-schemas.ts";
 import { codeOrReason } from "../../errors/reason-of.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
-/** Of all interfaces; the daemon is asked at the loopback address then. */
-const ANY_ADDRESS: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
+/** Addresses of all interfaces. The check connects to the loopback address instead. */
+const WILDCARD_ADDRESSES: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
 
-interface DaemonQuestion {
+interface DaemonCheckOptions {
   readonly where: LocalDaemon;
   readonly daemon: Promise<FoundDaemon>;
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
 }
 
-/** Whether a daemon runs, and whether the places where one listens are free or taken. */
-export function daemonCheck({ where, daemon, version }: DaemonQuestion): Check {
+/** Checks whether a daemon runs, and whether its port and its socket are free. */
+export function daemonCheck({ where, daemon, version }: DaemonCheckOptions): Check {
   return {
     name: NAME,
     deadlineMs: 8000,
-    look: async () => {
+    run: async () => {
       const look = await daemon;
       // A daemon that runs without the port of this configuration was started with another one, or without any.
-      const isElsewhere = look.atSocket !== undefined && look.atPort === undefined;
+      const usesOtherPort = look.socketHealth !== undefined && look.portHealth === undefined;
       return [
         daemonFinding(look, version),
-        ...(isElsewhere ? [] : [await portFinding(where, look)]),
+        ...(usesOtherPort ? [] : [await portFinding(where, look)]),
         await socketFinding(where, look),
       ];
     },
   };
 }
 
-function daemonFinding({ atSocket, atPort, status }: FoundDaemon, version: string): Finding {
-  const health = atSocket ?? atPort;
+function daemonFinding({ socketHealth, portHealth, status }: FoundDaemon, version: string): Finding {
+  const health = socketHealth ?? portHealth;
   if (health === undefined) return ok(NAME, "does not run; daybreak serve, run and chat start one");
   if (health !== "ok") return note(NAME, `runs, and is ${health}`);
   if (!status)
@@ -55,25 +55,25 @@ function daemonFinding({ atSocket, atPort, status }: FoundDaemon, version: strin
 
 async function portFinding(
   { http }: LocalDaemon,
-  { atSocket, atPort, status }: FoundDaemon,
+  { socketHealth, portHealth, status }: FoundDaemon,
 ): Promise<Finding> {
   const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
   if (http.port === 0) return ok(PORT, "chosen by the system at each start");
-  if (atPort !== undefined) {
-    // Of a daemon that was started with another address, the port alone is known.
-    const where = ANY_ADDRESS.has(http.addr) ? String(http.port) : place;
-    const elsewhere = atSocket === undefined ? undefined : otherEndpoint(http.port, status);
-    if (atSocket !== undefined && elsewhere === undefined)
+  if (portHealth !== undefined) {
+    // The daemon may have been started with another address; only the port is certain.
+    const where = WILDCARD_ADDRESSES.has(http.addr) ? String(http.port) : place;
+    const otherUrl = socketHealth === undefined ? undefined : otherEndpoint(http.port, status);
+    if (socketHealth !== undefined && otherUrl === undefined)
       return ok(PORT, `${where}: the daemon listens there`);
     return note(
       PORT,
-      elsewhere === undefined
+      otherUrl === undefined
         ? `${where}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`
-        : `${where}: another daemon listens there; the one at the socket ${elsewhere === "" ? "has no port" : `listens at ${elsewhere}`}`,
+        : `${where}: another daemon listens there; the one at the socket ${otherUrl === "" ? "has no port" : `listens at ${otherUrl}`}`,
       "Until that daemon is stopped, one with this configuration does not start. Choose another port (http.port, --http-port) to run both.",
     );
   }
-  const code = await whyTaken(http);
+  const code = await listenProblem(http);
   switch (code) {
     case undefined:
       return ok(PORT, `${place} is free`);
@@ -101,7 +101,7 @@ async function portFinding(
   }
 }
 
-/** Where the daemon at the socket listens instead, "" for nowhere; undefined: at this port, or it does not say. */
+/** URL of the daemon at the socket if its port is another one; "" if it has none; undefined: this port, or unknown. */
 function otherEndpoint(port: number, status: FoundDaemon["status"]): string | undefined {
   const endpoint = status?.http_endpoint;
   if (endpoint === undefined || endpoint === "") return endpoint;
@@ -109,13 +109,13 @@ function otherEndpoint(port: number, status: FoundDaemon["status"]): string | un
   return (URL.parse(endpoint)?.port || "80") === String(port) ? undefined : endpoint;
 }
 
-async function socketFinding({ socket }: LocalDaemon, { atSocket }: FoundDaemon): Promise<Finding> {
+async function socketFinding({ socket }: LocalDaemon, { socketHealth }: FoundDaemon): Promise<Finding> {
   if (socket === "")
     return note(SOCKET, "switched off; commands use the port, and daybreak stop does not work");
-  if (atSocket !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
-  const unfit = socketPathProblem(socket);
-  if (unfit !== undefined)
-    return problem(SOCKET, unfit.replace(/\.$/, ""), "Choose another (socket, --socket).");
+  if (socketHealth !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
+  const pathProblem = socketPathProblem(socket);
+  if (pathProblem !== undefined)
+    return problem(SOCKET, pathProblem.replace(/\.$/, ""), "Choose another (socket, --socket).");
   // A named pipe disappears with its daemon.
   if (isNamedPipe(socket)) return ok(SOCKET, `${socket} is free`);
   const stats = lstatSync(socket, { throwIfNoEntry: false });
@@ -137,17 +137,17 @@ async function socketFinding({ socket }: LocalDaemon, { atSocket }: FoundDaemon)
   );
 }
 
-/** The system's code for why the daemon could not listen there; undefined: it could. */
-async function whyTaken({ addr, port, isChosen }: LocalDaemon["http"]): Promise<string | undefined> {
-  if (addr === "0.0.0.0" && !isChosen) {
+/** System error code that would stop the daemon from listening; undefined if it could listen. */
+async function listenProblem({ addr, port, isExplicit }: LocalDaemon["http"]): Promise<string | undefined> {
+  if (addr === "0.0.0.0" && !isExplicit) {
     const code = await tryToListen({ host: "::", port });
-    // Any other code means that the machine has no IPv6; the daemon does without it then.
+    // Any other code means that the machine has no IPv6, which the daemon does not need.
     if (code === undefined || code === "EADDRINUSE" || code === "EACCES") return code;
   }
   return await tryToListen({ host: addr, port });
 }
 
-/** The system's code for why nothing can listen there; undefined: it can. */
+/** System error code of an attempt to listen; undefined if it succeeded. */
 async function tryToListen(options: net.ListenOptions): Promise<string | undefined> {
   const server = net.createServer();
   try {
@@ -175,10 +175,10 @@ async function tryToConnect(path: string): Promise<string | undefined> {
   }
 }
 
-/** A daemon that serves answers at once, one that is busy a little later. */
+/** Deadline of the requests to the daemon; a busy one takes longer than usual. */
 const DEADLINE_MS = 3000;
 
-/** Of GET /api/system/status. */
+/** Part of the response of GET /api/system/status. */
 const statusSchema = z.object({
   version: z.string(),
   models_loaded: z.number(),
@@ -193,7 +193,7 @@ const statusSchema = z.object({
     .optional(),
 });
 
-/** Of GET /api/fleet. */
+/** Part of the response of GET /api/fleet. */
 const fleetSchema = z.object({
   joined: z.boolean(),
   connected: z.boolean(),
@@ -203,14 +203,15 @@ const fleetSchema = z.object({
   machines: z.array(z.unknown()),
 });
 
-/** The local daemon as it answers. */
+/** State of the local daemon. */
 export interface FoundDaemon {
-  /** What answers /health there: "ok", "starting", "draining"; undefined: no daemon. */
-  readonly atSocket: string | undefined;
-  readonly atPort: string | undefined;
-  /** Undefined when there is none, or when it does not say. */
+  /** Status of /health over the socket: "ok", "starting" or "draining"; undefined: no daemon. */
+  readonly socketHealth: string | undefined;
+  /** The same over TCP. */
+  readonly portHealth: string | undefined;
+  /** Undefined if no daemon runs, or it requires a key. */
   readonly status: z.infer<typeof statusSchema> | undefined;
-  /** As the status. */
+  /** Undefined in the same cases as the status. */
   readonly fleet: z.infer<typeof fleetSchema> | undefined;
 }
 
@@ -219,36 +220,39 @@ interface LocalDaemon {
   readonly http: {
     readonly addr: string;
     readonly port: number;
-    /** False for the default, which stands for IPv6 as well. */
-    readonly isChosen: boolean;
+    /** False for the default address, which includes IPv6. */
+    readonly isExplicit: boolean;
   };
   readonly apiKey: string | undefined;
 }
 
-/** Looks for the local daemon at each of its places. Rejects with the signal's reason only. */
+/** Queries the local daemon at its socket and at its port. Rejects with the signal's reason only. */
 export async function findDaemon(where: LocalDaemon, signal: AbortSignal): Promise<FoundDaemon> {
-  const late = AbortSignal.timeout(DEADLINE_MS);
+  const timeout = AbortSignal.timeout(DEADLINE_MS);
   const endpoints = localEndpoints(where);
   const client = (kinds: readonly string[]): DaemonClient =>
     new DaemonClient({
       endpoints: endpoints.filter(({ kind }) => kinds.includes(kind)),
       apiKey: where.apiKey,
-      signal: AbortSignal.any([signal, late]),
+      signal: AbortSignal.any([signal, timeout]),
     });
-  const [atSocket, atPort, status, fleet] = await Promise.all([
-    unlessLate(client(["ipc"]).health(), signal),
-    unlessLate(client(["http"]).health(), signal),
-    unlessLate(statusOf(client(["ipc", "http"])), signal),
-    unlessLate(client(["ipc", "http"]).json(fleetSchema, "GET", "/api/fleet"), signal),
+  const [socketHealth, portHealth, status, fleet] = await Promise.all([
+    undefinedIfLate(client(["ipc"]).health(), signal),
+    undefinedIfLate(client(["http"]).health(), signal),
+    undefinedIfLate(fetchStatus(client(["ipc", "http"])), signal),
+    undefinedIfLate(client(["ipc", "http"]).json(fleetSchema, "GET", "/api/fleet"), signal),
   ]);
-  return { atSocket, atPort, status, fleet };
+  return { socketHealth, portHealth, status, fleet };
 }
 
-async function statusOf(client: DaemonClient): Promise<FoundDaemon["status"]> {
+async function fetchStatus(client: DaemonClient): Promise<FoundDaemon["status"]> {
   return statusSchema.parse(await client.json(statusSchema, "GET", "/api/system/status"));
 }
 
-async function unlessLate<Value>(answer: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
+async function undefinedIfLate<Value>(
+  answer: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
   try {
     return await answer;
   } catch {
@@ -260,21 +264,20 @@ async function unlessLate<Value>(answer: Promise<Value>, signal: AbortSignal): P
 const FLEET_CHECK_NAME = "Fleet";
 
 /**
- * Whether the daemon has joined its fleet, which the configuration or a flag of the daemon names. Nothing where there is
- * none.
+ * Checks whether the daemon has joined the fleet that its configuration or its flags name; no finding without a fleet.
  */
 export function fleetCheck(daemon: Promise<FoundDaemon>, isConfigured: boolean): Check {
   return {
     name: FLEET_CHECK_NAME,
     deadlineMs: 8000,
-    look: async () => {
+    run: async () => {
       const { fleet } = await daemon;
-      return isConfigured || fleet?.joined ? [finding(fleet)] : [];
+      return isConfigured || fleet?.joined ? [fleetFinding(fleet)] : [];
     },
   };
 }
 
-function finding(fleet: FoundDaemon["fleet"]): Finding {
+function fleetFinding(fleet: FoundDaemon["fleet"]): Finding {
   if (!fleet)
     return note(
       FLEET_CHECK_NAME,
@@ -291,8 +294,8 @@ function finding(fleet: FoundDaemon["fleet"]): Finding {
   if (!fleet.connected) {
     return problem(
       FLEET_CHECK_NAME,
-      `the NATS server ${natsTrouble(fleet.problem)}; this machine works alone`,
-      isRefused(fleet.problem)
+      `the NATS server ${describeNatsProblem(fleet.problem)}; this machine works alone`,
+      isNatsAuthFailure(fleet.problem)
         ? "Correct them in fleet.nats, or fleet.credentials, then run daybreak stop and start it again."
         : "Start the NATS server, or correct fleet.nats.",
     );

@@ -1,18 +1,18 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { HubNetworkFailure } from "../../models/hub/remote/hub-error.ts";
-import { discard, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
+import { closeBody, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
 import { formatDuration } from "../terminal/format.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
 const [NAME, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];
 
-/** Shorter than downloads wait: a check should be quick. */
+/** Deadline of the request. */
 const DEADLINE_MS = 5000;
 
-/** Certificates and signed URLs tolerate a clock that is minutes off, seldom more. */
+/** Clock skew that certificates and signed URLs tolerate. */
 const LARGEST_DIFFERENCE_MS = 5 * 60_000;
 
-interface HubQuestion {
+interface HubCheckOptions {
   readonly hubUrl: string;
   readonly token: string | undefined;
   readonly fetch: typeof fetch;
@@ -20,35 +20,35 @@ interface HubQuestion {
   readonly now?: () => number;
 }
 
-/** The hub, whether it takes the token, and whether its clock and ours agree. */
-export function hubCheck(question: HubQuestion): Check {
+/** Checks whether the hub answers and accepts the token, and whether the clocks agree. */
+export function hubCheck(options: HubCheckOptions): Check {
   return {
     name: NAME,
     deadlineMs: DEADLINE_MS + 1000,
-    look: async (signal) => await look(question, AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)])),
+    run: async (signal) => await look(options, AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)])),
   };
 }
 
-async function look(question: HubQuestion, signal: AbortSignal): Promise<readonly Finding[]> {
-  const { hubUrl, token, fetch, now = Date.now } = question;
+async function look(options: HubCheckOptions, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { hubUrl, token, fetch, now = Date.now } = options;
   const base = hubUrl.replace(/\/+$/, "");
   const hub = new HubFetch({ hubUrl, token, fetch });
   const path = token === undefined ? "/api/models?limit=1" : "/api/whoami-v2";
-  const asked = now();
+  const startedAt = now();
   try {
     const { response } = await hub.request(base + path, { signal });
-    const between = (asked + now()) / 2;
-    await discard(response);
+    const answeredAt = (startedAt + now()) / 2;
+    await closeBody(response);
     const { status, headers } = response;
     return [
       status >= 500
         ? note(NAME, `${base} answers with status ${status}`, "Try again later.")
         : ok(NAME, `${base} answers`),
       ...(token === undefined ? [] : [tokenFinding(status, base)]),
-      ...clockFindings(headers, between),
+      ...clockFindings(headers, answeredAt),
     ];
   } catch (error) {
-    return [hubFailure(error, base)];
+    return [failureFinding(error, base)];
   }
 }
 
@@ -67,9 +67,9 @@ function tokenFinding(status: number, base: string): Finding {
 function clockFindings(headers: Headers, now: number): readonly Finding[] {
   const date = Date.parse(headers.get("date") ?? "");
   if (Number.isNaN(date)) return [];
-  // The answer of a cache is as old as its age header says.
-  const theirs = date + Number(headers.get("age") ?? 0) * 1000;
-  const difference = now - theirs;
+  // A cached response is as old as its age header says.
+  const hubTime = date + Number(headers.get("age") ?? 0) * 1000;
+  const difference = now - hubTime;
   if (Math.abs(difference) <= LARGEST_DIFFERENCE_MS) return [ok(CLOCK, "agrees with the hub's")];
   const how = `${formatDuration(Math.abs(difference))} ${difference > 0 ? "ahead of" : "behind"}`;
   return [
@@ -81,11 +81,11 @@ function clockFindings(headers: Headers, now: number): readonly Finding[] {
   ];
 }
 
-function hubFailure(error: unknown, base: string): Finding {
+function failureFinding(error: unknown, base: string): Finding {
   if (error instanceof ServiceError)
     return problem(TOKEN, error.message, "Set HUB_TOKEN again, without spaces or line ends.");
-  const isLate = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError");
-  const why = isLate
+  const isTimeout = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError");
+  const reason = isTimeout
     ? `no answer in ${DEADLINE_MS / 1000} s`
     : error instanceof Error
       ? error.message
@@ -93,13 +93,13 @@ function hubFailure(error: unknown, base: string): Finding {
   if (error instanceof HubNetworkFailure && error.isFinal) {
     return problem(
       NAME,
-      `${base} cannot be used: ${why}`,
+      `${base} cannot be used: ${reason}`,
       "Until then nothing can be downloaded; models on disk work.",
     );
   }
   return note(
     NAME,
-    `${base} cannot be reached (${why})`,
+    `${base} cannot be reached (${reason})`,
     "Models on disk work without it. To download, check the network connection, and set HTTPS_PROXY if a proxy is needed.",
   );
 }

@@ -6,15 +6,15 @@ import { machineProcessors, type Processors } from "../../engine/machine-limits.
 import type { SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
 import { TRIAL_MS } from "../../engine/sandbox/try-engine-start.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
-import { MINIMUM_NODE, runtimeSuits } from "../../launch/runtime.mjs";
+import { MINIMUM_NODE, isSuitableRuntime } from "../../launch/runtime.mjs";
 import { type MemoryLimit, memoryLimits } from "../../machine/memory.ts";
 import { formatBytes } from "../terminal/format.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
-const NAME = "Runtime";
+const RUNTIME = "Runtime";
 const PROCESSORS = "Processors";
 
-/** The smallest modules that need what an engine needs: a memory of 64-bit addresses, and a vector of 128 bits. */
+/** Minimal WebAssembly modules that need a feature of engines: 64-bit memory, and 128-bit vectors. */
 const MEMORY64 = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
 const SIMD = Uint8Array.from(
   [
@@ -23,38 +23,38 @@ const SIMD = Uint8Array.from(
   ].flat(),
 );
 
-/** What the runtime is and can do. */
-export interface RuntimeFacts {
+/** Version and features of Node, and the processors. */
+export interface RuntimeProperties {
   readonly version: string;
   readonly binary: string;
   readonly jspi: boolean;
   readonly memory64: boolean;
   readonly simd: boolean;
   readonly processors: Processors;
-  /** Instructions that the processors know, as Linux lists them; undefined where nothing lists them. */
+  /** CPU flags as Linux lists them; undefined on other systems. */
   readonly instructions: readonly string[] | undefined;
 }
 
-/** The runtime, and the processors that it computes on. */
-export function runtimeCheck(facts: () => RuntimeFacts = runtimeFacts): Check {
+/** Checks Node and the processors. */
+export function runtimeCheck(facts: () => RuntimeProperties = readRuntimeProperties): Check {
   return {
-    name: NAME,
+    name: RUNTIME,
     deadlineMs: 5000,
-    look: async () => {
+    run: async () => {
       const found = facts();
       return [runtimeFinding(found), processorsFinding(found)];
     },
   };
 }
 
-function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Finding {
-  const origin = cameAlong(binary) ? "which came with Daybreak" : binary;
+function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeProperties): Finding {
+  const origin = isBundled(binary) ? "which came with Daybreak" : binary;
   const what = `Node ${version}, ${origin}`;
   const missing = [...(jspi ? [] : ["JSPI"]), ...(memory64 ? [] : ["memory64"])];
-  if (runtimeSuits({ node: version }) && missing.length === 0)
-    return ok(NAME, `${what}; JSPI and memory64 work`);
+  if (isSuitableRuntime({ node: version }) && missing.length === 0)
+    return ok(RUNTIME, `${what}; JSPI and memory64 work`);
   return problem(
-    NAME,
+    RUNTIME,
     missing.length === 0
       ? `${what}, is too old`
       : `${what}, lacks ${missing.join(" and ")}, which engines need`,
@@ -62,8 +62,8 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
   );
 }
 
-/** Whether the binary is of a package that brings a Node along. */
-function cameAlong(binary: string): boolean {
+/** True if the binary belongs to a package of Daybreak that contains Node. */
+function isBundled(binary: string): boolean {
   const packages = platformPackages(process.platform, process.arch);
   if (packages === undefined) return false;
   return [packages.node, packages.nodeSource].some((name) =>
@@ -71,7 +71,7 @@ function cameAlong(binary: string): boolean {
   );
 }
 
-function processorsFinding({ simd, processors, instructions }: RuntimeFacts): Finding {
+function processorsFinding({ simd, processors, instructions }: RuntimeProperties): Finding {
   const { usable, cores } = processors;
   const count = `${usable} usable, ${cores} ${cores === 1 ? "core" : "cores"}`;
   if (!simd) {
@@ -90,7 +90,7 @@ function processorsFinding({ simd, processors, instructions }: RuntimeFacts): Fi
   );
 }
 
-function runtimeFacts(): RuntimeFacts {
+function readRuntimeProperties(): RuntimeProperties {
   return {
     version: process.versions.node,
     binary: process.execPath,
@@ -110,99 +110,91 @@ function instructionsOfLinux(): readonly string[] | undefined {
   }
 }
 
-const WALL_CHECK_NAME = "Sandbox";
+const SANDBOX = "Sandbox";
 
-/** Longer than two walls are tried for, so that the finding says which one is slow. */
-const DEADLINE_MS = 2 * TRIAL_MS + 10_000;
+/** Longer than the trials of two sandboxes, so that the finding says which one is slow. */
+const SANDBOX_DEADLINE_MS = 2 * TRIAL_MS + 10_000;
 
-/** The system's wall around engines: as the daemon has it, or as it turns out to be when tried here. */
+/** Reports the system's sandbox for engines. */
 export function sandboxCheck(look: () => Promise<SandboxState>): Check {
-  return { name: WALL_CHECK_NAME, deadlineMs: DEADLINE_MS, look: async () => [judge(await look())] };
+  return { name: SANDBOX, deadlineMs: SANDBOX_DEADLINE_MS, run: async () => [sandboxFinding(await look())] };
 }
 
-function judge({ mode, wall, parts, problem: why }: SandboxState): Finding {
-  if (wall === "unknown")
-    return note(WALL_CHECK_NAME, "not known yet: the daemon has started no engine", "daybreak load <model>");
-  if (wall === "none") {
+function sandboxFinding({ mode, wall: sandbox, parts, problem: reason }: SandboxState): Finding {
+  if (sandbox === "unknown")
+    return note(SANDBOX, "not known yet: the daemon has started no engine", "daybreak load <model>");
+  if (sandbox === "none") {
     const what = "only Node's permission model confines engines";
     if (mode === "off")
-      return note(WALL_CHECK_NAME, `${what}: ${why}`, "Set sandbox to auto to use the system's sandbox too.");
+      return note(SANDBOX, `${what}: ${reason}`, "Set sandbox to auto to use the system's sandbox too.");
     if (mode === "require")
-      return problem(
-        WALL_CHECK_NAME,
-        "no model can be loaded: a sandbox is required, and none works",
-        why ?? "",
-      );
-    return note(WALL_CHECK_NAME, what, why);
+      return problem(SANDBOX, "no model can be loaded: a sandbox is required, and none works", reason ?? "");
+    return note(SANDBOX, what, reason);
   }
-  const what = `Node's permission model and ${wall}: ${parts.join(", ")}`;
-  return why === undefined ? ok(WALL_CHECK_NAME, what) : note(WALL_CHECK_NAME, what, why);
+  const what = `Node's permission model and ${sandbox}: ${parts.join(", ")}`;
+  return reason === undefined ? ok(SANDBOX, what) : note(SANDBOX, what, reason);
 }
 
-const GPU_CHECK_NAME = "GPU";
+const GPU = "GPU";
 
-/** Drivers that are opened for the first time take long. */
-const GPU_CHECK_DEADLINE_MS = 45_000;
+/** Opening a driver for the first time takes long. */
+const GPU_DEADLINE_MS = 45_000;
 
-/** What `daybreak gpu` shows, in a sentence. */
+/** Summarizes what `daybreak gpu` shows. */
 export function gpuCheck(mode: GpuMode, look: () => Promise<GpuState>): Check {
   return {
-    name: GPU_CHECK_NAME,
-    deadlineMs: GPU_CHECK_DEADLINE_MS,
-    look: async () => [gpuCheckJudge(mode, await look())],
+    name: GPU,
+    deadlineMs: GPU_DEADLINE_MS,
+    run: async () => [gpuFinding(mode, await look())],
   };
 }
 
-function gpuCheckJudge(mode: GpuMode, { adapter, adapters, problem: why }: GpuState): Finding {
+function gpuFinding(mode: GpuMode, { adapter, adapters, problem: why }: GpuState): Finding {
   if (adapter) {
     const memory = adapter.memory === undefined ? "" : `, ${formatBytes(adapter.memory)}`;
-    return ok(GPU_CHECK_NAME, `models use ${adapter.name} (${adapter.backend}${memory})`);
+    return ok(GPU, `models use ${adapter.name} (${adapter.backend}${memory})`);
   }
   const found =
     adapters.length === 0 ? "" : ` (${adapters.map(({ name }) => name).join(", ")}: daybreak gpu shows more)`;
   if (mode === "require") {
-    return problem(
-      GPU_CHECK_NAME,
-      `no model can be loaded: a GPU is required, and none can be used${found}`,
-      why ?? "",
-    );
+    return problem(GPU, `no model can be loaded: a GPU is required, and none can be used${found}`, why ?? "");
   }
-  return note(GPU_CHECK_NAME, `models run on the CPU${found}`, why);
+  return note(GPU, `models run on the CPU${found}`, why);
 }
 
-const MEMORY_CHECK_NAME = "Memory";
+const MEMORY = "Memory";
 
-/** The model that ships runs with less. */
-const LITTLE_BYTES = 400e6;
-/** A model of half a billion weights with its context needs about as much. */
+/** Free memory below which almost no model runs; only the model that ships needs less. */
+const TOO_LITTLE_BYTES = 400e6;
+/** Free memory for a model of half a billion weights with its context. */
 const SCARCE_BYTES = 1.5e9;
 
-/** Memory that is left to models, by the narrowest of the limits. */
+/** Checks the free memory, by the narrowest limit. */
 export function memoryCheck(
   limits: () => readonly MemoryLimit[] = memoryLimits,
   platform: NodeJS.Platform = process.platform,
 ): Check {
   return {
-    name: MEMORY_CHECK_NAME,
+    name: MEMORY,
     deadlineMs: 5000,
-    look: async () => [memoryCheckJudge(limits(), platform)],
+    run: async () => [memoryFinding(limits(), platform)],
   };
 }
 
-function memoryCheckJudge(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
-  const [narrowest] = limits.toSorted((a, b) => left(a) - left(b));
-  if (narrowest === undefined) return note(MEMORY_CHECK_NAME, "not known");
+function memoryFinding(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
+  const [narrowest] = limits.toSorted((a, b) => freeBytes(a) - freeBytes(b));
+  if (narrowest === undefined) return note(MEMORY, "not known");
   // Other systems do not report what other programs would free.
-  if (platform !== "linux") return ok(MEMORY_CHECK_NAME, `${formatBytes(narrowest.bytes)} in total`);
-  const free = left(narrowest);
+  if (platform !== "linux") return ok(MEMORY, `${formatBytes(narrowest.bytes)} in total`);
+  const free = freeBytes(narrowest);
   const what = `${formatBytes(free)} free of ${formatBytes(narrowest.bytes)} (${narrowest.name})`;
-  if (free >= SCARCE_BYTES) return ok(MEMORY_CHECK_NAME, what);
+  if (free >= SCARCE_BYTES) return ok(MEMORY, what);
   const cure =
     "Unload models (daybreak unload), end other programs, or raise the limit of the container or control group.";
-  if (free >= LITTLE_BYTES) return note(MEMORY_CHECK_NAME, `${what}: enough for small models only`, cure);
-  return problem(MEMORY_CHECK_NAME, `${what}: too little for almost any model`, cure);
+  if (free >= TOO_LITTLE_BYTES) return note(MEMORY, `${what}: enough for small models only`, cure);
+  return problem(MEMORY, `${what}: too little for almost any model`, cure);
 }
 
-function left({ bytes, usedBytes }: MemoryLimit): number {
+function freeBytes({ bytes, usedBytes }: MemoryLimit): number {
   return Math.max(0, bytes - usedBytes);
 }

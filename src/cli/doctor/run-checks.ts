@@ -1,26 +1,26 @@
 import { abortable } from "../../async/promises.ts";
 import { toError } from "../../errors/to-error.ts";
 
-/** ok: as it should be; note: it works, but worth knowing; problem: something does not work. */
+/** note: works, but the user should know; problem: does not work. */
 type Verdict = "ok" | "note" | "problem";
 
 /** The result of one check. */
 export interface Finding {
-  /** For people, and for programs that look for one of them: "Cache folder". */
+  /** Title: "Cache folder". Programs can select findings by it. */
   readonly name: string;
   readonly verdict: Verdict;
   readonly message: string;
-  /** What to do about it. */
+  /** Advice for the user. */
   readonly cure?: string;
 }
 
-/** One check of the machine or the installation. It changes nothing. */
+/** Check of the machine or the installation. It changes nothing. */
 export interface Check {
-  /** Name of the finding when the check failed or took too long. */
+  /** Name of the finding if the check throws or exceeds its deadline. */
   readonly name: string;
-  /** Longest time that it may take, in milliseconds. */
+  /** Milliseconds after which the check is abandoned. */
   readonly deadlineMs: number;
-  look(signal: AbortSignal): Promise<readonly Finding[]>;
+  run(signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
 export function ok(name: string, message: string): Finding {
@@ -36,8 +36,8 @@ export function problem(name: string, message: string, cure: string): Finding {
 }
 
 /**
- * Runs checks concurrently and returns their findings in the order of the checks. A check that fails or is late is a
- * finding too. Rejects with the signal's reason only.
+ * Runs checks concurrently and returns their findings in the order of the checks. A check that throws or exceeds its
+ * deadline becomes a finding. Rejects with the signal's reason only.
  */
 export async function runChecks(checks: readonly Check[], signal: AbortSignal): Promise<readonly Finding[]> {
   const findings = await Promise.all(checks.map(async (check) => await runCheck(check, signal)));
@@ -47,14 +47,14 @@ export async function runChecks(checks: readonly Check[], signal: AbortSignal): 
 
 async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Finding[]> {
   const { name, deadlineMs } = check;
-  using patience = deadline(deadlineMs);
-  const both = AbortSignal.any([signal, patience.signal]);
+  using timeout = deadline(deadlineMs);
+  const both = AbortSignal.any([signal, timeout.signal]);
   try {
     // Some checks cannot be canceled: they are abandoned.
-    return await abortable(check.look(both), both);
+    return await abortable(check.run(both), both);
   } catch (error) {
     signal.throwIfAborted();
-    if (patience.signal.aborted) {
+    if (timeout.signal.aborted) {
       const seconds = deadlineMs / 1000;
       return [
         note(name, `unknown: it took longer than ${seconds} s`, "Try again when the machine is less busy."),

@@ -19,7 +19,7 @@ import {
   RESERVE_BYTES,
   writeRefusal,
 } from "../../files/file-operations.ts";
-import { isOwned } from "../../files/locks.ts";
+import { isClaimed } from "../../files/locks.ts";
 import { createGgufInspector, type InspectGguf } from "../../models/gguf/inspect-gguf.ts";
 import { RepoCache, repoOfFolder } from "../../models/hub/cache/repo-cache.ts";
 import { DiskHubStore } from "../../models/hub/disk-hub-store.ts";
@@ -27,84 +27,84 @@ import { savedStateSchema } from "../../models/registry/state-file.ts";
 import { formatBytes } from "../terminal/format.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
-const NAME = "Cache folder";
+const CACHE_FOLDER = "Cache folder";
 
-/** A model of seven billion weights takes about as much. */
+/** Space for a model of seven billion weights. */
 const SCARCE_BYTES = 5e9;
 
-/** File system calls that test a folder. */
-interface CacheTools {
+/** File system calls of the check; tests replace them. */
+interface FileSystemCalls {
   readonly measure: FreeSpace;
   readonly symlink: typeof symlinkSync;
   readonly link: typeof linkSync;
 }
 
-const TOOLS: CacheTools = { measure: freeSpace, symlink: symlinkSync, link: linkSync };
+const REAL_CALLS: FileSystemCalls = { measure: freeSpace, symlink: symlinkSync, link: linkSync };
 
-/** The folder of models: whether it is writable, has free space, and is on a file system with links. */
-export function cacheCheck(folder: string, tools: CacheTools = TOOLS): Check {
-  return { name: NAME, deadlineMs: 10_000, look: async () => [await look(folder, tools)] };
+/** Checks that the cache folder is writable, has free space, and supports links. */
+export function cacheCheck(folder: string, calls: FileSystemCalls = REAL_CALLS): Check {
+  return { name: CACHE_FOLDER, deadlineMs: 10_000, run: async () => [await look(folder, calls)] };
 }
 
-async function look(folder: string, tools: CacheTools): Promise<Finding> {
-  const isThere = existsSync(folder);
-  const existing = isThere ? folder : nearestExisting(folder);
+async function look(folder: string, calls: FileSystemCalls): Promise<Finding> {
+  const exists = existsSync(folder);
+  const existing = exists ? folder : nearestExisting(folder);
   let links: Links;
   try {
     // A missing folder is not created: a check changes nothing.
-    links = isThere ? tryLinks(folder, tools) : "symbolic";
-    // With its slash only a folder passes.
+    links = exists ? tryLinks(folder, calls) : "symbolic";
+    // The final slash makes access fail for a file.
     accessSync(path.join(existing, path.sep), constants.W_OK);
   } catch (error) {
     return problem(
-      NAME,
-      `${folder} cannot be ${isThere ? "written" : "created"}: ${writeRefusal(error) ?? String(error)}`,
+      CACHE_FOLDER,
+      `${folder} cannot be ${exists ? "written" : "created"}: ${writeRefusal(error) ?? String(error)}`,
       "Make the folder writable for this account, or choose another (cache_dir, SERVICE_CACHE_DIR).",
     );
   }
-  const free = await tools.measure(existing);
-  const room = free === undefined ? "" : `, ${formatBytes(free)} free`;
-  const what = `${folder}${isThere ? "" : " (created when needed)"}${room}`;
+  const free = await calls.measure(existing);
+  const space = free === undefined ? "" : `, ${formatBytes(free)} free`;
+  const what = `${folder}${exists ? "" : " (created when needed)"}${space}`;
   if (free !== undefined && free < RESERVE_BYTES) {
     return problem(
-      NAME,
+      CACHE_FOLDER,
       `${what}: too little to download anything`,
       "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
   if (links === "none") {
     return note(
-      NAME,
+      CACHE_FOLDER,
       `${what}; its file system does not support links`,
       "Models can be downloaded, but versions of a model cannot share files and take more space. Prefer a folder on another file system.",
     );
   }
   if (free !== undefined && free < SCARCE_BYTES) {
     return note(
-      NAME,
+      CACHE_FOLDER,
       `${what}: enough for small models only`,
       "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
-  return ok(NAME, what);
+  return ok(CACHE_FOLDER, what);
 }
 
-type Links = "symbolic" | "names" | "none";
+type Links = "symbolic" | "hard" | "none";
 
-/** Tries what downloads do in a temporary folder, which it removes. Throws when nothing can be written. */
-function tryLinks(folder: string, { symlink, link }: CacheTools): Links {
+/** Tries links in a temporary folder, as downloads make them. Throws if the folder is not writable. */
+function tryLinks(folder: string, { symlink, link }: FileSystemCalls): Links {
   const trial = mkdtempSync(path.join(folder, ".doctor-"));
   try {
     const file = path.join(trial, "file");
     writeFileSync(file, "content");
-    if (works(() => symlink("file", path.join(trial, "symbolic")))) return "symbolic";
-    return works(() => link(file, path.join(trial, "name"))) ? "names" : "none";
+    if (succeeds(() => symlink("file", path.join(trial, "symbolic")))) return "symbolic";
+    return succeeds(() => link(file, path.join(trial, "name"))) ? "hard" : "none";
   } finally {
     rmSync(trial, { recursive: true, force: true });
   }
 }
 
-function works(attempt: () => void): boolean {
+function succeeds(attempt: () => void): boolean {
   try {
     attempt();
     return true;
@@ -118,46 +118,46 @@ function nearestExisting(folder: string): string {
   return existsSync(parent) || parent === folder ? parent : nearestExisting(parent);
 }
 
-const MODELS_CHECK_NAME = "Models";
+const MODELS = "Models";
 
-/** Reads the header of every model. */
-const DEADLINE_MS = 20_000;
+/** The check reads the header of every model. */
+const MODELS_DEADLINE_MS = 20_000;
 
 /**
- * The models on disk, checked by their headers and lengths only: damage further in shows when a model is loaded.
+ * Checks headers and lengths of the models on disk. Damage behind the header is only found when a model is loaded.
  */
 export function modelsCheck(cacheDir: string): Check {
   const inspect = createGgufInspector();
   return {
-    name: MODELS_CHECK_NAME,
-    deadlineMs: DEADLINE_MS,
-    look: async (signal) => {
-      const unreadable = await whyUnreadable(cacheDir);
+    name: MODELS,
+    deadlineMs: MODELS_DEADLINE_MS,
+    run: async (signal) => {
+      const unreadable = await findReadProblem(cacheDir);
       if (unreadable !== undefined)
-        return [note(MODELS_CHECK_NAME, `not known: ${unreadable}`, "See the check of the cache folder.")];
+        return [note(MODELS, `not known: ${unreadable}`, "See the check of the cache folder.")];
       const store = new DiskHubStore({ cacheDir, hubUrl: "http://localhost" });
       const models = await store.list();
       const findings: Finding[] = [];
       for (const { spec, files } of models) {
         signal.throwIfAborted();
-        const why = await damageOf(files, inspect);
-        if (why !== undefined) {
+        const damage = await findDamage(files, inspect);
+        if (damage !== undefined) {
           findings.push(
-            problem(MODELS_CHECK_NAME, `${spec}: ${why}`, `daybreak rm ${spec}, then daybreak pull ${spec}`),
+            problem(MODELS, `${spec}: ${damage}`, `daybreak rm ${spec}, then daybreak pull ${spec}`),
           );
         }
       }
-      findings.push(...(await incompleteFindings(cacheDir)), ...(await ownFileFindings(cacheDir)));
+      findings.push(...(await incompleteFindings(cacheDir)), ...(await userFileFindings(cacheDir)));
       if (findings.length > 0) return findings;
       const count =
         models.length === 0 ? "none downloaded" : `${models.length} downloaded, none damaged or incomplete`;
-      return [ok(MODELS_CHECK_NAME, `${count}, besides those that ship`)];
+      return [ok(MODELS, `${count}, besides those that ship`)];
     },
   };
 }
 
-/** Why the folder cannot be listed; undefined when it can, or is not there yet. */
-async function whyUnreadable(folder: string): Promise<string | undefined> {
+/** Reason why the folder cannot be listed; undefined if it can, or does not exist yet. */
+async function findReadProblem(folder: string): Promise<string | undefined> {
   try {
     await readdir(folder);
     return undefined;
@@ -167,7 +167,7 @@ async function whyUnreadable(folder: string): Promise<string | undefined> {
   }
 }
 
-async function damageOf(files: readonly string[], inspect: InspectGguf): Promise<string | undefined> {
+async function findDamage(files: readonly string[], inspect: InspectGguf): Promise<string | undefined> {
   try {
     await inspect(files);
     return undefined;
@@ -177,13 +177,13 @@ async function damageOf(files: readonly string[], inspect: InspectGguf): Promise
   }
 }
 
-/** Interrupted downloads, and names whose content is gone. */
+/** Reports interrupted downloads, and links without content. */
 async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]> {
   const repos = (await listNames(cacheDir)).map(repoOfFolder).filter((repo) => repo !== undefined);
   const findings = await Promise.all(
     repos.map(async (repo) => {
       const cache = new RepoCache(cacheDir, repo);
-      return [await interruptedDownloads(cache), await lostFiles(cache)];
+      return [await interruptedDownloads(cache), await missingFiles(cache)];
     }),
   );
   return findings.flat(2);
@@ -193,27 +193,25 @@ async function interruptedDownloads(cache: RepoCache): Promise<readonly Finding[
   let bytes = 0;
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
-    // One that a process is working on is not interrupted.
-    if (hex === undefined || (await isOwned(cache.lock(hex)))) continue;
+    // A locked download is still running.
+    if (hex === undefined || (await isClaimed(cache.lock(hex)))) continue;
     bytes += (await lstat(path.join(cache.blobs, name))).size;
   }
   if (bytes === 0) return [];
   const what = `${cache.repo}: a download was interrupted after ${formatBytes(bytes)}`;
-  return [
-    note(MODELS_CHECK_NAME, what, `daybreak pull hf:${cache.repo} resumes it; it is removed after a month.`),
-  ];
+  return [note(MODELS, what, `daybreak pull hf:${cache.repo} resumes it; it is removed after a month.`)];
 }
 
-async function lostFiles(cache: RepoCache): Promise<readonly Finding[]> {
+async function missingFiles(cache: RepoCache): Promise<readonly Finding[]> {
   const entries = await readdir(cache.snapshots, { recursive: true, withFileTypes: true }).catch(() => []);
   const findings = await Promise.all(
     entries
       .filter((entry) => entry.isSymbolicLink() && /\.gguf$/i.test(entry.name))
       .map(async ({ parentPath, name }): Promise<readonly Finding[]> => {
-        if (!(await isGone(path.join(parentPath, name)))) return [];
+        if (!(await isMissing(path.join(parentPath, name)))) return [];
         return [
           problem(
-            MODELS_CHECK_NAME,
+            MODELS,
             `${cache.repo}: the content of ${name} is gone`,
             `daybreak pull hf:${cache.repo}:${name}`,
           ),
@@ -223,15 +221,13 @@ async function lostFiles(cache: RepoCache): Promise<readonly Finding[]> {
   return findings.flat();
 }
 
-/** Files of the user's own that were loaded once and are remembered. */
-async function ownFileFindings(cacheDir: string): Promise<readonly Finding[]> {
+/** Reports registered files of the user that no longer exist. */
+async function userFileFindings(cacheDir: string): Promise<readonly Finding[]> {
   const files = await rememberedFiles(path.join(cacheDir, "models.json"));
   const findings = await Promise.all(
     files.map(async ({ alias, path: file }): Promise<readonly Finding[]> => {
-      if (!(await isGone(file))) return [];
-      return [
-        note(MODELS_CHECK_NAME, `${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`),
-      ];
+      if (!(await isMissing(file))) return [];
+      return [note(MODELS, `${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`)];
     }),
   );
   return findings.flat();
@@ -241,11 +237,11 @@ async function rememberedFiles(stateFile: string) {
   try {
     return savedStateSchema.parse(JSON.parse(await readFile(stateFile, "utf8"))).files;
   } catch {
-    return []; // none yet; one that is damaged is put aside by the daemon, which says so
+    return []; // no file yet; the daemon reports a damaged one
   }
 }
 
-async function isGone(file: string): Promise<boolean> {
+async function isMissing(file: string): Promise<boolean> {
   try {
     await stat(file);
     return false;

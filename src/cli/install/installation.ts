@@ -3,33 +3,33 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 
-/** How this program was installed, and so how it is updated. */
+/** Kind of installation, which decides how it is updated. */
 export interface Installation {
   readonly kind: "clone" | "global" | "project" | "npx" | "archive" | "container";
-  /** The folder to update it in; undefined where that does not matter. */
+  /** Folder in which the update command runs; undefined if any will do. */
   readonly folder: string | undefined;
   /** For people: "a package of the project /home/ada/app". */
   readonly description: string;
-  /** What to type; undefined where no command of this machine does it. */
+  /** Command that updates; undefined if no command on this machine does. */
   readonly command: string | undefined;
-  /** What to do where there is no command, or what follows it. */
+  /** Instructions without a command, or in addition to it. */
   readonly advice: string | undefined;
 }
 
-/** Where a container's runtime says that it is one. */
-const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
+/** Files that container runtimes create. */
+const CONTAINER_MARKER_FILES = ["/.dockerenv", "/run/.containerenv"];
 
-/** What archives contain besides the package's files, and images do not. */
-const ARCHIVE_MARK = "LICENSES.txt";
+/** File in release archives that is neither in the package nor in images. */
+const ARCHIVE_MARKER_FILE = "LICENSES.txt";
 
-/** Folders in which package managers keep what is installed for the whole account or machine. */
+/** Folders of global installations, and the command that updates there. */
 const GLOBAL_FOLDERS: readonly (readonly [RegExp, string])[] = [
   [/[/\\]pnpm[/\\]global[/\\]/, "pnpm add --global daybreak@latest"],
   [/[/\\]yarn[/\\](?:data[/\\])?global[/\\]/i, "yarn global add daybreak@latest"],
   [/[/\\]\.bun[/\\]install[/\\]global[/\\]/, "bun add --global daybreak@latest"],
 ];
 
-/** Files by which a project tells its package manager, and how that fetches the newest version. */
+/** Lock files of package managers, and the command that updates. */
 const PROJECT_MANAGERS: readonly (readonly [file: string, command: string])[] = [
   ["pnpm-lock.yaml", "pnpm add daybreak@latest"],
   ["yarn.lock", "yarn add daybreak@latest"],
@@ -38,9 +38,9 @@ const PROJECT_MANAGERS: readonly (readonly [file: string, command: string])[] = 
 ];
 
 /**
- * Detects from the files around the program how it was installed.
- * @param root the folder of the package's package.json: the repository, or what was unpacked or installed
- * @param exists true for files and folders that are there
+ * Detects the kind of installation by the files around the program.
+ * @param root folder of the program's package.json
+ * @param exists true for existing files and folders
  */
 export function findInstallation(root: string, exists: (file: string) => boolean = existsSync): Installation {
   const modules = path.dirname(root);
@@ -63,10 +63,10 @@ export function findInstallation(root: string, exists: (file: string) => boolean
       advice: "To keep it, install it: npm install --global daybreak",
     };
   }
-  if (exists(path.join(root, ARCHIVE_MARK))) return unpacked(root);
-  const inContainer = CONTAINER_MARKS.some(exists);
+  if (exists(path.join(root, ARCHIVE_MARKER_FILE))) return unpackedArchive(root);
+  const inContainer = CONTAINER_MARKER_FILES.some(exists);
   if (isPackage) return installedPackage(root, path.dirname(modules), exists, inContainer);
-  return inContainer ? inImage(root) : unpacked(root);
+  return inContainer ? containerImage(root) : unpackedArchive(root);
 }
 
 function installedPackage(
@@ -78,27 +78,27 @@ function installedPackage(
   const advice = inContainer
     ? "This runs in a container: update it where its image is built, or the update is lost with the container."
     : undefined;
-  const ofManager = GLOBAL_FOLDERS.find(([folder]) => folder.test(root))?.[1];
-  if (ofManager !== undefined || !exists(path.join(project, "package.json"))) {
+  const managerCommand = GLOBAL_FOLDERS.find(([folder]) => folder.test(root))?.[1];
+  if (managerCommand !== undefined || !exists(path.join(project, "package.json"))) {
     return {
       kind: "global",
       folder: undefined,
       description: `installed for the whole account or machine (${root})`,
-      command: ofManager ?? "npm install --global daybreak@latest",
+      command: managerCommand ?? "npm install --global daybreak@latest",
       advice,
     };
   }
-  const ofProject = PROJECT_MANAGERS.find(([file]) => exists(path.join(project, file)))?.[1];
+  const projectCommand = PROJECT_MANAGERS.find(([file]) => exists(path.join(project, file)))?.[1];
   return {
     kind: "project",
     folder: project,
     description: `a package of the project ${project}`,
-    command: ofProject ?? "npm install daybreak@latest",
+    command: projectCommand ?? "npm install daybreak@latest",
     advice,
   };
 }
 
-function inImage(root: string): Installation {
+function containerImage(root: string): Installation {
   return {
     kind: "container",
     folder: undefined,
@@ -109,7 +109,7 @@ function inImage(root: string): Installation {
   };
 }
 
-function unpacked(root: string): Installation {
+function unpackedArchive(root: string): Installation {
   return {
     kind: "archive",
     folder: root,
@@ -119,13 +119,13 @@ function unpacked(root: string): Installation {
   };
 }
 
-/** The folder of the package: the repository, or the one around `dist`. */
+/** Folder of package.json: the repository, or the parent of `dist`. */
 export function packageRoot(): string {
   const folder = path.resolve(fileURLToPath(PACKAGE_FOLDER));
   return stablePath(path.basename(folder) === "dist" ? path.dirname(folder) : folder);
 }
 
-/** Paths that contain a version, and the name of the same file that updates keep. */
+/** Paths that contain a version, and the path of the same file that survives updates. */
 const VERSIONED: readonly (readonly [RegExp, string])[] = [
   // Homebrew: /opt/homebrew/Cellar/node/26.1.0/bin/node is /opt/homebrew/opt/node/bin/node.
   [/\/Cellar\/([^/]+)\/[^/]+\//, "/opt/$1/"],
@@ -134,8 +134,8 @@ const VERSIONED: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Another name of the same file that an update in place leaves valid; the file's own name where there is none.
- * @param realPath resolves links; throws for what is not there
+ * Path of the same file that stays valid after an update; the given path if there is none.
+ * @param realPath resolves links; throws for a missing file
  */
 export function stablePath(file: string, realPath: (file: string) => string = realpathSync): string {
   for (const [versioned, stable] of VERSIONED) {

@@ -1,35 +1,35 @@
-/** What an agent is to talk to. */
+/** Daemon and model for an agent. */
 interface AgentTarget {
-  /** Of the daemon, without a slash at the end. */
+  /** URL of the daemon, without a final slash. */
   readonly url: string;
   readonly apiKey: string;
   readonly model: string;
-  /** In tokens. */
+  /** Context in tokens. */
   readonly contextSize: number;
 }
 
-/** What makes an agent talk to the daemon; none of its own files are touched. */
+/** Environment and arguments that connect an agent to the daemon; its own files stay unchanged. */
 interface AgentSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** Stand before those of the user. */
+  /** Arguments before the user's. */
   readonly args: readonly string[];
 }
 
 interface CodingAgent {
   readonly title: string;
   readonly program: string;
-  /** How people install it. */
+  /** Command that installs it. */
   readonly install: string;
   settings(target: AgentTarget): AgentSettings;
 }
 
-/** Share of the context that Claude Code and opencode may fill with one answer. */
+/** Maximum share of the context for one answer. */
 const ANSWER_SHARE = 1 / 8;
 
-/** Carries the API key to Codex, which takes the name of a variable only. */
+/** Variable with the API key for Codex, whose configuration takes only the name of a variable. */
 const CODEX_KEY_VARIABLE = "DAYBREAK_API_KEY";
 
-/** By the names that `daybreak launch` takes. docs/clients.md says how each is set up by hand. */
+/** Agents by their names for `daybreak launch`. docs/clients.md describes the same settings. */
 export const CODING_AGENTS: Readonly<Record<string, CodingAgent>> = {
   claude: {
     title: "Claude Code",
@@ -39,18 +39,18 @@ export const CODING_AGENTS: Readonly<Record<string, CodingAgent>> = {
       env: {
         ANTHROPIC_BASE_URL: url,
         ANTHROPIC_AUTH_TOKEN: apiKey,
-        // The user's own key would be asked about, and belongs elsewhere.
+        // Claude Code would ask about the user's key of Anthropic, and send it to the daemon.
         ANTHROPIC_API_KEY: "",
         ANTHROPIC_MODEL: model,
         ANTHROPIC_DEFAULT_OPUS_MODEL: model,
         ANTHROPIC_DEFAULT_SONNET_MODEL: model,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
         CLAUDE_CODE_SUBAGENT_MODEL: model,
-        // It takes a model that it does not know for one with 200,000 tokens, and CLAUDE_CODE_AUTO_COMPACT_WINDOW for 100,000
-        // at least. It compacts as soon as no answer of the greatest length fits, at once with its own of 32,000.
+        // Claude Code assumes 200,000 tokens for unknown models (CLAUDE_CODE_AUTO_COMPACT_WINDOW is at least 100,000).
+        // It compacts once an answer of the maximum length no longer fits: at once with its default of 32,000 tokens.
         CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextSize),
         CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(Math.floor(contextSize * ANSWER_SHARE)),
-        // It differs from request to request at the very beginning, so that no prompt would be found in the cache.
+        // This header changes the beginning of the prompt with each request, so the prompt cache would never hit.
         CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
       },
       args: [],
@@ -69,7 +69,7 @@ export const CODING_AGENTS: Readonly<Record<string, CodingAgent>> = {
         "model_providers.daybreak.wire_api": "responses",
         "model_providers.daybreak.env_key": CODEX_KEY_VARIABLE,
       };
-      // Values are TOML, whose strings are written like those of JSON.
+      // Values are TOML; JSON strings are valid TOML.
       const flags = Object.entries(settings).flatMap(([key, value]) => [
         "-c",
         `${key}=${JSON.stringify(value)}`,

@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { loadResultSchema } from "../../api/management/model-schemas.ts";
-import { reachableContext } from "../../models/loading/choose-settings.ts";
+import { supportedContext } from "../../models/loading/choose-settings.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
 import { modelPath } from "../client/find-model.ts";
 
-/** Agents begin with 8,000 to 20,000 tokens of instructions and tools; the rest is for the work. */
-const AGENT_CONTEXT = 32_768;
-/** With less most agents cannot begin. */
-export const LEAST_AGENT_CONTEXT = 16_384;
+/** Tokens of context, unless the user chooses: agents begin with 8,000 to 20,000 tokens of instructions and tools. */
+const DEFAULT_AGENT_CONTEXT = 32_768;
+/** Most agents do not work with less. */
+export const MIN_AGENT_CONTEXT = 16_384;
 
 const statusSchema = z.object({ default_model: z.string() });
 const modelSchema = z.object({
@@ -30,20 +30,20 @@ interface LoadedForAgent {
 }
 
 /**
- * Sees to it that a model is loaded with the context that coding agents need, and loads it again where it has less.
- * @param name undefined: the default model
- * @param asked tokens of context that the user wants; undefined: as many as agents need and the model can reach
- * @throws CliError when the model is not for agents, or is in use with a smaller context
+ * Loads a model with the context that coding agents need; reloads it if it is loaded with less.
+ * @param name model; undefined: the default model
+ * @param requestedContext tokens; undefined: as many as agents need and the model supports
+ * @throws CliError if the model is unfit for agents, or in use with a smaller context
  */
 export async function loadForAgent(
   io: CliIo,
   client: DaemonClient,
   name: string | undefined,
-  asked: number | undefined,
+  requestedContext: number | undefined,
 ): Promise<LoadedForAgent> {
-  const named = name ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
-  const model = await client.json(modelSchema, "GET", modelPath(named));
-  const [wanted, ...less] = contexts(model, asked);
+  const modelName = name ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
+  const model = await client.json(modelSchema, "GET", modelPath(modelName));
+  const [wanted, ...smaller] = contextSizes(model, requestedContext);
   if (!model.capabilities.tools) {
     await writeLine(io.stderr, `Note: the template of ${model.alias} has no tools, which agents work with.`);
   }
@@ -52,27 +52,27 @@ export async function loadForAgent(
     await unloadIdle(client, model, wanted);
   }
   await writeLine(io.stderr, `Loading ${model.alias} with a context of ${wanted} tokens ...`);
-  return await load(client, model.alias, [wanted, ...less]);
+  return await load(client, model.alias, [wanted, ...smaller]);
 }
 
-/** The contexts to try, the largest first. */
-function contexts(model: Model, asked: number | undefined): readonly [number, ...number[]] {
+/** Context sizes to try, the largest first. */
+function contextSizes(model: Model, requestedContext: number | undefined): readonly [number, ...number[]] {
   const { alias, purpose, trained_context_size: trained, load_settings: settings } = model;
   if (purpose !== "generate") {
-    throw unfit(`${alias} does not generate text; name another model with --model.`);
+    throw unfitModel(`${alias} does not generate text; name another model with --model.`);
   }
-  if (asked !== undefined) return [asked];
-  const reachable = reachableContext({ contextLength: trained }, { ropeFreqScale: settings.rope_freq_scale });
-  if (reachable > 0 && reachable < LEAST_AGENT_CONTEXT) {
-    throw unfit(
-      `${alias} was trained for ${trained} tokens of context${reachable > trained ? `, and is stretched to ${reachable}` : ""}, and coding agents begin with more; name a model for ${LEAST_AGENT_CONTEXT} or more with --model ("daybreak search" and "daybreak pull" get one).`,
+  if (requestedContext !== undefined) return [requestedContext];
+  const reachable = supportedContext({ contextLength: trained }, { ropeFreqScale: settings.rope_freq_scale });
+  if (reachable > 0 && reachable < MIN_AGENT_CONTEXT) {
+    throw unfitModel(
+      `${alias} was trained for ${trained} tokens of context${reachable > trained ? `, and is stretched to ${reachable}` : ""}, and coding agents begin with more; name a model for ${MIN_AGENT_CONTEXT} or more with --model ("daybreak search" and "daybreak pull" get one).`,
     );
   }
-  const wanted = reachable > 0 ? Math.min(reachable, AGENT_CONTEXT) : AGENT_CONTEXT;
-  return wanted > LEAST_AGENT_CONTEXT ? [wanted, LEAST_AGENT_CONTEXT] : [wanted];
+  const wanted = reachable > 0 ? Math.min(reachable, DEFAULT_AGENT_CONTEXT) : DEFAULT_AGENT_CONTEXT;
+  return wanted > MIN_AGENT_CONTEXT ? [wanted, MIN_AGENT_CONTEXT] : [wanted];
 }
 
-function unfit(message: string): CliError {
+function unfitModel(message: string): CliError {
   return new CliError(EXIT.usage, "model_unfit", message);
 }
 
@@ -91,7 +91,7 @@ async function unloadIdle(client: DaemonClient, model: Model, wanted: number): P
 async function load(
   client: DaemonClient,
   alias: string,
-  [size, ...less]: readonly number[],
+  [size, ...smaller]: readonly number[],
 ): Promise<LoadedForAgent> {
   try {
     const body = { alias, context_size: size };
@@ -104,7 +104,7 @@ async function load(
     return { model: alias, contextSize };
   } catch (error) {
     const isTooMuch = error instanceof ApiError && error.code === "insufficient_memory";
-    if (!isTooMuch || less.length === 0) throw error;
-    return await load(client, alias, less);
+    if (!isTooMuch || smaller.length === 0) throw error;
+    return await load(client, alias, smaller);
   }
 }

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
 
-/** Where the daemon is, and how to answer; every command that talks to a daemon has these options. */
+/** Options of every command that uses a daemon. */
 export interface ClientOptions {
   url?: string;
   socket?: string;
@@ -8,7 +8,7 @@ export interface ClientOptions {
   json?: boolean;
 }
 
-/** A command with the options of {@link ClientOptions}. `json` says what --json prints. */
+/** Creates a command with the options of {@link ClientOptions}. `json` describes what --json prints. */
 export function clientCommand(name: string, json = "print the daemon's answer as JSON"): Command {
   return new Command(name)
     .option("--json", json)
@@ -17,14 +17,14 @@ export function clientCommand(name: string, json = "print the daemon's answer as
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
 }
 
-/** A parser for an option that is a number; the daemon checks its range. */
+/** Parses a number; the daemon checks its range. */
 export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) throw new InvalidArgumentError("Not a number.");
   return value;
 }
 
-/** A parser for an option that is a whole number of at least `minimum`. */
+/** Returns a parser of integers of at least `minimum`. */
 export function parseInteger(minimum: number): (text: string) => number {
   return (text) => {
     const value = parseNumber(text);
@@ -35,7 +35,7 @@ export function parseInteger(minimum: number): (text: string) => number {
   };
 }
 
-/** A parser for an option that may be given several times. */
+/** Collects the values of an option that may be repeated. */
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), value];
 }

@@ -4,7 +4,7 @@ import type { ConfigFlags } from "../../config/load-config.ts";
 import { configSchema } from "../../config/schema.ts";
 import { collect } from "./common-options.ts";
 
-/** Short names of flags that are often typed by hand. */
+/** Short names of common flags. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
   "http.port": "-p",
   "models.auto_load": "--auto-load",
@@ -21,29 +21,32 @@ const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
 };
 
 /**
- * The options of `serve`: one for every option of the configuration that has a flag, and --no-… for the booleans.
- * @param names the configuration options to include; all when absent
+ * Returns the flags of the configuration, as `serve` has them, with --no-… for booleans.
+ * @param names configuration options to include; undefined: all
  */
 export function configFlagOptions(names?: readonly string[]): Option[] {
   const defaults: unknown = configSchema.parse({});
   return configOptions.flatMap((option) => {
     const { flag, name, description } = option;
     if (flag === undefined || names?.includes(name) === false) return [];
-    const preset = valueAt(defaults, option.path);
+    const defaultValue = valueAt(defaults, option.path);
     const flags = name in SHORT_FLAGS ? `${SHORT_FLAGS[name]}, ${flag}` : flag;
     if (option.kind === "boolean") {
       const positive = new Option(flags, description);
       const opposites = flags.replaceAll("--", "--no-");
       const negative = new Option(opposites, `The opposite of ${flag}. ${description}`);
-      // Help shows the one that changes the default.
-      return [positive.hideHelp(preset === true), negative.hideHelp(preset !== true)];
+      // Help shows only the flag that changes the default.
+      return [positive.hideHelp(defaultValue === true), negative.hideHelp(defaultValue !== true)];
     }
     const valueName = option.holdsPath ? "path" : VALUE_NAMES[option.kind];
-    const made = new Option(`${flags} <${valueName}>`, description + describeDefault(option, preset));
-    if (option.choices.length > 0) made.choices([...option.choices]);
-    // A list may be given as several flags, each of which may hold several values with commas between them.
-    if (option.kind === "list") made.argParser(collect);
-    return [made];
+    const valueOption = new Option(
+      `${flags} <${valueName}>`,
+      description + describeDefault(option, defaultValue),
+    );
+    if (option.choices.length > 0) valueOption.choices([...option.choices]);
+    // A list flag may be repeated, and each may hold several values separated by commas.
+    if (option.kind === "list") valueOption.argParser(collect);
+    return [valueOption];
   });
 }
 
@@ -54,15 +57,15 @@ function valueAt(tree: unknown, keys: readonly string[]): unknown {
   return value;
 }
 
-/** As text: a commander default would look like a given flag and override the file. */
-function describeDefault({ kind }: ConfigOption, preset: unknown): string {
-  const shown = Array.isArray(preset) ? preset.join(",") : preset;
-  if (shown === undefined || shown === "") return "";
-  if (kind === "duration" && typeof shown === "number") return ` (default: ${shown / 1000}s)`;
-  return ` (default: ${typeof shown === "string" ? shown : JSON.stringify(shown)})`;
+/** Default as text in the description: a default of commander would override the configuration file. */
+function describeDefault({ kind }: ConfigOption, defaultValue: unknown): string {
+  const text = Array.isArray(defaultValue) ? defaultValue.join(",") : defaultValue;
+  if (text === undefined || text === "") return "";
+  if (kind === "duration" && typeof text === "number") return ` (default: ${text / 1000}s)`;
+  return ` (default: ${typeof text === "string" ? text : JSON.stringify(text)})`;
 }
 
-/** The configuration's flags among what commander has parsed. */
+/** Selects the configuration's flags from commander's options. */
 export function configFlags(parsed: Readonly<Record<string, unknown>>): ConfigFlags {
   const flags: Record<string, string | boolean | readonly string[]> = {};
   for (const { flag, name } of configOptions) {

@@ -4,7 +4,7 @@ import { toError } from "../../errors/to-error.ts";
 import { usageError } from "../cli-error.ts";
 import { parseInteger, parseNumber } from "./common-options.ts";
 
-/** What `run` and `chat` may ask of a generation. */
+/** Options of commands that generate. */
 export interface GenerationOptions {
   model?: string;
   system?: string;
@@ -36,7 +36,7 @@ export function withGenerationOptions(command: Command): Command {
     .option("-v, --verbose", "show statistics after the answer");
 }
 
-/** The fields of a request that these options ask for; an absent one is left to the model and the daemon. */
+/** Request fields of these options; absent ones are left to the model and the daemon. */
 export async function generationFields(options: GenerationOptions): Promise<Record<string, unknown>> {
   return {
     model: options.model,

@@ -7,27 +7,28 @@ import type { ServiceManager, ServiceProgram } from "./service-manager.ts";
 import { systemd, type SystemdScope } from "./systemd.ts";
 import { taskScheduler } from "./task-scheduler.ts";
 
-interface ManagerQuestion {
+interface ManagerOptions {
   readonly scope: SystemdScope;
   readonly program: ServiceProgram;
   readonly env: NodeJS.ProcessEnv;
   readonly platform?: NodeJS.Platform;
 }
 
-/** The service manager of this system. Throws a usage error when none is known, or not in that scope. */
+/** Returns the service manager of this system. @throws CliError if it is unknown, or lacks that scope */
 export function findManager({
   scope,
   program,
   env,
   platform = process.platform,
-}: ManagerQuestion): ServiceManager {
+}: ManagerOptions): ServiceManager {
   if (scope === "system" && platform !== "linux") {
     throw usageError(
       "--system needs systemd. On this system Daybreak runs as a service of your account: leave --system out.",
     );
   }
-  // The system unit has a separate account.
-  const { username, homedir } = scope === "system" ? { username: "root", homedir: "/root" } : accountHere();
+  // A system unit needs no account: it creates its own.
+  const { username, homedir } =
+    scope === "system" ? { username: "root", homedir: "/root" } : currentAccount();
   const home = env["HOME"] || homedir;
   switch (platform) {
     case "linux": {
@@ -51,8 +52,8 @@ export function findManager({
   }
 }
 
-/** Containers may run under a user id without a name. */
-function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
+/** Name and home of this account. A container may run under a user id without either. */
+function currentAccount(): Pick<os.UserInfo<string>, "username" | "homedir"> {
   try {
     return os.userInfo();
   } catch {
@@ -62,14 +63,14 @@ function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
   }
 }
 
-/** Groups to which Linux systems give the devices of GPUs. */
-const GROUPS = ["video", "render"];
+/** Groups that own GPU devices on Linux. */
+const GPU_GROUPS = ["video", "render"];
 
-/** Those of them that this system has: systemd starts no unit that names others. */
+/** GPU groups of this system; systemd does not start a unit that names others. */
 export function gpuGroups(file = "/etc/group"): readonly string[] {
   try {
     const lines = readFileSync(file, "utf8").split("\n");
-    return GROUPS.filter((group) => lines.some((line) => line.startsWith(`${group}:`)));
+    return GPU_GROUPS.filter((group) => lines.some((line) => line.startsWith(`${group}:`)));
   } catch {
     return [];
   }

@@ -8,7 +8,7 @@ import type { Config } from "../../config/schema.ts";
 import { toError } from "../../errors/to-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import {
-  MARK,
+  FILE_MARKER,
   type RunTool,
   serviceError,
   type ServiceManager,
@@ -19,24 +19,24 @@ import type { SystemdScope } from "./systemd.ts";
 
 export interface ServiceReport extends ServiceState {
   readonly installed: boolean;
-  /** False when the file is there as the command would write it, or is not there at all. */
+  /** True if the file differs from what the command would write. */
   readonly outdated: boolean;
 }
 
-/** How the service is. Throws a CliError when the service manager cannot be asked. */
+/** Returns the state of the service. @throws CliError if the service manager does not answer */
 export async function serviceReport(manager: ServiceManager, run: RunTool): Promise<ServiceReport> {
-  const content = readIfThere(manager);
+  const content = readIfExists(manager);
   return {
     ...(await stateOf(manager, run)),
     installed: content !== undefined,
-    outdated: content !== undefined && content !== encoded(manager),
+    outdated: content !== undefined && content !== fileText(manager),
   };
 }
 
 /**
- * Writes the service's file and makes it take effect; does nothing that is done already. Throws a CliError when the file
- * belongs to something else, when it cannot be written, or when the service manager refuses.
- * @param beforeStart called when the service does not run yet; what it throws ends the installation before anything is changed
+ * Writes the service's file and starts the service; skips what is already done.
+ * @param beforeStart called before any change if the service does not run yet; it may throw to cancel
+ * @throws CliError if the file was not made by this command or cannot be written, or if the service manager fails
  */
 export async function installService(
   manager: ServiceManager,
@@ -44,49 +44,49 @@ export async function installService(
   beforeStart: () => Promise<void>,
 ): Promise<ServiceReport> {
   const { file, title, encoding } = manager;
-  // Asked first: nothing is written where there is no such service manager.
+  // Queried first, so that nothing is written on a system without this service manager.
   const state = await stateOf(manager, run);
-  const before = readIfThere(manager);
-  if (before !== undefined) requireOurs(before, file);
+  const before = readIfExists(manager);
+  if (before !== undefined) requireMarker(before, file);
   if (state.running !== true) await beforeStart();
-  const hasChanged = before !== encoded(manager);
+  const hasChanged = before !== fileText(manager);
   if (hasChanged) {
     try {
       mkdirSync(path.dirname(file), { recursive: true });
-      writeFileSync(file, encoded(manager), encoding);
+      writeFileSync(file, fileText(manager), encoding);
     } catch (error) {
       throw serviceError(`The ${title} cannot be written: ${messageOf(error)}.`);
     }
   }
-  for (const call of manager.activate(state, hasChanged)) {
+  for (const call of manager.activationCalls(state, hasChanged)) {
     const { code, stdout, stderr } = await run(call);
     if (code === 0) continue;
-    const said = lastLine(stderr) ?? lastLine(stdout) ?? `exit code ${code}`;
-    throw serviceError(`"${call.join(" ")}" failed, after ${file} was written: ${said}`);
+    const reason = lastLine(stderr) ?? lastLine(stdout) ?? `exit code ${code}`;
+    throw serviceError(`"${call.join(" ")}" failed, after ${file} was written: ${reason}`);
   }
   return await serviceReport(manager, run);
 }
 
 /**
- * Ends the service and removes what {@link installService} has made. True when there was anything. Throws a CliError
- * when the file belongs to something else or the service keeps running.
+ * Stops the service and removes its file. Returns false if there is none.
+ * @throws CliError if the file was not made by this command, or the service keeps running
  */
 export async function uninstallService(manager: ServiceManager, run: RunTool): Promise<boolean> {
   const { file, title } = manager;
-  const content = readIfThere(manager);
+  const content = readIfExists(manager);
   if (content === undefined) return false;
-  requireOurs(content, file);
-  const problems = await runAll(manager.deactivate, run);
+  requireMarker(content, file);
+  const problems = await runAll(manager.callsBeforeRemoval, run);
   const { enabled, running } = await stateOf(manager, run);
-  // The state decides: parts may have been undone before.
+  // A call may fail because its work was done before, so the state decides.
   if (enabled || running === true)
     throw serviceError(`The ${title} cannot be stopped. ${problems.join(" ")}`);
   rmSync(file);
-  await runAll(manager.forget, run);
+  await runAll(manager.callsAfterRemoval, run);
   return true;
 }
 
-/** Runs all, and returns the messages of those that failed. */
+/** Runs all calls and returns the errors. */
 async function runAll(calls: readonly ToolCall[], run: RunTool): Promise<string[]> {
   const problems: string[] = [];
   for (const call of calls) {
@@ -107,12 +107,12 @@ async function stateOf(manager: ServiceManager, run: RunTool): Promise<ServiceSt
   }
 }
 
-/** As it is on disk: some systems want a byte order mark. */
-function encoded({ content, encoding }: ServiceManager): string {
+/** Text of the file; UTF-16 gets a byte order mark. */
+function fileText({ content, encoding }: ServiceManager): string {
   return encoding === "utf16le" ? `\uFEFF${content}` : content;
 }
 
-function readIfThere({ file, encoding }: ServiceManager): string | undefined {
+function readIfExists({ file, encoding }: ServiceManager): string | undefined {
   try {
     return readFileSync(file, encoding);
   } catch (error) {
@@ -121,8 +121,8 @@ function readIfThere({ file, encoding }: ServiceManager): string | undefined {
   }
 }
 
-function requireOurs(content: string, file: string): void {
-  if (content.includes(MARK)) return;
+function requireMarker(content: string, file: string): void {
+  if (content.includes(FILE_MARKER)) return;
   throw new CliError(
     EXIT.conflict,
     "service_exists",
@@ -138,26 +138,26 @@ function messageOf(error: unknown): string {
   return toError(error).message.replace(/\.$/, "");
 }
 
-/** Seconds that the daemon takes beyond the drain timeout, to stop engines. */
-const MARGIN_SECONDS = 30;
+/** Seconds to stop engines, in addition to the drain timeout. */
+const STOP_MARGIN_SECONDS = 30;
 
-const NO_HOME =
+const NO_HOME_MESSAGE =
   "This account has no home folder, so it cannot have services. As root, install one for the system with --system.";
 
 export interface ServiceSettings {
-  /** As the daemon will find it. */
+  /** Configuration as the service will read it. */
   readonly config: Config;
-  /** The configuration file that it reads, when there is one. */
+  /** Configuration file of the service; it need not exist. */
   readonly file: string;
-  /** What it is given beside that file. */
+  /** Variables in the service's file. */
   readonly env: Readonly<Record<string, string>>;
   readonly args: readonly string[];
   readonly stopSeconds: number;
-  /** Variables that are set here and that it will not have. */
+  /** Options set by variables of this shell, which the service does not get. */
   readonly lostVariables: readonly string[];
 }
 
-interface SettingsQuestion {
+interface SettingsOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly scope: SystemdScope;
   /** From --config. */
@@ -165,33 +165,33 @@ interface SettingsQuestion {
 }
 
 /**
- * Reads the configuration as a service would: without the variables of any shell. Throws a usage error when the
- * configuration is wrong: such a service could not start.
+ * Reads the configuration as the service would, without the variables of this shell.
+ * @throws CliError if the configuration is invalid, since the service could not start
  */
-export function serviceSettings({ env, scope, file }: SettingsQuestion): ServiceSettings {
+export function serviceSettings({ env, scope, file }: SettingsOptions): ServiceSettings {
   const variables = configOptions.flatMap((option) => option.env);
   const lostVariables = variables.filter((name) => Boolean(env[name]));
   const named = file ?? (env["SERVICE_CONFIG"] || undefined);
   const absolute = named === undefined ? undefined : path.resolve(named);
-  const ofSystem = {
+  const systemVariables = {
     SERVICE_CACHE_DIR: "/var/cache/daybreak",
     SERVICE_SOCKET: "/run/daybreak/daybreak.sock",
-    // With which the default configuration file is /etc/daybreak/daybreak.toml.
+    // Makes /etc/daybreak/daybreak.toml the default configuration file.
     XDG_CONFIG_HOME: "/etc",
   };
-  const given: Readonly<Record<string, string>> = scope === "system" ? ofSystem : {};
-  const seen = { ...without(env, variables), SERVICE_CONFIG: undefined, ...given };
-  const read = absolute ?? defaultConfigFile(seen);
-  if (read === undefined) throw usageError(NO_HOME);
+  const fixedVariables: Readonly<Record<string, string>> = scope === "system" ? systemVariables : {};
+  const serviceEnv = { ...without(env, variables), SERVICE_CONFIG: undefined, ...fixedVariables };
+  const configFile = absolute ?? defaultConfigFile(serviceEnv);
+  if (configFile === undefined) throw usageError(NO_HOME_MESSAGE);
   try {
-    const { config, origins } = loadConfig({ env: seen, file: absolute });
+    const { config, origins } = loadConfig({ env: serviceEnv, file: absolute });
     return {
       config,
-      file: read,
-      // The journal has its own times and levels, and people read it; but the user's choice wins.
-      env: { ...given, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
+      file: configFile,
+      // People read the journal, so text is the default there.
+      env: { ...fixedVariables, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
       args: absolute === undefined ? [] : ["--config", absolute],
-      stopSeconds: Math.ceil(config.drain_timeout / 1000) + MARGIN_SECONDS,
+      stopSeconds: Math.ceil(config.drain_timeout / 1000) + STOP_MARGIN_SECONDS,
       lostVariables,
     };
   } catch (error) {
@@ -207,8 +207,8 @@ function without(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.Proce
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o001;
 
-/** The first folder on the way to a file, or the file itself, that accounts other than its owner cannot use. */
-export function closedToOthers(
+/** First folder on the way to a file, or the file itself, that other accounts cannot read. */
+export function findInaccessiblePath(
   file: string,
   modeOf: (file: string) => number = (each) => statSync(each).mode,
 ): string | undefined {

@@ -1,6 +1,6 @@
 import path from "node:path";
 import {
-  MARK,
+  FILE_MARKER,
   SERVICE_NAME,
   type ServiceManager,
   type ServiceProgram,
@@ -11,11 +11,11 @@ import {
 interface LaunchdOptions {
   readonly program: ServiceProgram;
   readonly home: string;
-  /** The account's number, by which launchd knows its session. */
+  /** User id, which names the session in launchd. */
   readonly uid: number;
 }
 
-/** An agent of the account, which launchd starts when it logs in. */
+/** Agent of the account, which launchd starts at login. */
 export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager {
   const file = path.posix.join(home, "Library", "LaunchAgents", `${SERVICE_NAME}.plist`);
   const log = path.posix.join(home, "Library", "Logs", `${SERVICE_NAME}.log`);
@@ -33,12 +33,12 @@ export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager 
       const pid = Number(/^\s*pid = (\d+)$/m.exec(stdout)?.[1]);
       return { enabled: code === 0, running: code === 0 && pid > 0, ...(pid > 0 && { pid }) };
     },
-    activate: ({ enabled }, hasChanged) => {
+    activationCalls: ({ enabled }, hasChanged) => {
       if (!enabled) return [start];
       return hasChanged ? [end, start] : [["launchctl", "kickstart", target]];
     },
-    deactivate: [end],
-    forget: [],
+    callsBeforeRemoval: [end],
+    callsAfterRemoval: [],
     nextSteps: [
       "It runs while this account is logged in.",
       `Its log: ${log}`,
@@ -47,7 +47,7 @@ export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager 
   };
 }
 
-/** The property list of the agent. Its log is appended to a file, which nothing rotates. */
+/** Property list of the agent. Its output is appended to a log file that is never rotated. */
 function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string): string {
   const strings = command.map((word) => `    <string>${xmlText(word)}</string>`);
   const variables = Object.entries(env).map(
@@ -58,7 +58,7 @@ function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string
       ? "" // launchd cannot express it: its default applies
       : `  <key>ExitTimeOut</key>\n  <integer>${stopSeconds}</integer>\n`;
   return `<?xml version="1.0" encoding="UTF-8"?>
-<!-- ${MARK} -->
+<!-- ${FILE_MARKER} -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>

@@ -1,7 +1,7 @@
 import { execFile, type ExecFileException } from "node:child_process";
 import { CliError, EXIT } from "../cli-error.ts";
 
-/** One program that the system's service manager brings along, with its arguments. */
+/** Command line of a tool of the service manager, such as systemctl. */
 export type ToolCall = readonly [program: string, ...args: string[]];
 
 export interface ToolResult {
@@ -10,55 +10,55 @@ export interface ToolResult {
   readonly stderr: string;
 }
 
-/** What the service manager says of the service. */
+/** State of the service in the service manager. */
 export interface ServiceState {
-  /** It starts by itself, at boot or when the user logs in. */
+  /** Starts at boot or at login. */
   readonly enabled: boolean;
-  /** Undefined when the service manager does not say. */
+  /** Undefined if the service manager does not report it. */
   readonly running: boolean | undefined;
   readonly pid?: number;
 }
 
-/** What to start as a service; the service manager has an environment of its own. */
+/** Program to run as a service. */
 export interface ServiceProgram {
   /** Absolute paths of Node and the launcher, then arguments. */
   readonly command: readonly [node: string, launcher: string, ...args: string[]];
-  /** Longest time that it may take to stop, in seconds; Infinity for no limit. */
+  /** Seconds that it may take to stop; Infinity for no limit. */
   readonly stopSeconds: number;
+  /** Variables in addition to the service manager's. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A file that makes the daemon a service of this system, and the system calls that install it. All of it data. */
+/** File that defines the service, and the tool calls that install it. */
 export interface ServiceManager {
-  /** For people: "systemd unit of this account". */
+  /** Description: "systemd unit of this account". */
   readonly title: string;
   readonly file: string;
-  /** What the file holds. */
+  /** Content of the file. */
   readonly content: string;
   readonly encoding: "utf8" | "utf16le";
-  /** Asks for the state. */
+  /** Queries the state. */
   readonly query: ToolCall;
-  /** Reads the answer. @throws Error when the service manager cannot be asked */
+  /** Parses the output of the query. @throws Error if the query failed */
   readState(answer: ToolResult): ServiceState;
-  /** What makes the file's content take effect. */
-  activate(state: ServiceState, hasChanged: boolean): readonly ToolCall[];
-  /** What comes before the file is removed, and after it. */
-  readonly deactivate: readonly ToolCall[];
-  readonly forget: readonly ToolCall[];
-  /** What the user may want to know or do next; a line each. */
+  /** Calls that put the file into effect. */
+  activationCalls(state: ServiceState, hasChanged: boolean): readonly ToolCall[];
+  readonly callsBeforeRemoval: readonly ToolCall[];
+  readonly callsAfterRemoval: readonly ToolCall[];
+  /** Lines for the user after the installation. */
   readonly nextSteps: readonly string[];
 }
 
-/** Marks the files that the command writes: it changes and removes no others. */
-export const MARK = "Made by: daybreak service install";
+/** Text in the files that the command writes; it changes and removes no others. */
+export const FILE_MARKER = "Made by: daybreak service install";
 
-/** The service's name, in the way of the system. */
+/** Name of the service. */
 export const SERVICE_NAME = "daybreak";
 
-/** Runs a program of the system's to its end. */
+/** Runs a tool and waits until it exits. */
 export type RunTool = (call: ToolCall) => Promise<ToolResult>;
 
-/** With the environment given, PATH included. Rejects with a CliError when there is no such program. */
+/** Returns a function that runs tools with this environment. It rejects with a CliError if there is no such program. */
 export function toolRunner(env: NodeJS.ProcessEnv, signal: AbortSignal): RunTool {
   return async ([program, ...args]) =>
     await new Promise((resolve, reject) => {
@@ -77,7 +77,7 @@ function toolReason(error: ExecFileException): string {
     : error.message;
 }
 
-/** The service manager failed. */
+/** Error of the service manager. */
 export function serviceError(message: string): CliError {
   return new CliError(EXIT.error, "service_failed", message);
 }
@@ -89,7 +89,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
-/** A text as content of an XML element. */
+/** Escapes a text for XML. */
 export function xmlText(text: string): string {
   return text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

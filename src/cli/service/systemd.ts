@@ -1,6 +1,6 @@
 import path from "node:path";
 import {
-  MARK,
+  FILE_MARKER,
   SERVICE_NAME,
   type ServiceManager,
   type ServiceProgram,
@@ -14,38 +14,38 @@ const UNIT = `${SERVICE_NAME}.service`;
 interface SystemdOptions {
   readonly scope: SystemdScope;
   readonly program: ServiceProgram;
-  /** The account's configuration folder; for its own unit. */
+  /** Configuration folder of the account, for a user unit. */
   readonly configFolder: string;
   readonly gpuGroups: readonly string[];
-  /** The account's name, to be shown. */
+  /** Name of the account, for messages. */
   readonly account: string;
 }
 
-/** A unit of the account's own manager, or of the system's. */
+/** User unit or system unit of systemd. */
 export function systemd(options: SystemdOptions): ServiceManager {
   const { scope, program, gpuGroups } = options;
   const isUser = scope === "user";
   const folder = isUser ? path.posix.join(options.configFolder, "systemd", "user") : "/etc/systemd/system";
-  const tell = (...args: string[]): ToolCall => ["systemctl", ...(isUser ? ["--user"] : []), ...args];
+  const systemctl = (...args: string[]): ToolCall => ["systemctl", ...(isUser ? ["--user"] : []), ...args];
   return {
     title: isUser ? "systemd unit of this account" : "systemd unit of this system",
     file: path.posix.join(folder, UNIT),
     content: systemdUnit({ ...program, scope, gpuGroups }),
     encoding: "utf8",
-    query: tell("show", UNIT, "--property=UnitFileState,ActiveState,MainPID"),
+    query: systemctl("show", UNIT, "--property=UnitFileState,ActiveState,MainPID"),
     readState: (answer) => readState(answer, scope),
-    activate: ({ running }, hasChanged) => [
-      tell("daemon-reload"),
-      tell("enable", UNIT),
-      tell(running === true && hasChanged ? "restart" : "start", UNIT),
+    activationCalls: ({ running }, hasChanged) => [
+      systemctl("daemon-reload"),
+      systemctl("enable", UNIT),
+      systemctl(running === true && hasChanged ? "restart" : "start", UNIT),
     ],
-    deactivate: [tell("disable", "--now", UNIT)],
-    forget: [tell("daemon-reload"), tell("reset-failed", UNIT)],
-    nextSteps: isUser ? userSteps(options.account) : SYSTEM_STEPS,
+    callsBeforeRemoval: [systemctl("disable", "--now", UNIT)],
+    callsAfterRemoval: [systemctl("daemon-reload"), systemctl("reset-failed", UNIT)],
+    nextSteps: isUser ? userNextSteps(options.account) : SYSTEM_NEXT_STEPS,
   };
 }
 
-function userSteps(account: string): string[] {
+function userNextSteps(account: string): string[] {
   return [
     `It runs while ${account} is logged in. To run it from boot and after logout: loginctl enable-linger ${account}`,
     `Its log: journalctl --user --unit ${SERVICE_NAME}`,
@@ -53,7 +53,7 @@ function userSteps(account: string): string[] {
   ];
 }
 
-const SYSTEM_STEPS = [
+const SYSTEM_NEXT_STEPS = [
   "It reads /etc/daybreak/daybreak.toml, and secrets such as HUB_TOKEN from /etc/daybreak/daybreak.env.",
   "Its models are in /var/cache/daybreak. Commands reach it at its port; root can also use --socket /run/daybreak/daybreak.sock",
   `Its log: journalctl --unit ${SERVICE_NAME}`,
@@ -62,16 +62,16 @@ const SYSTEM_STEPS = [
 
 function readState({ code, stdout, stderr }: ToolResult, scope: SystemdScope): ServiceState {
   if (code !== 0) {
-    const said = stderr.trim().split("\n")[0] || `exit code ${code}`;
+    const reason = stderr.trim().split("\n")[0] || `exit code ${code}`;
     throw new Error(
-      scope === "user" ? `${said.replace(/\.$/, "")}. Log in as that account, or use --system` : said,
+      scope === "user" ? `${reason.replace(/\.$/, "")}. Log in as that account, or use --system` : reason,
     );
   }
   const read = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(stdout)?.[1] ?? "";
   const pid = Number(read("MainPID"));
   return {
     enabled: read("UnitFileState") === "enabled",
-    // Waiting for a restart counts as running.
+    // A service that waits for its restart counts as running.
     running: ["active", "activating", "reloading", "deactivating"].includes(read("ActiveState")),
     ...(pid > 0 && { pid }),
   };
@@ -81,34 +81,34 @@ export type SystemdScope = "user" | "system";
 
 export interface SystemdUnitOptions extends ServiceProgram {
   readonly scope: SystemdScope;
-  /** Groups that may use the machine's GPUs; for the system's unit, whose account is in no group. */
+  /** Groups that own GPU devices, for a system unit, whose account is in no group. */
   readonly gpuGroups: readonly string[];
 }
 
 /** Folders that ProtectHome=yes hides. */
-const HOMES = ["/home/", "/root/", "/run/user/"];
+const HOME_FOLDERS = ["/home/", "/root/", "/run/user/"];
 
 /**
- * Restrictions that do not disable the engines' own, stronger sandbox. These would, and are left out: RestrictNamespaces= and
- * SystemCallFilter= (both walls unshare and mount), ProtectHostname= (bubblewrap names the engine's host), ProcSubset=
- * (it reads /proc/sys), and ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc= (where parts of /proc are
- * covered, a kernel may refuse a namespace its own). PrivateDevices= and ProtectClock= hide GPUs;
- * MemoryDenyWriteExecute= ends Node.
+ * Restrictions that leave the stronger sandbox of engines intact. These would break it: RestrictNamespaces= and
+ * SystemCallFilter= (bubblewrap and namespaces call unshare and mount), ProtectHostname= (bubblewrap sets the host
+ * name), ProcSubset= (bubblewrap reads /proc/sys), and ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc=
+ * (with parts of /proc covered, a kernel may refuse to mount /proc in a namespace). PrivateDevices= and ProtectClock=
+ * hide GPUs; MemoryDenyWriteExecute= stops Node.
  */
-const FENCES = [
+const HARDENING = [
   "NoNewPrivileges=yes",
   "LockPersonality=yes",
   "RestrictRealtime=yes",
-  // Of netlink: bubblewrap sets up an interface in the engines' own network.
+  // bubblewrap needs netlink to set up the network of engines.
   "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
   "SystemCallArchitectures=native",
 ];
 
-/** The text of a systemd unit that runs the daemon. */
+/** Text of a systemd unit that runs the daemon. */
 export function systemdUnit(options: SystemdUnitOptions): string {
   const { scope, command, stopSeconds } = options;
   const lines = [
-    `# ${MARK}`,
+    `# ${FILE_MARKER}`,
     "[Unit]",
     "Description=Daybreak, a local LLM server",
     "Documentation=man:daybreak(1)",
@@ -129,7 +129,7 @@ export function systemdUnit(options: SystemdUnitOptions): string {
     `TimeoutStopSec=${stopSeconds === Number.POSITIVE_INFINITY ? "infinity" : stopSeconds}`,
     "# The daemon restarts an engine that the kernel kills when memory runs out.",
     "OOMPolicy=continue",
-    ...FENCES,
+    ...HARDENING,
     "",
     "[Install]",
     `WantedBy=${scope === "system" ? "multi-user.target" : "default.target"}`,
@@ -137,9 +137,9 @@ export function systemdUnit(options: SystemdUnitOptions): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** An account that exists while the service runs, with the folders that it may write. */
+/** Lines for an account that exists while the service runs, with its folders. */
 function systemLines({ command, gpuGroups }: SystemdUnitOptions): string[] {
-  const inHome = command.some((word) => HOMES.some((home) => word.startsWith(home)));
+  const inHome = command.some((word) => HOME_FOLDERS.some((home) => word.startsWith(home)));
   return [
     "# Secrets such as HUB_TOKEN, in a file that only root can read.",
     "EnvironmentFile=-/etc/daybreak/daybreak.env",
@@ -154,12 +154,12 @@ function systemLines({ command, gpuGroups }: SystemdUnitOptions): string[] {
   ];
 }
 
-/** A word of ExecStart, in which % and $ mean something to systemd. */
+/** Escapes a word of ExecStart, in which systemd expands % and $. */
 function unitWord(word: string): string {
   return unitText(word.replaceAll("%", "%%").replaceAll("$", "$$$$"));
 }
 
-/** Quoted where systemd would split it. */
+/** Quotes a text that systemd would split. */
 function unitText(text: string): string {
   if (/^[\w/.:@%$+=,-]+$/.test(text)) return text;
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

@@ -1,17 +1,17 @@
 import path from "node:path";
-import { MARK, type ServiceManager, type ServiceProgram, xmlText } from "./service-manager.ts";
+import { FILE_MARKER, type ServiceManager, type ServiceProgram, xmlText } from "./service-manager.ts";
 
 const TASK = "Daybreak";
 
 interface TaskOptions {
   readonly program: ServiceProgram;
-  /** Where the account keeps data of this machine (LOCALAPPDATA). */
+  /** Folder for local data of the account (LOCALAPPDATA). */
   readonly dataFolder: string;
   /** DOMAIN\name */
   readonly account: string;
 }
 
-/** A task of Windows that starts when the account logs in. */
+/** Task of Windows' scheduler that starts at login. */
 export function taskScheduler({ program, dataFolder, account }: TaskOptions): ServiceManager {
   const folder = path.win32.join(dataFolder, "daybreak");
   const file = path.win32.join(folder, "service.xml");
@@ -23,18 +23,18 @@ export function taskScheduler({ program, dataFolder, account }: TaskOptions): Se
     content: scheduledTask(program, account, log),
     encoding: "utf16le",
     query: ["schtasks", "/Query", "/TN", TASK],
-    // Whether it runs is only reported in the system's language.
+    // schtasks reports whether it runs only in the system's language.
     readState: ({ code }) => ({ enabled: code === 0, running: undefined }),
-    activate: () => [
+    activationCalls: () => [
       ["schtasks", "/Create", "/TN", TASK, "/XML", file, "/F"],
       ["schtasks", "/Run", "/TN", TASK],
     ],
-    // The scheduler would end the daemon in the middle of its requests.
-    deactivate: [
+    // The scheduler would kill the daemon during requests.
+    callsBeforeRemoval: [
       [node, launcher, "stop"],
       ["schtasks", "/Delete", "/TN", TASK, "/F"],
     ],
-    forget: [],
+    callsAfterRemoval: [],
     nextSteps: [
       "It runs while this account is logged in.",
       `Its log: ${log}`,
@@ -43,12 +43,12 @@ export function taskScheduler({ program, dataFolder, account }: TaskOptions): Se
   };
 }
 
-/** The task as the scheduler reads it. The command's console window is not shown, and its output goes to a file. */
+/** Task in the scheduler's XML. It runs without a console window, and its output goes to a file. */
 function scheduledTask({ command, env }: ServiceProgram, account: string, log: string): string {
   const variables = Object.entries(env).map(([name, value]) => `set "${name}=${value}"&& `);
   const line = `${variables.join("")}${command.map((word) => `"${word}"`).join(" ")} >> "${log}" 2>&1`;
   return `<?xml version="1.0" encoding="UTF-16"?>
-<!-- ${MARK} -->
+<!-- ${FILE_MARKER} -->
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
     <Description>Daybreak, a local server of language models</Description>

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type CliIo, write, writeLine } from "../cli-io.ts";
 import { formatDuration, printable, styleFor } from "./format.ts";
 
-/** Numbers that the last line of an answer carries. */
+/** Statistics in the last line of an answer. */
 export interface AnswerSummary {
   done_reason?: string | undefined;
   total_duration_ms?: number | undefined;
@@ -12,8 +12,8 @@ export interface AnswerSummary {
 }
 
 /**
- * Shows an answer as it grows. The answer alone goes to standard output, so that a pipe gets nothing else; the
- * reasoning before it goes to standard error.
+ * Shows an answer while it is generated. Only the answer goes to standard output, for pipes; the reasoning goes to
+ * standard error.
  */
 export class AnswerDisplay {
   readonly #io: CliIo;
@@ -26,24 +26,24 @@ export class AnswerDisplay {
     this.#hideThinking = options.hideThinking ?? false;
   }
 
-  async thinking(piece: string): Promise<void> {
-    if (this.#hideThinking || piece === "") return;
+  async thinking(delta: string): Promise<void> {
+    if (this.#hideThinking || delta === "") return;
     this.#lastOutput = "thinking";
     const { stderr, env } = this.#io;
-    await write(stderr, styleFor(stderr, env).dim(stderr.isTTY ? printable(piece) : piece));
+    await write(stderr, styleFor(stderr, env).dim(stderr.isTTY ? printable(delta) : delta));
   }
 
-  async text(piece: string): Promise<void> {
-    if (piece === "") return;
+  async text(delta: string): Promise<void> {
+    if (delta === "") return;
     const { stdout, stderr } = this.#io;
     if (this.#lastOutput === "thinking") await write(stderr, "\n\n");
     this.#lastOutput = "text";
-    const shown = stdout.isTTY ? printable(piece) : piece;
-    if (shown !== "") this.#endsInNewline = shown.endsWith("\n");
-    await write(stdout, shown);
+    const visible = stdout.isTTY ? printable(delta) : delta;
+    if (visible !== "") this.#endsInNewline = visible.endsWith("\n");
+    await write(stdout, visible);
   }
 
-  /** The answer is complete, or was interrupted: what follows begins on a new line. */
+  /** Ends a complete or interrupted answer with a new line. */
   async end(): Promise<void> {
     if (this.#lastOutput === "thinking") await writeLine(this.#io.stderr);
     else if (!this.#endsInNewline) await writeLine(this.#io.stdout);
@@ -51,8 +51,8 @@ export class AnswerDisplay {
     this.#endsInNewline = true;
   }
 
-  /** Says so when an answer was cut off. */
-  async cutNote(summary: AnswerSummary): Promise<void> {
+  /** Prints a note if the answer was cut off. */
+  async noteTruncation(summary: AnswerSummary): Promise<void> {
     if (summary.done_reason !== "length") return;
     const { stderr, env } = this.#io;
     const note = `[cut off after ${summary.completion_tokens ?? "the allowed"} tokens; --max-tokens allows more]`;
@@ -80,7 +80,7 @@ const summaryFields = {
   tokens_per_second: z.number().optional(),
 };
 
-/** A line of a streamed POST /api/generate, or its whole answer: only what the CLI needs. */
+/** Line or full response of POST /api/generate, with the fields that the CLI needs. */
 export const generateLineSchema = z.object({
   model: z.string(),
   response: z.string(),
@@ -88,7 +88,7 @@ export const generateLineSchema = z.object({
   ...summaryFields,
 });
 
-/** A line of a streamed POST /api/chat, or its whole answer. */
+/** Line or full response of POST /api/chat. */
 export const chatLineSchema = z.object({
   model: z.string(),
   message: z.object({ role: z.string(), content: z.string(), thinking: z.string().optional() }),

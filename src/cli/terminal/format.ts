@@ -3,9 +3,9 @@ import type { z } from "zod";
 import type { modelListEntrySchema } from "../../api/management/model-schemas.ts";
 import type { CliIo, Output } from "../cli-io.ts";
 
-const GAP = "  ";
+const COLUMN_GAP = "  ";
 
-/** Columns of a terminal that `text` takes: attributes take none, wide characters (East Asian, for example) two. */
+/** Width of a text in columns: attributes take none, wide characters such as East Asian ones take two. */
 function width(text: string): number {
   let columns = 0;
   for (const character of stripVTControlCharacters(text)) {
@@ -18,7 +18,7 @@ function width(text: string): number {
   return columns;
 }
 
-/** Lines of columns that stand under their headers; no line ends in spaces. */
+/** Formats a table with aligned columns, without trailing spaces. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = header.map((title, column) =>
     Math.max(width(title), ...rows.map((row) => width(row[column] ?? ""))),
@@ -26,20 +26,22 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
   return [header, ...rows].map((row) =>
     row
       .map((cell, column) => cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - width(cell))))
-      .join(GAP)
+      .join(COLUMN_GAP)
       .trimEnd(),
   );
 }
 
-/** Lines of "name  value" with the values under each other. */
+/** Formats lines of "name  value" with aligned values. */
 export function formatFields(fields: readonly (readonly [name: string, value: string])[]): string[] {
   const longest = Math.max(0, ...fields.map(([name]) => width(name)));
-  return fields.map(([name, value]) => `${name}${" ".repeat(longest - width(name))}${GAP}${value}`.trimEnd());
+  return fields.map(([name, value]) =>
+    `${name}${" ".repeat(longest - width(name))}${COLUMN_GAP}${value}`.trimEnd(),
+  );
 }
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 
-/** Bytes in decimal units, as hubs and disks give them: "4.7 GB". */
+/** Formats bytes in decimal units: "4.7 GB". */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -50,7 +52,7 @@ export function formatBytes(bytes: number): string {
   return `${unit > 0 && value < 99.95 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
-/** A number of parameters the way models are named: "494M", "1.5B". */
+/** Formats a number of parameters: "494M", "1.5B". */
 export function formatCount(count: number): string {
   for (const [size, letter] of [
     [1e9, "B"],
@@ -66,7 +68,7 @@ export function formatCount(count: number): string {
   return String(count);
 }
 
-/** A length of time in at most two units: "850 ms", "12.3 s", "4m 05s", "2h 10m", "3d 4h". */
+/** Formats a duration in at most two units: "850 ms", "12.3 s", "4m 05s", "2h 10m", "3d 4h". */
 export function formatDuration(millis: number): string {
   if (millis < 1000) return `${Math.round(millis)} ms`;
   const seconds = millis / 1000;
@@ -84,7 +86,7 @@ export function formatDuration(millis: number): string {
 
 type Entry = z.infer<typeof modelListEntrySchema>;
 
-const REASONS: Readonly<Record<NonNullable<Entry["context_source"]>, string>> = {
+const CONTEXT_REASONS: Readonly<Record<NonNullable<Entry["context_source"]>, string>> = {
   request: "asked for",
   modelfile: "num_ctx",
   configuration: "models.context_size",
@@ -95,52 +97,53 @@ const REASONS: Readonly<Record<NonNullable<Entry["context_source"]>, string>> = 
 };
 
 /** "8192 tokens (limited by memory)" */
-export function contextInWords(model: Pick<Entry, "context_size" | "context_source">): string {
+export function describeContext(model: Pick<Entry, "context_size" | "context_source">): string {
   const reason = contextReason(model);
   return `${model.context_size} tokens${reason === "" ? "" : ` (${reason})`}`;
 }
 
-/** Why a context has its size, in a few words; empty when the daemon does not say it. */
+/** Reason for the size of a context; empty if unknown. */
 function contextReason({ context_source: source }: Pick<Entry, "context_source">): string {
-  return source === undefined ? "" : REASONS[source];
+  return source === undefined ? "" : CONTEXT_REASONS[source];
 }
 
-/** Text attributes of a terminal; the text itself where there is none, or where NO_COLOR or TERM=dumb ask for that. */
+/** Text attributes of a terminal. */
 interface Style {
   bold(text: string): string;
   dim(text: string): string;
   red(text: string): string;
 }
 
-const stylePlain = (text: string): string => text;
+const unstyled = (text: string): string => text;
 const attribute = (on: number, off: number) => (text: string) => `\u001b[${on}m${text}\u001b[${off}m`;
 
+/** Returns the attributes of a terminal; plain text for a file or a pipe, NO_COLOR or TERM=dumb. */
 export function styleFor(output: Output, env: CliIo["env"]): Style {
   // https://no-color.org: any value that is not empty.
   if (!output.isTTY || env["NO_COLOR"] || env["TERM"] === "dumb")
-    return { bold: stylePlain, dim: stylePlain, red: stylePlain };
+    return { bold: unstyled, dim: unstyled, red: unstyled };
   return { bold: attribute(1, 22), dim: attribute(2, 22), red: attribute(31, 39) };
 }
 
-/** Everything that can move a terminal's cursor, change its settings or answer on its behalf; not tab and newline. */
+/** Control characters that a terminal interprets, except tab and newline. */
 // oxlint-disable-next-line no-control-regex -- finding control characters is the point
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** What a model wrote, without what a terminal would take as a command. */
+/** Removes control characters, so that untrusted text cannot control the terminal. */
 export function printable(text: string): string {
   return text.replace(CONTROL_CHARACTERS, "");
 }
 
-/** Words that a shell takes as they are. */
-const PLAIN = /^[\w@%+=:,./~-]+$/;
+/** Words that need no quotes in a shell. */
+const UNQUOTED_WORD = /^[\w@%+=:,./~-]+$/;
 
-/** A command that can be copied into a shell: `daybreak` with these words. */
+/** Returns a command line of `daybreak` that can be pasted into a shell. */
 export function commandLine(words: readonly string[], platform: NodeJS.Platform = process.platform): string {
-  return ["daybreak", ...words.map((word) => quoted(word, platform))].join(" ");
+  return ["daybreak", ...words.map((word) => quoteWord(word, platform))].join(" ");
 }
 
-function quoted(word: string, platform: NodeJS.Platform): string {
+function quoteWord(word: string, platform: NodeJS.Platform): string {
   const plain = platform === "win32" ? word.replaceAll("\\", "/") : word;
-  if (PLAIN.test(plain)) return word;
+  if (UNQUOTED_WORD.test(plain)) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

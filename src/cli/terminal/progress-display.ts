@@ -3,12 +3,12 @@ import type { PullLine, QuantizeLine } from "../../api/management/model-schemas.
 import type { Output } from "../cli-io.ts";
 import { formatBytes, formatDuration, printable } from "./format.ts";
 
-/** The rate shown is that of the last few seconds: a download that was resumed or throttled shows soon. */
+/** Period of the displayed transfer rate. */
 const RATE_WINDOW_MS = 10_000;
-/** Space for everything in the line besides the bar. */
+/** Columns for everything besides the bar. */
 const TEXT_COLUMNS = 64;
-const LONGEST_BAR = 40;
-const SHORTEST_BAR = 8;
+const MAX_BAR_COLUMNS = 40;
+const MIN_BAR_COLUMNS = 8;
 
 type Downloading = Extract<PullLine, { status: "downloading" }>;
 
@@ -41,7 +41,7 @@ export class DownloadDisplay implements Disposable {
     const sample = { at: this.#now(), bytes: line.downloaded_bytes };
     this.#samples.push(sample);
     while ((this.#samples[0]?.at ?? 0) < sample.at - RATE_WINDOW_MS) this.#samples.shift();
-    const values = { text: describeProgress(line, rate(this.#samples)) };
+    const values = { text: describeProgress(line, transferRate(this.#samples)) };
     if (this.#bar) {
       this.#bar.setTotal(line.total_bytes);
       this.#bar.update(line.downloaded_bytes, values);
@@ -63,7 +63,7 @@ export class DownloadDisplay implements Disposable {
 
   #newBar(): SingleBar {
     const columns = this.#output.columns ?? 80;
-    const barsize = Math.max(SHORTEST_BAR, Math.min(LONGEST_BAR, columns - TEXT_COLUMNS));
+    const barsize = Math.max(MIN_BAR_COLUMNS, Math.min(MAX_BAR_COLUMNS, columns - TEXT_COLUMNS));
     return new SingleBar({
       stream: this.#output,
       format: `${this.#name.slice(0, 20)} [{bar}] {text}`,
@@ -72,14 +72,14 @@ export class DownloadDisplay implements Disposable {
       barsize,
       hideCursor: true,
       gracefulExit: false,
-      // By default it draws nothing on a dumb terminal and wraps long lines elsewhere.
+      // The default draws nothing on a dumb terminal and wraps long lines on others.
       linewrap: false,
     });
   }
 }
 
-/** Bytes per second over the samples; undefined until there are two moments. */
-export function rate(samples: readonly { at: number; bytes: number }[]): number | undefined {
+/** Bytes per second over the samples; undefined with fewer than two times. */
+export function transferRate(samples: readonly { at: number; bytes: number }[]): number | undefined {
   const [first, last] = [samples[0], samples.at(-1)];
   if (!first || !last || last.at <= first.at) return undefined;
   return ((last.bytes - first.bytes) / (last.at - first.at)) * 1000;
@@ -126,7 +126,7 @@ export class QuantizeDisplay implements Disposable {
       barsize: BAR_COLUMNS,
       hideCursor: true,
       gracefulExit: false,
-      // By default it draws nothing on a dumb terminal and wraps long lines elsewhere.
+      // The default draws nothing on a dumb terminal and wraps long lines on others.
       linewrap: false,
     });
     this.#bar.start(line.total_bytes, line.completed_bytes, values);

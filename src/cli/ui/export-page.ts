@@ -10,24 +10,24 @@ import { CliError, EXIT } from "../cli-error.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
 
 interface ExportOptions {
-  /** Address of a mirror of the hub. */
+  /** URL of a mirror of the hub. */
   readonly hub: string | undefined;
-  /** Further origins that the page may ask. */
+  /** Additional origins that the page may fetch from. */
   readonly connect: readonly string[];
 }
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** The list of the files, by which an earlier export is known as well. */
-const LIST = "files.json";
-const ENGINE = "browser/engine.wasm";
+/** List of the files; also marks the folder as an export. */
+const LIST_FILE = "files.json";
+const ENGINE_FILE = "browser/engine.wasm";
 
-/** Scripts of the daemon's engine for other pages, and of rooms that need a daemon. */
-const LEFT_OUT = new Set(["daybreak.js", "experiments.js", "sw.js"]);
+/** Scripts that need a daemon or are meant for other pages. */
+const EXCLUDED_SCRIPTS = new Set(["daybreak.js", "experiments.js", "sw.js"]);
 
 /**
- * Writes the page with the engine as files of a static site.
- * @throws CliError when the folder has something else in it
+ * Writes the page with the engine as a static site.
+ * @throws CliError if the folder contains other files
  */
 export async function exportPage(
   folder: string,
@@ -36,9 +36,9 @@ export async function exportPage(
   const files = new Map<string, Bytes>();
   for (const [address, name] of Object.entries({ ...UI_FILES, ...FRAME_FILES })) {
     const { content } = pageFile(name);
-    const place = address.slice("/ui/".length);
-    if (place === "") files.set("index.html", encoded(asExported(decoded(content), options)));
-    else files.set(place, content);
+    const relativePath = address.slice("/ui/".length);
+    if (relativePath === "") files.set("index.html", encoded(exportedDocument(decoded(content), options)));
+    else files.set(relativePath, content);
   }
   const scripts = new BrowserScripts();
   const read = async (name: string): Promise<Bytes> => {
@@ -46,17 +46,17 @@ export async function exportPage(
     return encoded(await text(file.read(0, file.size - 1)));
   };
   for (const name of await scripts.names())
-    if (!LEFT_OUT.has(name)) files.set(`browser/${name}`, await read(name));
+    if (!EXCLUDED_SCRIPTS.has(name)) files.set(`browser/${name}`, await read(name));
   files.set("sw.js", await read("sw.js"));
   const kernels = await readFile(new URL("wasm/kernels.o", PACKAGE_FOLDER));
   const engine = await buildEngineImage(await readFile(STOCK_WASM_PATH), kernels);
-  files.set(ENGINE, Uint8Array.from(engine));
+  files.set(ENGINE_FILE, Uint8Array.from(engine));
   files.set("browser/engine-compat.wasm", Uint8Array.from(await readFile(compatWasm())));
-  files.set(LIST, encoded(JSON.stringify(await listOf(files), undefined, 1)));
-  await clear(folder);
+  files.set(LIST_FILE, encoded(JSON.stringify(await fileList(files), undefined, 1)));
+  await clearFolder(folder);
   let bytes = 0;
-  for (const [place, content] of files) {
-    const file = path.join(folder, place);
+  for (const [relativePath, content] of files) {
+    const file = path.join(folder, relativePath);
     await mkdir(path.dirname(file), { recursive: true });
     await writeFile(file, content);
     bytes += content.length;
@@ -64,26 +64,29 @@ export async function exportPage(
   return { files: files.size, bytes };
 }
 
-/** What a visitor's browser keeps: all but what only older browsers need, and the service worker itself. */
-async function listOf(files: ReadonlyMap<string, Bytes>): Promise<object> {
-  const kept = [...files].filter(
-    ([place]) => isCacheable(path.posix.basename(place)) && !place.includes("compat"),
+/** List of the files that the service worker caches: all but its own script and the files for older browsers. */
+async function fileList(files: ReadonlyMap<string, Bytes>): Promise<object> {
+  const cacheable = [...files].filter(
+    ([relativePath]) => isCacheable(path.posix.basename(relativePath)) && !relativePath.includes("compat"),
   );
   return await pageList(
     await Promise.all(
-      kept.map(async ([place, content]) => ({ path: addressOf(place), sha256: await sha256Of(content) })),
+      cacheable.map(async ([relativePath, content]) => ({
+        path: addressOf(relativePath),
+        sha256: await sha256Of(content),
+      })),
     ),
   );
 }
 
-/** As the page asks for it, relative to itself. */
-function addressOf(place: string): string {
-  if (place === "index.html") return "";
-  return place === ENGINE ? `${ENGINE}?v=${IMAGE_SHA256}` : place;
+/** Relative URL of a file in the page. */
+function addressOf(relativePath: string): string {
+  if (relativePath === "index.html") return "";
+  return relativePath === ENGINE_FILE ? `${ENGINE_FILE}?v=${IMAGE_SHA256}` : relativePath;
 }
 
-/** The document for a host that sends no headers. */
-function asExported(html: string, { hub, connect }: ExportOptions): string {
+/** Adds the policies to the document, for a host that sends no headers. */
+function exportedDocument(html: string, { hub, connect }: ExportOptions): string {
   const servers = [...(hub === undefined ? HUB_ORIGINS : [new URL(hub).origin]), ...connect];
   const head = [
     `<meta http-equiv="content-security-policy" content="${elementPolicy(servers)}" />`,
@@ -102,10 +105,10 @@ function escaped(value: string): string {
   return value.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }
 
-/** Makes room for the export, in place of an earlier one. */
-async function clear(folder: string): Promise<void> {
+/** Removes an earlier export. @throws CliError if the folder contains other files */
+async function clearFolder(folder: string): Promise<void> {
   const present: string[] = await readdir(folder).catch(() => []);
-  if (present.length > 0 && !present.includes(LIST)) {
+  if (present.length > 0 && !present.includes(LIST_FILE)) {
     throw new CliError(
       EXIT.usage,
       "folder_not_empty",

@@ -7,65 +7,65 @@ import {
   type RequestEnd,
   type RequestHead,
 } from "../../http/middleware/request-log.ts";
-import type { FollowWork, WorkFigures, WorkFollower } from "../../inference/request-accounting.ts";
+import type { ObserveWork, WorkStats, WorkObserver } from "../../inference/request-accounting.ts";
 import { BoundedRing, FollowedRequest, loggedFigures, PastLogs, PastRequests } from "./history.ts";
 
-/** Loads and unloads of days; messages of failures are sentences. */
-const EVENTS = { maxCount: 200, maxBytes: 128 * 1024 };
-/** The fixed fields of an event. */
+/** Limits of the stored events. */
+const EVENT_LIMITS = { maxCount: 200, maxBytes: 128 * 1024 };
+/** Bytes of an event's fixed fields. */
 const EVENT_BYTES = 300;
-/** How the line of a request ends: that line is left out, because the requests are kept themselves. */
+/** End of a request's log line. Such lines are not stored, because the requests are. */
 const REQUEST_LINE_END = `"msg":"${REQUEST_LINE}"}\n`;
-/** So many things do not happen in a millisecond, so that numbers of a later daemon are greater. */
+/** More entries than a millisecond can have, so that the numbers of a restarted daemon are greater. */
 const NUMBERS_PER_MS = 1000;
-/** Chats over a WebSocket are no requests of their own. */
-const SOCKET = { method: "WS", path: "/ws/chat" };
-/** The status of the WebSocket that they came by. */
+/** Method and path for a chat over a WebSocket, which is no HTTP request. */
+const SOCKET_REQUEST = { method: "WS", path: "/ws/chat" };
+/** HTTP status of a WebSocket. */
 const SOCKET_STATUS = 101;
 
-/** A request that is over, for those who tell others of it. */
+/** Ended request, for the log and for traces. */
 export interface EndedRequest {
   readonly head: RequestHead;
   readonly startedAt: Date;
-  readonly work: WorkFigures;
+  readonly work: WorkStats;
   readonly end: RequestEnd;
-  /** A chat over a WebSocket, of which the HTTP side does not know the end. */
+  /** True for a chat over a WebSocket, which the request log does not cover. */
   readonly isSocketChat: boolean;
-  /** What the log's line says of its work. */
+  /** Fields of the work in the log line. */
   readonly logged: Readonly<Record<string, unknown>>;
 }
 
 /**
- * What has happened of late, in memory of a fixed size. What the layers below report of their work is added to the request
- * in whose asynchronous context they do it, so that neither dialects nor the HTTP kit need to know of it.
+ * Recent requests, events and log lines, in memory of a bounded size. Work that the layers below report is attributed
+ * to the request in whose asynchronous context it runs, so that APIs and HTTP code do not pass it on.
  */
 export class Activity {
   readonly #current = new AsyncLocalStorage<FollowedRequest>();
   readonly #requests = new PastRequests();
-  readonly #events = new BoundedRing<ActivityReport["events"][number]>(EVENTS);
+  readonly #events = new BoundedRing<ActivityReport["events"][number]>(EVENT_LIMITS);
   readonly #logs = new PastLogs();
   readonly #listeners: ((ended: EndedRequest) => void)[] = [];
   #number = Date.now() * NUMBERS_PER_MS;
 
-  /** For the HTTP side. */
+  /** Observes requests, for the HTTP server. */
   readonly followRequest: FollowRequest = async (head, next) => {
     const request = new FollowedRequest(head);
     await this.#current.run(request, next);
-    return (end) => this.#ended(request, head, end, false);
+    return (end) => this.#recordEnd(request, head, end, false);
   };
 
   /** For the inference. */
-  readonly followWork: FollowWork = () => {
+  readonly followWork: ObserveWork = () => {
     const request = this.#current.getStore();
     return request ? followerOf(request, () => undefined) : this.#socketChat();
   };
 
-  /** Tells a listener of each request that is over. */
+  /** Calls a listener for each ended request. */
   onRequestEnd(listener: (ended: EndedRequest) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Remembers events from now on. */
+  /** Stores events from now on. */
   subscribe(events: ServiceEvents): void {
     events.subscribe((event) => {
       const text = "message" in event ? event.message : "reason" in event ? event.reason : "";
@@ -75,7 +75,7 @@ export class Activity {
     });
   }
 
-  /** Remembers a line of the log, in JSON. */
+  /** Stores a JSON line of the log. */
   readonly log = (line: string): void => {
     if (!line.endsWith(REQUEST_LINE_END)) this.#logs.add(this.#next(), line);
   };
@@ -94,17 +94,22 @@ export class Activity {
     return this.#number;
   }
 
-  #socketChat(): WorkFollower {
+  #socketChat(): WorkObserver {
     const startedAt = performance.now();
-    const head = { id: crypto.randomUUID(), ...SOCKET };
+    const head = { id: crypto.randomUUID(), ...SOCKET_REQUEST };
     const request = new FollowedRequest(head);
     return followerOf(request, () => {
       const ms = Math.round(performance.now() - startedAt);
-      this.#ended(request, head, { status: SOCKET_STATUS, ms, isAborted: false, route: SOCKET.path }, true);
+      this.#recordEnd(
+        request,
+        head,
+        { status: SOCKET_STATUS, ms, isAborted: false, route: SOCKET_REQUEST.path },
+        true,
+      );
     });
   }
 
-  #ended(
+  #recordEnd(
     request: FollowedRequest,
     head: RequestHead,
     end: RequestEnd,
@@ -118,11 +123,11 @@ export class Activity {
   }
 }
 
-function followerOf(request: FollowedRequest, onEnd: () => void): WorkFollower {
+function followerOf(request: FollowedRequest, onEnd: () => void): WorkObserver {
   return {
     request: request.head.id,
-    note: (figures) => request.note(figures),
+    report: (figures) => request.note(figures),
     end: onEnd,
-    further: () => followerOf(request, () => undefined),
+    fork: () => followerOf(request, () => undefined),
   };
 }

@@ -6,43 +6,46 @@ import {
   type PastRequest,
 } from "../../api/management/activity-schemas.ts";
 import type { RequestEnd, RequestHead } from "../../http/middleware/request-log.ts";
-import type { WorkFigures } from "../../inference/request-accounting.ts";
+import type { WorkStats } from "../../inference/request-accounting.ts";
 
-/** An hour of a busy machine; those with a model are kept apart, so that pages and scrapers do not push them out. */
-const WORK = { maxCount: 300, maxBytes: 512 * 1024 };
-const CHANGES = { maxCount: 200, maxBytes: 256 * 1024 };
-/** A page that looks every two seconds fills this in minutes, and no more than this. */
-const LOOKS = { maxCount: 100, maxBytes: 128 * 1024 };
-/** The longest of our own have 60 characters; somebody else's may have thousands. */
+/**
+ * Limits of requests that used a model. They are stored separately, so that polls of pages and scrapers do not evict
+ * them.
+ */
+const WORK_LIMITS = { maxCount: 300, maxBytes: 512 * 1024 };
+const CHANGE_LIMITS = { maxCount: 200, maxBytes: 256 * 1024 };
+/** Limits of successful reads, which pages repeat every two seconds. */
+const READ_LIMITS = { maxCount: 100, maxBytes: 128 * 1024 };
+/** Stored characters of a path; a client may send thousands. */
 const MAX_PATH = 200;
-/** Names of models are shorter. */
+/** Stored characters of a model's name. */
 const MAX_MODEL = 200;
-/** The first status of an error. */
+/** Lowest status of an error. */
 const HTTP_ERROR = 400;
-/** The fixed fields of a record. */
+/** Bytes of a record's fixed fields. */
 const RECORD_BYTES = 500;
 
-/** A request under way, or one that is over; what is known of it is added up here, in a record of a fixed size. */
+/** Running or ended request, with the sums of its work in a record of a bounded size. */
 export class FollowedRequest {
   readonly head: Pick<RequestHead, "id" | "method" | "path">;
   readonly time = new Date();
-  #work: WorkFigures | undefined;
+  #work: WorkStats | undefined;
 
   constructor({ id, method, path }: RequestHead) {
     this.head = { id, method, path: path.slice(0, MAX_PATH) };
   }
 
-  /** Whether a model had to do with it. */
+  /** True if the request used a model. */
   get hasWork(): boolean {
     return this.#work !== undefined;
   }
 
-  get work(): WorkFigures {
+  get work(): WorkStats {
     return this.#work ?? {};
   }
 
-  /** Of several pieces of work, tokens are added up; the first one's prompt and first token are the request's. */
-  note(figures: WorkFigures): void {
+  /** Adds figures of work. Completion tokens are summed; of the other figures the first ones stay. */
+  note(figures: WorkStats): void {
     const before = this.#work ?? {};
     const { model, completionTokens } = figures;
     this.#work = {
@@ -56,7 +59,7 @@ export class FollowedRequest {
   }
 }
 
-/** What the log's line of a request says of its work; empty where no model had to do with it. */
+/** Fields of the work in the log line of a request; empty if it used no model. */
 export function loggedFigures({ work }: FollowedRequest): Readonly<Record<string, unknown>> {
   return {
     ...(work.model !== undefined && { model: work.model }),
@@ -68,36 +71,36 @@ export function loggedFigures({ work }: FollowedRequest): Readonly<Record<string
   };
 }
 
-interface Ended {
+interface EndedEntry {
   readonly request: FollowedRequest;
   readonly end: RequestEnd;
 }
 
-/** The last requests. */
+/** Recent requests. */
 export class PastRequests {
-  readonly #work = new BoundedRing<Ended>(WORK);
-  /** Loads, downloads and whatever failed. */
-  readonly #changes = new BoundedRing<Ended>(CHANGES);
-  readonly #looks = new BoundedRing<Ended>(LOOKS);
+  readonly #work = new BoundedRing<EndedEntry>(WORK_LIMITS);
+  /** Loads, downloads and failed requests. */
+  readonly #changes = new BoundedRing<EndedEntry>(CHANGE_LIMITS);
+  readonly #reads = new BoundedRing<EndedEntry>(READ_LIMITS);
 
   add(number: number, request: FollowedRequest, end: RequestEnd): void {
     const { id, method, path } = request.head;
-    const isLook = (method === "GET" || method === "HEAD") && end.status < HTTP_ERROR;
-    const ring = request.hasWork ? this.#work : isLook ? this.#looks : this.#changes;
+    const isRead = (method === "GET" || method === "HEAD") && end.status < HTTP_ERROR;
+    const ring = request.hasWork ? this.#work : isRead ? this.#reads : this.#changes;
     const bytes = RECORD_BYTES + 2 * (id.length + path.length + (request.work.model?.length ?? 0));
     ring.add(number, { request, end }, bytes);
   }
 
-  /** Those newer than a number, in order. */
+  /** Requests with a greater number, in order. */
   after(number: number): PastRequest[] {
-    return [this.#work, this.#changes, this.#looks]
+    return [this.#work, this.#changes, this.#reads]
       .flatMap((ring) => ring.after(number))
       .toSorted((one, other) => one.number - other.number)
-      .map((each) => describe(each.number, each.entry));
+      .map((each) => toPastRequest(each.number, each.entry));
   }
 }
 
-function describe(number: number, { request, end }: Ended): PastRequest {
+function toPastRequest(number: number, { request, end }: EndedEntry): PastRequest {
   const { head, time, work } = request;
   return {
     number,
@@ -106,7 +109,7 @@ function describe(number: number, { request, end }: Ended): PastRequest {
     status: end.status,
     ms: end.ms,
     aborted: end.isAborted || (work.isAborted ?? false),
-    // What the work has ended with, others may have made something else of.
+    // The error of the response takes precedence over that of the work.
     failure: end.errorCode ?? work.failure,
     model: work.model,
     prompt_tokens: work.promptTokens,
@@ -121,39 +124,39 @@ function rounded(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.round(value);
 }
 
-/** pino's number of the first level. The others follow in steps of as much. */
+/** Number of pino's first level, and the step to the next one. */
 const LEVEL_STEP = 10;
 const WARN = 40;
 
-/** Enough to see what led to a problem; at 200 bytes a line, a fraction of the bytes. */
-const USUAL = { maxCount: 500, maxBytes: 512 * 1024 };
-/** Kept apart, so that much usual business does not push them out. Some have stacks. */
-const PROBLEMS = { maxCount: 300, maxBytes: 512 * 1024 };
-/** A stack has 2 KB. What is longer would leave no room for others. */
+/** Limits of lines below warn. */
+const ROUTINE_LIMITS = { maxCount: 500, maxBytes: 512 * 1024 };
+/** Limits of warnings and errors, stored separately so that other lines do not evict them. */
+const PROBLEM_LIMITS = { maxCount: 300, maxBytes: 512 * 1024 };
+/** Stored characters of a line. A stack has 2 KB. */
 const MAX_LINE = 16 * 1024;
-/** Of the message of a longer one. */
+/** Stored characters of the message of a longer line. */
 const MAX_MESSAGE = 2000;
-/** A character of a string takes up to two bytes, and an entry some of its own. */
-const bytesOf = (line: string): number => 100 + 2 * line.length;
+/** Memory of an entry: up to two bytes per character, and the entry itself. */
+const lineBytes = (line: string): number => 100 + 2 * line.length;
 
 const lineSchema = z.looseObject({ level: z.number(), time: z.number(), msg: z.string().default("") });
 
-/** The last lines of the log, as the log has written them. */
+/** Recent lines of the log, in JSON. */
 export class PastLogs {
-  readonly #usual = new BoundedRing<string>(USUAL);
-  readonly #problems = new BoundedRing<string>(PROBLEMS);
+  readonly #routine = new BoundedRing<string>(ROUTINE_LIMITS);
+  readonly #problems = new BoundedRing<string>(PROBLEM_LIMITS);
 
-  /** Lines are only parsed when somebody asks for them. */
+  /** Stores a line. Parsing is deferred until it is read. */
   add(number: number, line: string): void {
-    const kept = line.length > MAX_LINE ? shortened(line) : line;
-    const ring = levelNumber(kept) < WARN ? this.#usual : this.#problems;
-    ring.add(number, kept, bytesOf(kept));
+    const stored = line.length > MAX_LINE ? shortened(line) : line;
+    const ring = levelNumber(stored) < WARN ? this.#routine : this.#problems;
+    ring.add(number, stored, lineBytes(stored));
   }
 
-  /** Those of at least a level that are newer than a number, in order. */
-  after(number: number, least: LogLevel): PastLog[] {
-    const from = (LOG_LEVELS.indexOf(least) + 1) * LEVEL_STEP;
-    const rings = from < WARN ? [this.#usual, this.#problems] : [this.#problems];
+  /** Lines of at least a level with a greater number, in order. */
+  after(number: number, minimum: LogLevel): PastLog[] {
+    const from = (LOG_LEVELS.indexOf(minimum) + 1) * LEVEL_STEP;
+    const rings = from < WARN ? [this.#routine, this.#problems] : [this.#problems];
     return rings
       .flatMap((ring) => ring.after(number))
       .filter(({ entry }) => levelNumber(entry) >= from)
@@ -162,7 +165,7 @@ export class PastLogs {
   }
 }
 
-/** pino begins each line with it. */
+/** Level of a line, which pino writes first. */
 function levelNumber(line: string): number {
   return Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? WARN);
 }
@@ -186,7 +189,7 @@ function shortened(line: string): string {
 
 interface RingLimits {
   readonly maxCount: number;
-  /** Of all entries together, as their owner weighs them. */
+  /** Bytes of all entries together, as given to {@link BoundedRing.add}. */
   readonly maxBytes: number;
 }
 
@@ -195,10 +198,10 @@ interface Numbered<Entry> {
   readonly entry: Entry;
 }
 
-/** Keeps the newest entries within two limits. Adding one takes the same short time however many there are. */
+/** Stores the newest entries within two limits. Adding takes amortized constant time. */
 export class BoundedRing<Entry> {
   readonly #limits: RingLimits;
-  /** By number; a map keeps the order in which they came. */
+  /** Entries by number, in insertion order. */
   readonly #entries = new Map<number, { readonly entry: Entry; readonly bytes: number }>();
   #bytes = 0;
 
@@ -214,7 +217,7 @@ export class BoundedRing<Entry> {
     return this.#entries.size;
   }
 
-  /** @param number greater than those before */
+  /** Adds an entry and evicts the oldest ones. @param number greater than all before */
   add(number: number, entry: Entry, bytes: number): void {
     this.#entries.set(number, { entry, bytes });
     this.#bytes += bytes;
@@ -225,7 +228,7 @@ export class BoundedRing<Entry> {
     }
   }
 
-  /** Those with a greater number, the oldest first. */
+  /** Entries with a greater number, the oldest first. */
   after(number: number): Numbered<Entry>[] {
     return [...this.#entries].flatMap(([each, { entry }]) =>
       each > number ? [{ number: each, entry }] : [],

@@ -1,68 +1,68 @@
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { abortable, Mutex } from "../../async/promises.ts";
-import { backgroundTimer, Watchdog } from "../../async/timers.ts";
+import { unrefTimer, Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GrammarResult, GrammarWork } from "../../grammar/grammar-work.ts";
 
-/** What work costs is counted, and the most of it takes a second or two of a processor, unless we have missed something. */
+/** Timeout of a grammar. The compiler limits its own work to a second or two, so this is a safety net. */
 const MAX_MS = 20_000;
-/** Without work for so long, the thread ends and leaves its memory to models. */
+/** Idle time after which the thread ends and frees its memory. */
 const IDLE_MS = 60_000;
-/** Nested schemas are followed by recursion. */
+/** Stack of the thread: nested schemas are compiled recursively. */
 const STACK_MB = 4;
-/** A grammar has 256 KiB at most; what it is made of takes some fifty times as much. */
+/** Heap of the thread. A grammar has at most 256 KiB; compiling it takes some fifty times as much. */
 const HEAP_MB = 512;
 
-/** Work for which one or several requests wait, such as those of an answer with several choices: it is done once. */
-interface Asked {
-  askers: number;
+/** Compilation that several requests may share, such as those of an answer with several choices. */
+interface PendingJob {
+  waiters: number;
   result?: Promise<GrammarResult>;
-  isOver: boolean;
+  isDone: boolean;
 }
 
 /**
- * Makes grammars in a thread, one after the other, while the daemon passes on other requests' tokens. The thread begins with
- * the first work, and another one takes its place if it ends.
+ * Compiles grammars one after the other in a thread, so that the main thread can stream tokens meanwhile. The thread
+ * starts with the first job, and is replaced if it ends.
  */
 export class GrammarThread {
   readonly #mutex = new Mutex();
-  readonly #mostMs: number;
-  /** By the work. */
-  readonly #asked = new Map<string, Asked>();
+  readonly #maxMs: number;
+  /** Jobs by their work in JSON. */
+  readonly #jobs = new Map<string, PendingJob>();
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
 
-  /** @param mostMs for which one grammar may be in the making */
-  constructor(mostMs: number = MAX_MS) {
-    this.#mostMs = mostMs;
+  /** @param maxMs timeout of one grammar */
+  constructor(maxMs: number = MAX_MS) {
+    this.#maxMs = maxMs;
   }
 
   /**
-   * Refuses what takes too long, or more memory than the thread has.
-   * @throws the signal's reason when it aborts: the thread ends with work for which nobody else waits, or clients who ask and
-   *   leave could keep it from all others
+   * Compiles a grammar. Work that takes too long or too much memory is refused. If the signal aborts and no other
+   * request waits for the job, the thread is ended: otherwise clients that disconnect could keep it busy.
+   * @throws the signal's reason if it aborts
    */
   async make(work: GrammarWork, signal: AbortSignal): Promise<GrammarResult> {
     const key = JSON.stringify(work);
-    const asked = this.#asked.get(key) ?? { askers: 0, isOver: false };
-    this.#asked.set(key, asked);
-    asked.askers += 1;
+    const job = this.#jobs.get(key) ?? { waiters: 0, isDone: false };
+    this.#jobs.set(key, job);
+    job.waiters += 1;
     try {
-      const turn = await this.#mutex.lock(signal);
-      if (asked.result) turn[Symbol.dispose]();
-      else asked.result = this.#inTurn(asked, work, turn);
-      return await abortable(asked.result, signal);
+      const lock = await this.#mutex.lock(signal);
+      if (job.result) lock[Symbol.dispose]();
+      else job.result = this.#runLocked(job, work, lock);
+      return await abortable(job.result, signal);
     } finally {
-      asked.askers -= 1;
-      if (asked.askers === 0) {
-        this.#asked.delete(key);
-        if (asked.result && !asked.isOver) void this.close();
+      job.waiters -= 1;
+      if (job.waiters === 0) {
+        this.#jobs.delete(key);
+        if (job.result && !job.isDone) void this.close();
       }
     }
   }
 
-  /** Ends the thread; work that has begun fails. */
+  /** Ends the thread; running work fails. */
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
@@ -70,37 +70,37 @@ export class GrammarThread {
     await worker?.terminate();
   }
 
-  async #inTurn(asked: Asked, work: GrammarWork, turn: Disposable): Promise<GrammarResult> {
+  async #runLocked(job: PendingJob, work: GrammarWork, lock: Disposable): Promise<GrammarResult> {
     clearTimeout(this.#idle);
     try {
-      return await this.#ask(work);
+      return await this.#run(work);
     } finally {
-      asked.isOver = true;
-      this.#idle = backgroundTimer(() => void this.close(), IDLE_MS);
-      turn[Symbol.dispose]();
+      job.isDone = true;
+      this.#idle = unrefTimer(() => void this.close(), IDLE_MS);
+      lock[Symbol.dispose]();
     }
   }
 
-  async #ask(work: GrammarWork): Promise<GrammarResult> {
+  async #run(work: GrammarWork): Promise<GrammarResult> {
     const worker = (this.#worker ??= this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<GrammarResult>();
-    const late = new Watchdog(this.#mostMs, () => {
-      resolve(tooLarge(work));
+    const watchdog = new Watchdog(this.#maxMs, () => {
+      resolve(tooLargeResult(work));
       void this.close();
     });
-    const fail = (error: Error): void => (isExhausted(error) ? resolve(tooLarge(work)) : reject(error));
+    const fail = (error: Error): void => (isExhausted(error) ? resolve(tooLargeResult(work)) : reject(error));
     const end = (): void => reject(new ServiceError("shutting_down", "The daemon is shutting down."));
     worker.on("message", resolve);
     worker.on("error", fail);
     worker.on("exit", end);
-    // Nothing else may keep the daemon's process alive.
+    // Keeps the process alive only while work runs.
     worker.ref();
     try {
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
       worker.postMessage(work);
       return await promise;
     } finally {
-      late.stop();
+      watchdog.stop();
       worker.off("message", resolve);
       worker.off("error", fail);
       worker.off("exit", end);
@@ -113,7 +113,7 @@ export class GrammarThread {
     const worker = new Worker(path.join(import.meta.dirname, entry), {
       resourceLimits: { stackSizeMb: STACK_MB, maxOldGenerationSizeMb: HEAP_MB },
     });
-    // The work that it was given fails, if there is any; the next one gets another thread.
+    // Running work fails; the next job starts another thread.
     const forget = (): void => {
       if (this.#worker === worker) this.#worker = undefined;
     };
@@ -121,16 +121,16 @@ export class GrammarThread {
   }
 }
 
-/** Whether the thread had too little memory, of which its stack is a part; other errors are ours. */
+/** True if the thread ran out of heap or stack; other errors are bugs. */
 function isExhausted(error: Error): boolean {
   return error.name === "RangeError" || ("code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY");
 }
 
-function tooLarge(work: GrammarWork): GrammarResult {
+function tooLargeResult(work: GrammarWork): GrammarResult {
   const { kind } = work;
   if (kind === "llama") {
     const dropped = [{ path: "", keyword: "parameters" }];
-    return { kind, missing: work.schemas.map(() => ({ dropped, lost: [] })) };
+    return { kind, missing: work.schemas.map(() => ({ dropped, ignored: [] })) };
   }
   if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
   if (kind === "texts" || kind === "check")

@@ -1,8 +1,8 @@
 import { parentPort } from "node:worker_threads";
-import { type GrammarWork, makeGrammar } from "../../grammar/grammar-work.ts";
+import { type GrammarWork, compileGrammar } from "../../grammar/grammar-work.ts";
 
-/** The thread that {@link GrammarThread} starts. */
+/** Entry of the thread that {@link GrammarThread} starts. */
 parentPort?.on("message", (work: GrammarWork) => {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-  parentPort?.postMessage(makeGrammar(work));
+  parentPort?.postMessage(compileGrammar(work));
 });

@@ -19,27 +19,29 @@ import {
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import { reasonOf } from "../../errors/reason-of.ts";
-import type { WorkFigures } from "../../inference/request-accounting.ts";
+import type { WorkStats } from "../../inference/request-accounting.ts";
 import type { EndedRequest } from "../activity/activity.ts";
 
-/** Longest wait for spans to leave at shutdown. A collector that is gone refuses them at once; only a silent one takes as long. */
+/** Longest wait for the last spans at shutdown. */
 const CLOSE_MS = 5000;
 
 interface TracesOptions {
-  /** Base URL of an OTLP receiver, to which /v1/traces is added; absent: the variables OTEL_EXPORTER_OTLP_* say where. */
+  /**
+   * Base URL of an OTLP receiver, to which /v1/traces is added; undefined: as in the variables OTEL_EXPORTER_OTLP_*.
+   */
   readonly endpoint?: string | undefined;
   readonly version: string;
-  /** Called when spans cannot be sent, and again only after some were. */
+  /** Called when sending fails; once until it succeeds again. */
   readonly onProblem: (message: string) => void;
 }
 
 export interface Traces {
   add(request: TracedRequest): void;
-  /** Sends what is left, for at most {@link CLOSE_MS}. */
+  /** Sends the remaining spans, for at most {@link CLOSE_MS}. */
   close(): Promise<void>;
 }
 
-/** Sends a trace of each request to an OTLP receiver, over HTTP in protobuf, by OpenTelemetry's own packages. */
+/** Sends a trace of each request to an OTLP receiver, over HTTP in protobuf. */
 export function openTraces({ endpoint, version, onProblem }: TracesOptions): Traces {
   const exporter = new OTLPTraceExporter(
     endpoint === undefined ? {} : { url: `${endpoint.replace(/\/+$/, "")}/v1/traces` },
@@ -48,21 +50,21 @@ export function openTraces({ endpoint, version, onProblem }: TracesOptions): Tra
     resource: defaultResource()
       .merge(resourceFromAttributes({ "service.name": "daybreak", "service.version": version }))
       .merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor({ exporter: tellingProblems(exporter, onProblem) })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: reportProblems(exporter, onProblem) })],
   });
   const tracer = provider.getTracer("daybreak", version);
   return {
     add: (request) => recordRequest(tracer, request),
     close: async () => {
-      const late = new Promise<void>((resolve) => void setTimeout(resolve, CLOSE_MS).unref());
-      // Of what cannot be sent, onProblem has told.
-      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+      const timeout = new Promise<void>((resolve) => void setTimeout(resolve, CLOSE_MS).unref());
+      // onProblem has reported failures.
+      await Promise.race([provider.shutdown().catch(() => undefined), timeout]);
     },
   };
 }
 
-/** The packages themselves are silent about a receiver that cannot be reached. */
-function tellingProblems(exporter: SpanExporter, onProblem: (message: string) => void): SpanExporter {
+/** Reports failures of an exporter, about which OpenTelemetry's packages are silent. */
+function reportProblems(exporter: SpanExporter, onProblem: (message: string) => void): SpanExporter {
   let isFailing = false;
   return {
     export: (spans, done) =>
@@ -78,27 +80,27 @@ function tellingProblems(exporter: SpanExporter, onProblem: (message: string) =>
   };
 }
 
-/** What spans tell of a request. */
+/** Data of a request in its spans. */
 export type TracedRequest = Pick<EndedRequest, "head" | "startedAt" | "end" | "work">;
 
 /** Names of operations in OpenTelemetry's conventions for generative AI. */
 const OPERATIONS = { chat: "chat", generate: "text_completion", embeddings: "embeddings" } as const;
 
-/** The first status of an error of the server; one of a client does not fail the server's span. */
+/** Lowest status of a server error. Client errors do not fail the server's span. */
 const SERVER_ERROR = 500;
 
 const PROPAGATOR = new W3CTraceContextPropagator();
 
 /**
- * Records a request as a span of the server, its model's work as a span below it, and the stages of that below again. They
- * are made when the request is over, so that nothing is in its way. Names follow OpenTelemetry's semantic conventions for
- * HTTP and generative AI. Nothing of a prompt or an answer is in them.
+ * Records a request as a server span, its generation as a child span, and the stages of the generation as children of
+ * that. The spans are created after the request, so that they do not delay it. Names follow OpenTelemetry's semantic
+ * conventions for HTTP and generative AI. Spans contain no prompts and answers.
  */
 export function recordRequest(tracer: Tracer, request: TracedRequest): void {
   const { head, startedAt, end, work } = request;
   const at = (ms: number): HrTime => toTime(startedAt.getTime() + ms);
   const root = tracer.startSpan(
-    // Names that clients make up would be as many as there are requests.
+    // Paths without a route are left out, because their number is unlimited.
     end.route === undefined ? head.method : `${head.method} ${end.route}`,
     {
       kind: SpanKind.SERVER,
@@ -112,18 +114,18 @@ export function recordRequest(tracer: Tracer, request: TracedRequest): void {
         ...(end.isAborted && { "daybreak.request.aborted": true }),
       },
     },
-    callerOf(head),
+    parentContext(head),
   );
   if (work.endpoint !== undefined) {
     const operation = OPERATIONS[work.endpoint];
     const span = tracer.startSpan(
       work.model === undefined ? operation : `${operation} ${work.model}`,
       { startTime: at(0), attributes: { "gen_ai.operation.name": operation, ...modelAttributes(work) } },
-      below(root),
+      childOf(root),
     );
     const stage = (name: string, from: number | undefined, to: number | undefined): void => {
       if (from === undefined || to === undefined) return;
-      tracer.startSpan(name, { startTime: at(from) }, below(span)).end(at(to));
+      tracer.startSpan(name, { startTime: at(from) }, childOf(span)).end(at(to));
     };
     stage("load", 0, work.loadedMs);
     stage("queue", work.loadedMs, work.admittedMs);
@@ -136,7 +138,7 @@ export function recordRequest(tracer: Tracer, request: TracedRequest): void {
   root.end(at(end.ms));
 }
 
-function modelAttributes(work: WorkFigures): Attributes {
+function modelAttributes(work: WorkStats): Attributes {
   return {
     "gen_ai.provider.name": "daybreak",
     ...(work.model !== undefined && {
@@ -159,8 +161,8 @@ function fail(span: Span, code: string | undefined): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The span of the client that asked, if it says so in a valid header. */
-function callerOf({ traceParent, traceState }: EndedRequest["head"]): Context {
+/** Context with the client's span, if the headers name a valid one. */
+function parentContext({ traceParent, traceState }: EndedRequest["head"]): Context {
   const headers = { traceparent: traceParent, tracestate: traceState };
   return PROPAGATOR.extract(ROOT_CONTEXT, headers, {
     get: (_carrier, key) =>
@@ -169,11 +171,13 @@ function callerOf({ traceParent, traceState }: EndedRequest["head"]): Context {
   });
 }
 
-function below(span: Span): Context {
+function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
 }
 
-/** Seconds and nanoseconds. A plain number would be taken for a time since the start of the process when it is small. */
+/**
+ * Time in seconds and nanoseconds. OpenTelemetry takes a small plain number as relative to the start of the process.
+ */
 function toTime(epochMs: number): HrTime {
   const seconds = Math.floor(epochMs / 1000);
   return [seconds, Math.round((epochMs - seconds * 1000) * 1_000_000)];

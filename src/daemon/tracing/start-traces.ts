@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
 import type { Traces } from "./open-traces.ts";
 
-/** Either says where a receiver is. */
+/** Variables that name a receiver. */
 const ENDPOINT_VARIABLES = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /**
- * Starts to send traces if the configuration or OpenTelemetry's own variables name a receiver; else its packages are not even
- * loaded.
+ * Starts to send traces if the configuration or OpenTelemetry's variables name a receiver; otherwise its packages are
+ * not loaded.
  */
 export async function startTraces(
   endpoint: string | undefined,
@@ -14,7 +14,7 @@ export async function startTraces(
   logger: Logger,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Traces | undefined> {
-  if (endpoint === undefined && !isAskedFor(env)) return undefined;
+  if (endpoint === undefined && !isRequested(env)) return undefined;
   const { openTraces } = await import("./open-traces.ts");
   return openTraces({
     endpoint,
@@ -26,7 +26,7 @@ export async function startTraces(
   });
 }
 
-function isAskedFor(env: NodeJS.ProcessEnv): boolean {
+function isRequested(env: NodeJS.ProcessEnv): boolean {
   if (env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || env["OTEL_TRACES_EXPORTER"] === "none")
     return false;
   return ENDPOINT_VARIABLES.some((name) => env[name]);

@@ -22,7 +22,7 @@ import { loadEngine } from "../load-engine.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
 
-/** The files of a model; a File is a Blob too. */
+/** The files of a model, as Blobs or Files. */
 export interface PageModelFiles {
   /** The model, or all its shards in order. */
   readonly model: readonly Blob[];
@@ -31,15 +31,15 @@ export interface PageModelFiles {
 }
 
 export interface PageEngineOptions {
-  /** Address of llama.cpp's WebAssembly. */
+  /** URL of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
-  /** Address of its script, where the package has one of its own for it. */
+  /** URL of its script, for a build that needs another script than the default. */
   readonly scriptUrl?: string | undefined;
-  /** Largest heap that the engine may have, in bytes. */
+  /** Maximum heap of the engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** Longest time without progress while loading, in milliseconds. */
+  /** Maximum milliseconds without progress while loading. */
   readonly loadTimeoutMs: number;
-  /** How long the engine may be silent about a call in flight, in milliseconds. */
+  /** Maximum milliseconds without a message from the engine while calls are in flight. */
   readonly stallTimeoutMs: number;
   readonly log: (level: LogLevel, line: string) => void;
   readonly onProgress?: ((progress: number) => void) | undefined;
@@ -47,9 +47,9 @@ export interface PageEngineOptions {
 }
 
 /**
- * Starts an engine in a browser and loads a model: as in the daemon, but llama.cpp runs in a worker of this realm
- * instead of a process. Rejects with a ServiceError and leaves no worker behind.
- * @param spec its paths are names only; the files are given beside it
+ * Starts an engine in a browser and loads a model. Works as in the daemon, but llama.cpp runs in a worker of this realm
+ * instead of a process. If it fails, it rejects with a ServiceError and ends the worker.
+ * @param spec its paths are only names; the files are in `files`
  */
 export async function startPageEngine(
   spec: EngineSpec,
@@ -67,7 +67,7 @@ export async function startPageEngine(
   });
 }
 
-/** An engine in this realm: messages are function calls. */
+/** Connection to an engine in this realm: sending a message is a function call. */
 class PageConnection implements EngineConnection {
   readonly pid = 0;
   readonly #receiver: EngineReceiver;
@@ -111,13 +111,13 @@ class PageConnection implements EngineConnection {
     if (!this.#alive) return;
     if (message.type === "fatal") this.end(message.reason);
     else if (!this.#receiver.receive(message)) {
-      this.end(`sent a message that was not expected: ${message.type}`);
+      this.end(`sent an unexpected message: ${message.type}`);
     }
     written?.();
   }
 }
 
-/** @param onProgress called with 0..1, the part of all bytes that has been read */
+/** @param onProgress called with the fraction of all bytes that has been read, 0..1 */
 function countReads(files: PageModelFiles, onProgress: (progress: number) => void): EngineFiles {
   let total = 0;
   let read = 0;
@@ -136,32 +136,32 @@ function countReads(files: PageModelFiles, onProgress: (progress: number) => voi
   };
 }
 
-/** While an engine loads, wllama finds another class under this name. */
+/** The browser's Worker class. While an engine loads, the global of this name is the class for wllama. */
 const PageWorker = globalThis.Worker;
 
-/** While a worker has a GPU, llama.cpp opens a device on it even for a model that stays on the CPU. */
+/** Hides the GPU from a worker, because llama.cpp opens any GPU that it finds, even for a model on the CPU. */
 const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
-/** As the daemon does, so that a page computes the same. */
+/** Sets the same workgroup sizes as in the daemon, so that a page computes the same results. */
 const SIZE_WORKGROUPS = `if(globalThis.GPUDevice)(${sizeWorkgroups.toString()})(globalThis);\n`;
 
 interface PagePlatformOptions {
-  /** Address of llama.cpp's WebAssembly. */
+  /** URL of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
-  /** Address of its script, where the package has one of its own for it. */
+  /** URL of its script, for a build that needs another script than the default. */
   readonly scriptUrl?: string | undefined;
-  /** Largest heap that the WebAssembly may have, in bytes. */
+  /** Maximum heap of the WebAssembly, in bytes. */
   readonly heapLimitBytes: number;
-  /** Longest wait for the browser's GPU, in milliseconds; absent: the engine stays on the CPU. */
+  /** Longest wait for the browser's GPU, in milliseconds; absent: the engine runs on the CPU. */
   readonly gpuWaitMs?: number | undefined;
   readonly log: (level: LogLevel, line: string) => void;
 }
 
 interface PagePlatform extends EnginePlatform {
-  /** Ends the workers; what waits for them fails. */
+  /** Ends the workers and fails all calls that wait for them. */
   terminate(): void;
 }
 
-/** wllama's platform in a browser: in a page, or in a worker of one. */
+/** Platform of the engine core in a page, or in a worker of a page. */
 function createPagePlatform(options: PagePlatformOptions): PagePlatform {
   const workers: EngineWorker[] = [];
   return {
@@ -183,10 +183,10 @@ function createPagePlatform(options: PagePlatformOptions): PagePlatform {
   };
 }
 
-/** By the browser itself, which needs no download for it. */
+/** Decodes with the browser's own decoder, which needs no download. */
 async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
-  using held = new DisposableStack();
-  const bitmap = held.adopt(
+  using resources = new DisposableStack();
+  const bitmap = resources.adopt(
     await createImageBitmap(new Blob([file], { type: "image/webp" }), { colorSpaceConversion: "none" }),
     (image) => image.close(),
   );
@@ -202,7 +202,7 @@ function startWorker(
   patch: (script: string) => string,
   { heapLimitBytes, gpuWaitMs, scriptUrl: otherScript }: PagePlatformOptions,
 ): EngineWorker {
-  // The other script belongs to llama.cpp's own kernels, which describe programs one by one and read whole tensors.
+  // The other script belongs to the stock kernels, to which these patches do not apply.
   const hasGpuKernels = gpuWaitMs !== undefined && otherScript === undefined;
   return startPatchedWorker(scriptUrl, patch, {
     modulePatches: [
@@ -220,11 +220,11 @@ function startWorker(
       const parts = [gpuWaitMs === undefined ? HIDE_GPU : SIZE_WORKGROUPS, script];
       const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
       const worker = new PageWorker(url);
-      // Not before it has started: a busy browser may not have read the script yet.
+      // Only after the worker's first message: before that, a busy browser may not have read the script.
       worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
       worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
       worker.addEventListener("error", (event) => {
-        // Or it would count as an error of this realm, too, and of the page that started it.
+        // Otherwise the browser would also report it as an error of this realm and of the page that started it.
         event.preventDefault();
         shim.onError(new Error(event.message || "the engine's worker could not start"));
       });
@@ -236,7 +236,7 @@ function startWorker(
   });
 }
 
-/** A file of a page that tells how many bytes of it have been read. */
+/** A Blob that reports how many of its bytes have been read. */
 class CountedBlob implements BlobLike {
   readonly #blob: Blob;
   readonly #onRead: (bytes: number) => void;

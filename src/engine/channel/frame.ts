@@ -1,4 +1,4 @@
-/** The other process, which is not trusted, sent something that is not a message. */
+/** Received data that is not a valid message. The message of the error is a predicate whose subject is the data. */
 export class ChannelError extends Error {}
 
 /**
@@ -9,35 +9,38 @@ export class ChannelError extends Error {}
  *   2 bytes  number of attachments
  *   4 bytes  length of the JSON
  *   4 bytes  length of all attachments together
- *   then the length of each attachment (4 bytes each), the JSON in UTF-8, and the attachments
+ *   then the length of each attachment (4 bytes each), the JSON in UTF-8, and the attachments.
  */
 const HEADER_BYTES = 12;
 
-/** Changes with the layout, so that foreign data is detected in its first bytes. */
+/** Version of the layout, which also detects data that is not a frame. */
 const LAYOUT = 0xd1;
 
 const LENGTH_BYTES = 4;
 
-/** Initial buffer for a frame that arrives in pieces. It grows with what arrives, not with the length announced. */
-const FIRST_ROOM_BYTES = 4096;
+/**
+ * Initial buffer for a frame that arrives in chunks. It grows with the received data, not with the announced length.
+ */
+const INITIAL_BUFFER_BYTES = 4096;
 
 export interface Frame {
   readonly kind: number;
-  /** Text in UTF-8. Like the attachments, it is valid until the reader is used again. */
+  /** JSON in UTF-8. Like the attachments, it is valid until the reader is used again. */
   readonly json: Uint8Array;
   readonly attachments: readonly Uint8Array[];
 }
 
-/** Largest sizes of the parts of a frame. */
+/** Maximum sizes of the parts of a frame. */
 export interface FrameLimits {
   /** Bytes of JSON. */
   readonly json: number;
+  /** Number of attachments. */
   readonly attachments: number;
   /** Bytes of all attachments together. */
   readonly binary: number;
 }
 
-/** Encodes a frame up to the end of its JSON; the attachments are written after it as they are. */
+/** Encodes a frame up to the end of its JSON. The caller writes the attachments after it. */
 export function encodeFrame(kind: number, json: string, attachments: readonly Uint8Array[]): Buffer {
   const jsonBytes = Buffer.byteLength(json);
   const lengthsEnd = HEADER_BYTES + attachments.length * LENGTH_BYTES;
@@ -56,48 +59,48 @@ export function encodeFrame(kind: number, json: string, attachments: readonly Ui
   return frame;
 }
 
-/** Splits the data of a pipe into frames. Buffers at most one frame and one chunk. */
+/** Splits the data of a pipe into frames. Buffers at most one frame and one chunk of the pipe. */
 export class FrameReader {
   readonly #limitsOf: (kind: number) => FrameLimits | undefined;
   #buffer: Buffer = Buffer.alloc(0);
-  /** The buffer is our own, not a chunk from the pipe, so it may be written to. */
-  #isOwn = false;
+  /** True if this reader has allocated the buffer. A chunk from the pipe must not be written to. */
+  #ownsBuffer = false;
   #start = 0;
   #end = 0;
 
-  /** @param limitsOf limits of a kind of message; undefined for an unknown kind */
+  /** @param limitsOf returns the limits of a kind of message, or undefined for an unknown kind */
   constructor(limitsOf: (kind: number) => FrameLimits | undefined) {
     this.#limitsOf = limitsOf;
   }
 
-  push(piece: Buffer): void {
+  push(chunk: Buffer): void {
     if (this.#start === this.#end) {
-      this.#buffer = piece;
-      this.#isOwn = false;
+      this.#buffer = chunk;
+      this.#ownsBuffer = false;
       this.#start = 0;
-      this.#end = piece.length;
+      this.#end = chunk.length;
       return;
     }
-    if (!this.#isOwn || this.#buffer.length - this.#end < piece.length) {
-      const held = this.#end - this.#start;
-      const room = Buffer.allocUnsafe(Math.max(FIRST_ROOM_BYTES, 2 * (held + piece.length)));
-      this.#buffer.copy(room, 0, this.#start, this.#end);
-      this.#buffer = room;
-      this.#isOwn = true;
+    if (!this.#ownsBuffer || this.#buffer.length - this.#end < chunk.length) {
+      const bufferedBytes = this.#end - this.#start;
+      const grown = Buffer.allocUnsafe(Math.max(INITIAL_BUFFER_BYTES, 2 * (bufferedBytes + chunk.length)));
+      this.#buffer.copy(grown, 0, this.#start, this.#end);
+      this.#buffer = grown;
+      this.#ownsBuffer = true;
       this.#start = 0;
-      this.#end = held;
+      this.#end = bufferedBytes;
     }
-    piece.copy(this.#buffer, this.#end);
-    this.#end += piece.length;
+    chunk.copy(this.#buffer, this.#end);
+    this.#end += chunk.length;
   }
 
   /**
-   * The next frame, or undefined when it is not complete yet.
-   * @throws ChannelError when the data is not a valid frame
+   * Returns the next frame, or undefined if it is not complete yet.
+   * @throws ChannelError if the data is not a valid frame
    */
   next(): Frame | undefined {
-    const held = this.#end - this.#start;
-    if (held < HEADER_BYTES) return undefined;
+    const bufferedBytes = this.#end - this.#start;
+    if (bufferedBytes < HEADER_BYTES) return undefined;
     const header = this.#buffer.subarray(this.#start, this.#start + HEADER_BYTES);
     const kind = header.readUInt8(0);
     const count = header.readUInt16LE(2);
@@ -110,19 +113,19 @@ export class FrameReader {
     if (count > limits.attachments) throw new ChannelError(`announces ${count} attachments`);
     const lengths = count * LENGTH_BYTES;
     const total = HEADER_BYTES + lengths + jsonBytes + binary;
-    if (held < total) return undefined;
+    if (bufferedBytes < total) return undefined;
     const frame = this.#buffer.subarray(this.#start, this.#start + total);
     this.#start += total;
     const jsonEnd = HEADER_BYTES + lengths + jsonBytes;
     return {
       kind,
       json: frame.subarray(HEADER_BYTES + lengths, jsonEnd),
-      attachments: cut(frame.subarray(jsonEnd), frame.subarray(HEADER_BYTES), count),
+      attachments: splitAttachments(frame.subarray(jsonEnd), frame.subarray(HEADER_BYTES), count),
     };
   }
 }
 
-function cut(binary: Buffer, lengths: Buffer, count: number): Uint8Array[] {
+function splitAttachments(binary: Buffer, lengths: Buffer, count: number): Uint8Array[] {
   const attachments: Uint8Array[] = [];
   let start = 0;
   for (let index = 0; index < count; index += 1) {

@@ -4,20 +4,20 @@ import type { JsonBounds } from "../../json/json-bounds.ts";
 /** Limits of one kind of message. */
 export interface KindLimits extends FrameLimits, JsonBounds {}
 
-/** Conversion of a message that carries bytes in addition to its JSON. */
-interface Attaching<Message> {
-  /** Takes the bytes out of a message; the rest can be written as JSON. */
+/** Moves the binary data of a message into attachments, and back. */
+interface AttachmentCodec<Message> {
+  /** Removes the binary data from a message. `rest` can be written as JSON. */
   detach(message: Message): { readonly rest: object; readonly attachments: Uint8Array[] };
-  /** Puts them back into a message that is not validated yet. @throws TypeError when they do not fit */
+  /** Inserts attachments into a message that is not validated yet. @throws TypeError if they do not match it */
   attach(rest: object, attachments: readonly Uint8Array[]): object;
 }
 
 export interface MessageKind<Message = object> {
   readonly limits: KindLimits;
-  readonly attaching?: Attaching<Message>;
+  readonly attachmentCodec?: AttachmentCodec<Message>;
 }
 
-/** All kinds of messages of one direction by `type`. The number of a kind is its position in this list. */
+/** All kinds of messages of one direction by `type`. Frames identify a kind by its position in this list. */
 export type MessageKinds<Message extends { readonly type: string }> = {
   readonly [Type in Message["type"]]: MessageKind<Extract<Message, { type: Type }>>;
 };
@@ -25,13 +25,13 @@ export type MessageKinds<Message extends { readonly type: string }> = {
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 
-/** For a message of a few numbers and words. */
-export const SHORT: MessageKind = {
+/** Kind of a message with a few numbers and words. */
+export const SHORT_MESSAGE: MessageKind = {
   limits: { json: 4 * KIB, depth: 4, values: 64, attachments: 0, binary: 0 },
 };
 
-/** For a message with text for people; an escaped character takes up to six bytes. */
-export const SENTENCE: MessageKind = {
+/** Kind of a message with a text of up to 4096 characters. An escaped character takes up to six bytes. */
+export const TEXT_MESSAGE: MessageKind = {
   limits: { json: 64 * KIB, depth: 4, values: 16, attachments: 0, binary: 0 },
 };
 
@@ -47,8 +47,8 @@ export function toBytes(array: NumberArray): Uint8Array {
 }
 
 /**
- * Copies an attachment into a typed array: its bytes may not be aligned, and its buffer is reused.
- * @throws TypeError when the attachment is missing or ends in the middle of a number
+ * Copies an attachment into a typed array, because its bytes may not be aligned and its buffer is reused.
+ * @throws TypeError if the attachment is missing or ends in the middle of a number
  */
 export function fromBytes<Result extends NumberArray>(
   type: ArrayType<Result>,
@@ -62,7 +62,7 @@ export function fromBytes<Result extends NumberArray>(
   return new type(copy);
 }
 
-/** @throws TypeError when the property is not an object */
+/** Returns a property of an object. @throws TypeError if the property is not an object */
 export function propertyOf(value: object, name: string): object {
   const property: unknown = Object.entries(value).find(([key]) => key === name)?.[1];
   if (typeof property !== "object" || property === null) throw new TypeError(`has no ${name}`);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { STATE_PIECE_BYTES } from "../protocol/calls.ts";
+import { STATE_CHUNK_BYTES } from "../protocol/calls.ts";
 import type { ContentPart } from "../protocol/generation.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
 import {
@@ -9,16 +9,16 @@ import {
   type MessageKinds,
   MIB,
   propertyOf,
-  SENTENCE,
-  SHORT,
+  TEXT_MESSAGE,
+  SHORT_MESSAGE,
   toBytes,
 } from "./message-kinds.ts";
 
-type Slots = Extract<DaemonMessage, { type: "slots" }>;
-type Generate = Extract<DaemonMessage, { type: "generate" }>;
+type SlotsRequestMessage = Extract<DaemonMessage, { type: "slots" }>;
+type GenerateMessage = Extract<DaemonMessage, { type: "generate" }>;
 
-/** Engines trust the daemon, which limits requests itself (`http.body_limit`, request-limits.ts). */
-const ANY: MessageKind = {
+/** Kind of a message from the daemon. Engines trust the daemon, which limits requests (`http.body_limit`). */
+const UNLIMITED: MessageKind = {
   limits: {
     json: 512 * MIB,
     depth: Number.POSITIVE_INFINITY,
@@ -28,12 +28,12 @@ const ANY: MessageKind = {
   },
 };
 
-/** Most images and recordings in one request: the largest number of attachments that a frame can state. */
+/** Maximum images and recordings in one request: the largest attachment count of a frame. */
 const MAX_MEDIA = 0xffff;
 
 const slotsSchema = z.looseObject({ request: z.looseObject({ action: z.string() }) });
 
-/** The parts of a chat that are needed to find its media. */
+/** The parts of a chat request that contain its media. */
 const chatSchema = z.looseObject({
   request: z.looseObject({
     input: z.looseObject({
@@ -46,31 +46,34 @@ const chatSchema = z.looseObject({
 
 /** Messages from the daemon to an engine. */
 export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
-  load: ANY,
+  load: UNLIMITED,
   generate: {
-    limits: { ...ANY.limits, attachments: MAX_MEDIA, binary: 512 * MIB },
-    attaching: { detach: detachMedia, attach: attachMedia },
+    limits: { ...UNLIMITED.limits, attachments: MAX_MEDIA, binary: 512 * MIB },
+    attachmentCodec: { detach: detachMedia, attach: attachMedia },
   },
-  embed: ANY,
-  rerank: ANY,
-  tokenize: ANY,
+  embed: UNLIMITED,
+  rerank: UNLIMITED,
+  tokenize: UNLIMITED,
   pieces: {
-    limits: { ...ANY.limits, attachments: 1, binary: 512 * MIB },
-    attaching: {
+    limits: { ...UNLIMITED.limits, attachments: 1, binary: 512 * MIB },
+    attachmentCodec: {
       detach: ({ tokens, ...rest }) => ({ rest, attachments: [toBytes(tokens)] }),
       attach: (rest, [tokens]) => ({ ...rest, tokens: fromBytes(Int32Array, tokens) }),
     },
   },
   slots: {
-    limits: { ...ANY.limits, attachments: 1, binary: 512 * MIB },
-    attaching: { detach: detachFromSlots, attach: attachToSlots },
+    limits: { ...UNLIMITED.limits, attachments: 1, binary: 512 * MIB },
+    attachmentCodec: { detach: detachFromSlotsRequest, attach: attachToSlotsRequest },
   },
-  cancel: ANY,
-  memory: ANY,
+  cancel: UNLIMITED,
+  memory: UNLIMITED,
 };
 
-/** A piece of a state, or tokens. */
-function detachFromSlots({ request, ...message }: Slots): { rest: object; attachments: Uint8Array[] } {
+/** Detaches a chunk of a slot's state, or tokens. */
+function detachFromSlotsRequest({ request, ...message }: SlotsRequestMessage): {
+  rest: object;
+  attachments: Uint8Array[];
+} {
   if (request.action === "write") {
     const { data, ...rest } = request;
     return { rest: { ...message, request: rest }, attachments: [data] };
@@ -82,7 +85,7 @@ function detachFromSlots({ request, ...message }: Slots): { rest: object; attach
   return { rest: { ...message, request }, attachments: [] };
 }
 
-function attachToSlots(rest: object, [bytes]: readonly Uint8Array[]): object {
+function attachToSlotsRequest(rest: object, [bytes]: readonly Uint8Array[]): object {
   if (!bytes) return rest;
   const { request, ...message } = slotsSchema.parse(rest);
   const attached =
@@ -92,14 +95,14 @@ function attachToSlots(rest: object, [bytes]: readonly Uint8Array[]): object {
   return { ...message, request: { ...request, ...attached } };
 }
 
-/** In the JSON, the data of an image or a recording is replaced by the index of its attachment. */
-function detachMedia(message: Generate): { rest: object; attachments: Uint8Array[] } {
+/** Detaches the data of images and recordings. In the JSON it is replaced by the index of the attachment. */
+function detachMedia(message: GenerateMessage): { rest: object; attachments: Uint8Array[] } {
   const { input } = message.request;
   const attachments: Uint8Array[] = [];
   if (input.kind !== "chat" || !input.messages.some(hasMedia)) return { rest: message, attachments };
   const withoutData = (part: ContentPart): object =>
     part.type === "text" ? part : { ...part, data: attachments.push(part.data) - 1 };
-  const messages = input.messages.map((turn) => ({ ...turn, content: turn.content.map(withoutData) }));
+  const messages = input.messages.map((each) => ({ ...each, content: each.content.map(withoutData) }));
   const request = { ...message.request, input: { ...input, messages } };
   return { rest: { ...message, request }, attachments };
 }
@@ -112,28 +115,28 @@ function attachMedia(rest: object, attachments: readonly Uint8Array[]): object {
   if (attachments.length === 0) return rest;
   const message = chatSchema.parse(rest);
   const { input } = message.request;
-  const messages = input.messages.map((turn) => ({
-    ...turn,
-    content: turn.content.map((part) =>
+  const messages = input.messages.map((each) => ({
+    ...each,
+    content: each.content.map((part) =>
       part.type === "text" ? part : { ...part, data: fromBytes(Uint8Array, attachments[part.data ?? -1]) },
     ),
   }));
   return { ...message, request: { ...message.request, input: { ...input, messages } } };
 }
 
-/** Token ids of the longest text that may be tokenized: four per character. */
+/** Maximum bytes of the token IDs of a text. */
 const MAX_TOKENS_BYTES = 16 * MIB;
 
-/** Bytes of the largest batch of tokens that may be turned into text, with the end of each. */
-const MAX_PIECES_BYTES = 32 * MIB;
+/** Maximum bytes of the text of tokens and of its offsets. */
+const MAX_TOKEN_TEXT_BYTES = 32 * MIB;
 
-/** The longest embedding, at eight bytes per number. */
+/** Maximum bytes of an embedding, with eight bytes per number. */
 const MAX_VECTOR_BYTES = MIB;
 
-type EngineMessageKindsSlots = Extract<EngineMessage, { type: "slots" }>;
+type SlotsResultMessage = Extract<EngineMessage, { type: "slots" }>;
 
-/** A piece of a state, or tokens. */
-function engineMessageKindsDetachFromSlots({ result, ...message }: EngineMessageKindsSlots): {
+/** Detaches a chunk of a slot's state, or tokens. */
+function detachFromSlotsResult({ result, ...message }: SlotsResultMessage): {
   rest: object;
   attachments: Uint8Array[];
 } {
@@ -148,26 +151,26 @@ function engineMessageKindsDetachFromSlots({ result, ...message }: EngineMessage
   return { rest: { ...message, result }, attachments: [] };
 }
 
-function engineMessageKindsAttachToSlots(rest: object, [bytes]: readonly Uint8Array[]): object {
+function attachToSlotsResult(rest: object, [bytes]: readonly Uint8Array[]): object {
   if (!bytes) return rest;
   const result = propertyOf(rest, "result");
-  const isPiece = "action" in result && result.action === "read";
-  const attached = isPiece
+  const isStateChunk = "action" in result && result.action === "read";
+  const attached = isStateChunk
     ? { data: fromBytes(Uint8Array, bytes) }
     : { tokens: fromBytes(Int32Array, bytes) };
   return { ...rest, result: { ...result, ...attached } };
 }
 
-/** Messages from an engine to the daemon. They may be forged, so the limits of each kind are as tight as possible. */
+/** Messages from an engine to the daemon. They may be forged, so each kind has tight limits. */
 export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
-  "load-progress": SHORT,
-  loaded: SHORT,
-  "load-failed": SENTENCE,
-  // Text with twenty alternatives per token; what does not fit is split over several messages.
+  "load-progress": SHORT_MESSAGE,
+  loaded: SHORT_MESSAGE,
+  "load-failed": TEXT_MESSAGE,
+  // Allows text with 20 alternatives per token. Larger events are split into several messages.
   events: { limits: { json: MIB / 2, depth: 8, values: 16_384, attachments: 0, binary: 0 } },
   embedded: {
-    limits: { ...SHORT.limits, attachments: 1, binary: MAX_VECTOR_BYTES },
-    attaching: {
+    limits: { ...SHORT_MESSAGE.limits, attachments: 1, binary: MAX_VECTOR_BYTES },
+    attachmentCodec: {
       detach: ({ result, ...message }) => ({
         rest: { ...message, result: { tokens: result.tokens } },
         attachments: [toBytes(Float64Array.from(result.vector))],
@@ -178,17 +181,17 @@ export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
       }),
     },
   },
-  reranked: SHORT,
+  reranked: SHORT_MESSAGE,
   tokenized: {
-    limits: { ...SHORT.limits, attachments: 1, binary: MAX_TOKENS_BYTES },
-    attaching: {
+    limits: { ...SHORT_MESSAGE.limits, attachments: 1, binary: MAX_TOKENS_BYTES },
+    attachmentCodec: {
       detach: ({ tokens, ...rest }) => ({ rest, attachments: [toBytes(tokens)] }),
       attach: (rest, [tokens]) => ({ ...rest, tokens: fromBytes(Int32Array, tokens) }),
     },
   },
   pieces: {
-    limits: { ...SHORT.limits, attachments: 2, binary: MAX_PIECES_BYTES },
-    attaching: {
+    limits: { ...SHORT_MESSAGE.limits, attachments: 2, binary: MAX_TOKEN_TEXT_BYTES },
+    attachmentCodec: {
       detach: ({ pieces, ...rest }) => ({
         rest,
         attachments: [pieces.bytes, toBytes(pieces.ends)],
@@ -200,12 +203,12 @@ export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
     },
   },
   slots: {
-    // The tokens of a context are fewer bytes than that.
-    limits: { json: 16 * KIB, depth: 4, values: 1024, attachments: 1, binary: STATE_PIECE_BYTES },
-    attaching: { detach: engineMessageKindsDetachFromSlots, attach: engineMessageKindsAttachToSlots },
+    // The token IDs of a context also fit into this limit.
+    limits: { json: 16 * KIB, depth: 4, values: 1024, attachments: 1, binary: STATE_CHUNK_BYTES },
+    attachmentCodec: { detach: detachFromSlotsResult, attach: attachToSlotsResult },
   },
-  "call-failed": SENTENCE,
-  cancelled: SHORT,
-  memory: SHORT,
-  fatal: SENTENCE,
+  "call-failed": TEXT_MESSAGE,
+  cancelled: SHORT_MESSAGE,
+  memory: SHORT_MESSAGE,
+  fatal: TEXT_MESSAGE,
 };

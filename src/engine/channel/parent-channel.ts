@@ -5,24 +5,24 @@ import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
 
 /**
- * A child process reads its parent's messages from standard input and writes its own to this descriptor. Two one-way pipes
- * work on every system, and what native code prints on stdout does not interfere.
+ * File descriptor to which a child process writes its messages; it reads its parent's messages from standard input. Two
+ * one-way pipes work on every system, and output of native code on stdout does not interfere.
  */
-export const CHILD_SPEAKS_ON = 3;
+export const CHILD_OUTPUT_FD = 3;
 
-/** First descriptor after those of the channel. */
-export const FIRST_INPUT_ON = 4;
+/** First file descriptor after those of the channel. */
+export const FIRST_INPUT_FD = 4;
 
 interface ParentChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly incoming: MessageKinds<Incoming>;
   readonly outgoing: MessageKinds<Outgoing>;
-  /** Receives the parent's messages, not validated yet. */
+  /** Receives the parent's messages, which are not validated yet. */
   readonly onMessage: (message: unknown) => void;
-  /** A message of the parent cannot be read, or `onMessage` threw. */
+  /** Called when a message of the parent cannot be read, or `onMessage` has thrown. */
   readonly onProblem: (error: unknown) => void;
 }
 
-/** A child process's end of the pipes to its parent. */
+/** The child's end of the pipes to its parent process. */
 export class ParentChannel<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly #outgoing: MessageCodec<Outgoing>;
 
@@ -38,92 +38,94 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
   }
 
   /**
-   * Sends a message. Waits while the pipe is full, so a parent that does not read stops this thread.
-   * @param written called when the operating system has taken it, after the caller; never when the parent is gone
-   * @throws MessageTooLargeError when the message exceeds the limits of its kind
+   * Sends a message. Blocks this thread while the pipe is full.
+   * @param written called asynchronously when the operating system has accepted the message; never if the parent has
+   *   exited
+   * @throws MessageTooLargeError if the message exceeds the limits of its kind
    */
   post(message: Outgoing, written?: () => void): void {
-    for (const piece of this.#outgoing.encode(message)) if (!writeToParent(piece)) return;
+    for (const chunk of this.#outgoing.encode(message)) if (!writeToParent(chunk)) return;
     if (written) process.nextTick(written);
   }
 }
 
-/** A parent that cannot be reached any more; {@link onParentGone} reports its end. */
-const PARENT_IS_GONE: ReadonlySet<unknown> = new Set(["EPIPE", "ECONNRESET", "EOF"]);
+/** Error codes of a write to a parent that has exited, which {@link onParentGone} reports. */
+const PARENT_GONE_CODES: ReadonlySet<unknown> = new Set(["EPIPE", "ECONNRESET", "EOF"]);
 
-/** How long to wait before another try when a pipe that does not wait by itself is full, in milliseconds. */
+/** Milliseconds between two attempts to write to a full non-blocking pipe. */
 const FULL_PIPE_PAUSE_MS = 1;
 
-const pauses = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+/** Memory to wait on, because Atomics.wait() is the only synchronous sleep. */
+const pauseCell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Writes bytes to the pipe to the parent, and waits until the operating system has taken all of them. Uses the
- * descriptor itself: Node's permission model refuses to make a socket of it from 26.12 on, and a file stream's writes
- * would wait in Node's thread pool.
- * @returns false when the parent is gone
+ * Writes bytes to the parent, and blocks until the operating system has accepted all of them. Writes to the descriptor
+ * directly, because from Node 26.12 on the permission model does not allow a socket for it, and the writes of a file
+ * stream would occupy Node's thread pool.
+ * @returns false if the parent has exited
  */
 export function writeToParent(bytes: Uint8Array): boolean {
-  for (let rest = bytes; rest.byteLength > 0;) {
+  for (let unwritten = bytes; unwritten.byteLength > 0;) {
     try {
-      rest = rest.subarray(writeSync(CHILD_SPEAKS_ON, rest));
+      unwritten = unwritten.subarray(writeSync(CHILD_OUTPUT_FD, unwritten));
     } catch (error) {
       const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
-      if (PARENT_IS_GONE.has(code)) return false;
+      if (PARENT_GONE_CODES.has(code)) return false;
       if (code !== "EAGAIN") throw error;
-      Atomics.wait(pauses, 0, 0, FULL_PIPE_PAUSE_MS);
+      Atomics.wait(pauseCell, 0, 0, FULL_PIPE_PAUSE_MS);
     }
   }
   return true;
 }
 
-/** The pipe from the parent: standard input. It ends when the parent does, even if the parent is killed. */
+/** Pipe from the parent (standard input). It ends when the parent exits, even if the parent is killed. */
 export function parentInput(): Readable {
   return process.stdin;
 }
 
-/** Calls back when the parent is gone. Call it before anything else; what arrives is kept for whoever reads it. */
+/** Calls back when the parent has exited. Call it first in the process; it does not consume any message. */
 export function onParentGone(gone: () => void): void {
   const pipe = parentInput();
   pipe.on("end", gone);
   pipe.on("error", gone);
   pipe.on("close", gone);
-  // Standard input does not look at its pipe until it is read.
+  // Standard input does not notice the end of its pipe until it is read.
   pipe.read(0);
 }
 
-/** Longest time that one pipe may block the event loop, in milliseconds. */
-const TURN_MS = 5;
+/** Maximum milliseconds for which one pipe may block the event loop. */
+const MAX_SLICE_MS = 5;
 
 interface ReadFramesOptions {
   readonly stream: Readable;
   readonly reader: FrameReader;
   readonly onFrame: (frame: Frame) => void;
-  /** The data is not a frame, or `onFrame` threw; reading stops. */
+  /** Called when the data is not a frame or `onFrame` has thrown. Reading stops. */
   readonly onProblem: (error: unknown) => void;
 }
 
 export interface FrameReading {
-  /** Handles everything that has arrived right away: the sender is gone, and its last messages must not be lost. */
+  /** Handles all received data immediately: the sender has exited, and its last messages must not be lost. */
   finish(): void;
   /** Stops reading. */
   stop(): void;
 }
 
 /**
- * Reads frames from a pipe in short turns. The pipe is paused while frames are left over from a turn, so that a fast
- * writer is slowed down and cannot block the event loop.
+ * Reads frames from a pipe in short time slices. While frames are left over from a slice, the pipe is paused, so that a
+ * fast sender is slowed down and cannot block the event loop.
  */
 export function readFrames({ stream, reader, onFrame, onProblem }: ReadFramesOptions): FrameReading {
   const state = { isWaiting: false, isStopped: false };
 
-  const work = (until: number): void => {
+  const handleFrames = (until: number): void => {
     try {
       for (let frame = reader.next(); frame && !state.isStopped; frame = reader.next()) {
         onFrame(frame);
         if (performance.now() < until) continue;
         state.isWaiting = true;
         stream.pause();
-        setImmediate(takeTurn);
+        setImmediate(runSlice);
         return;
       }
       if (state.isWaiting) stream.resume();
@@ -133,18 +135,18 @@ export function readFrames({ stream, reader, onFrame, onProblem }: ReadFramesOpt
       onProblem(error);
     }
   };
-  const takeTurn = (): void => {
-    if (!state.isStopped) work(performance.now() + TURN_MS);
+  const runSlice = (): void => {
+    if (!state.isStopped) handleFrames(performance.now() + MAX_SLICE_MS);
   };
 
-  stream.on("data", (piece: Buffer) => {
+  stream.on("data", (chunk: Buffer) => {
     if (state.isStopped) return;
-    reader.push(piece);
-    if (!state.isWaiting) takeTurn();
+    reader.push(chunk);
+    if (!state.isWaiting) runSlice();
   });
   return {
     finish: () => {
-      if (!state.isStopped) work(Number.POSITIVE_INFINITY);
+      if (!state.isStopped) handleFrames(Number.POSITIVE_INFINITY);
       state.isStopped = true;
     },
     stop: () => {

@@ -1,14 +1,16 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
-import { GIVEN_VERB } from "./worker-verbs.ts";
+import { PREFIX_TOKENS_VERB } from "./worker-verbs.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
-/** They are 15 bits of a number in a request (see build-request.ts). */
+/** A request number has 15 bits (see encodeKernelOptions()). */
 const MAX_NUMBERS = 0x7fff;
 
-/** Numbers requests whose tokens matter one by one: those that begin with given tokens, and those that tell theirs. */
-export class AnswerNumbers {
+/**
+ * Assigns numbers to requests for which our kernels process single tokens: those with prefix tokens or token reports.
+ */
+export class RequestNumbers {
   readonly #session: Pick<WllamaSession, "call">;
   readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
   readonly #vocabSize: number;
@@ -25,38 +27,40 @@ export class AnswerNumbers {
   }
 
   /**
-   * Numbers a request, and gives its answer the tokens to begin with; dispose the number when the answer has ended.
-   * @throws ServiceError invalid_parameter for tokens that the model does not have, insufficient_memory when the heap has no room
+   * Assigns a number to a request and stores its prefix tokens in the heap. Dispose the number after the answer.
+   * Returns undefined for a request that needs no number.
+   * @throws ServiceError invalid_parameter for tokens that are not in the vocabulary, insufficient_memory if the heap
+   *   is full
    */
-  async enter({ given, reportsTokens, logprobs }: GenerationRequest): Promise<AnswerNumber | undefined> {
+  async assign({ given, reportsTokens, logprobs }: GenerationRequest): Promise<RequestNumber | undefined> {
     if (!given?.length && !reportsTokens) return undefined;
     this.#last = (this.#last % MAX_NUMBERS) + 1;
     const value = this.#last;
     if (!given?.length) return { value, [Symbol.dispose]: () => undefined };
-    this.#check(given);
-    const isGiven = await this.#ask("give", value, given, logprobs !== undefined);
-    if (isGiven !== true) {
-      const message = "The engine has no memory left for the tokens that the answer is to go on from.";
+    this.#checkTokens(given);
+    const isStored = await this.#call("give", value, given, logprobs !== undefined);
+    if (isStored !== true) {
+      const message = "The engine has no memory left for the tokens that the answer begins with.";
       throw new ServiceError("insufficient_memory", message);
     }
-    return { value, [Symbol.dispose]: () => void this.#ask("take", value).catch(() => {}) };
+    return { value, [Symbol.dispose]: () => void this.#call("take", value).catch(() => {}) };
   }
 
-  /** llama.cpp would end the engine for a token that its vocabulary does not have. */
-  #check(given: readonly number[]): void {
+  /** Checks the tokens, because llama.cpp aborts on a token that is not in its vocabulary. */
+  #checkTokens(given: readonly number[]): void {
     if (given.every((token) => token < this.#vocabSize)) return;
     throw new ServiceError(
       "invalid_parameter",
-      "The answer is to go on from tokens that the model does not have; begin it again.",
+      "The answer begins with tokens that are not in the model's vocabulary; start it again.",
     );
   }
 
-  async #ask(...args: readonly unknown[]): Promise<unknown> {
-    return await this.#loop.runBetweenPolls(() => this.#session.call(GIVEN_VERB, ...args));
+  async #call(...args: readonly unknown[]): Promise<unknown> {
+    return await this.#loop.runBetweenPolls(() => this.#session.call(PREFIX_TOKENS_VERB, ...args));
   }
 }
 
-/** A number under which our kernels know a request. */
-interface AnswerNumber extends Disposable {
+/** A number by which our kernels identify a request. */
+interface RequestNumber extends Disposable {
   readonly value: number;
 }

@@ -12,7 +12,7 @@ import {
 import { unreadableAnswer } from "./engine-failure.ts";
 import {
   type AcceptedResult,
-  type Chosen,
+  type SampledTokens,
   type ChunkDelta,
   type ChunkLogprob,
   type ChunkToken,
@@ -21,19 +21,19 @@ import {
 } from "./loop-request.ts";
 import type { ContextShare } from "./shared-context.ts";
 
-/** Turns the results of one generation into events. */
+/** Converts llama.cpp's results of one generation into events. */
 export class AnswerReader {
   readonly #request: GenerationRequest;
   readonly #share: ContextShare | undefined;
   readonly #onEvent: (event: GenerationEvent) => void;
   readonly #chunks: ChunkReader;
-  readonly #depth: AnswerDepth;
+  readonly #depth: AnswerDepthCheck;
   #isStarted = false;
-  #isLastLost = false;
+  #lastResultWasLost = false;
   #reported = 0;
-  #isFull = false;
+  #contextIsFull = false;
 
-  /** @param share what it uses of a context that it shares with others; absent: it has its own */
+  /** @param share its share of a context that several slots use; absent: the slot has its own context */
   constructor(
     request: GenerationRequest,
     share: ContextShare | undefined,
@@ -47,24 +47,27 @@ export class AnswerReader {
       topLogprobs: request.logprobs ?? 0,
       details: request.details,
       timings: request.timings,
-      countsGuesses: request.given === undefined,
+      countsDraftTokens: request.given === undefined,
     });
-    this.#depth = new AnswerDepth(request.format);
+    this.#depth = new AnswerDepthCheck(request.format);
   }
 
-  /** True when it has been ended for lack of room. */
-  get isFull(): boolean {
-    return this.#isFull;
+  /** True if the answer was ended because the shared context is full. */
+  get contextIsFull(): boolean {
+    return this.#contextIsFull;
   }
 
-  /** Throws when the generation has to end. @param chosen the tokens since the last result, if they are to be told */
-  take(result: AcceptedResult, chosen?: Chosen): void {
+  /**
+   * Handles one result. Throws if the generation has to end.
+   * @param sampled tokens since the last result, if the request has a number
+   */
+  receive(result: AcceptedResult, sampled?: SampledTokens): void {
     if (!this.#isStarted) this.#onEvent({ type: "start" });
     this.#isStarted = true;
-    // Before their text, of which nobody then has a piece without its tokens.
-    if (chosen && this.#request.reportsTokens) this.#onEvent({ type: "tokens", ...chosen });
-    this.#isLastLost = result.kind === "unreadable";
-    if (this.#isLastLost) this.#onEvent(this.#chunks.unreadable());
+    // Sent before their text, so that the receiver knows the tokens of every text that it has.
+    if (sampled && this.#request.reportsTokens) this.#onEvent({ type: "tokens", ...sampled });
+    this.#lastResultWasLost = result.kind === "unreadable";
+    if (this.#lastResultWasLost) this.#onEvent(this.#chunks.lostText());
     if (result.kind === "accepted") return;
     const chunks = result.kind === "data" ? completionResultSchema.parse(result.data) : [];
     for (const chunk of chunks) {
@@ -74,41 +77,41 @@ export class AnswerReader {
       }
     }
     if (!this.#share) return;
-    this.#isFull = !this.#share.take(chunks);
-    if (this.#isFull) throw new Error("the context is full");
+    this.#contextIsFull = !this.#share.update(chunks);
+    if (this.#contextIsFull) throw new Error("the context is full");
     const { tokens } = this.#share;
     if (tokens - this.#reported < ANSWER_PROGRESS_TOKENS) return;
     this.#reported = tokens;
     this.#onEvent(this.#chunks.progress(tokens));
   }
 
-  /** Tells the end. */
+  /** Sends the last event. */
   finish(): void {
     const done = this.#chunks.finish();
-    if (this.#isFull) return this.#onEvent({ ...done, reason: "length" });
-    // With a grammar, the lost result may have been an error message that quotes the answer.
-    if (this.#isLastLost && this.#request.format.type !== "text") throw unreadableAnswer();
+    if (this.#contextIsFull) return this.#onEvent({ ...done, reason: "length" });
+    // The lost result may have been an error: if an answer violates its grammar, llama.cpp's message quotes the answer.
+    if (this.#lastResultWasLost && this.#request.format.type !== "text") throw unreadableAnswer();
     this.#onEvent(done);
   }
 }
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
-/** Stands for bytes that are not valid UTF-8. */
+/** Replaces bytes that are not valid UTF-8. */
 const REPLACEMENT_CHARACTER = "\uFFFD";
 
-/** Converts the chunks of one answer from llama.cpp's server into our events. */
+/** Converts the chunks of one answer of llama.cpp's server into events. */
 export class ChunkReader {
   readonly #maxTokens: number | undefined;
-  /** Requested alternatives per position; raw completions always contain at least one. */
+  /** Number of requested alternatives per position. Raw completions always contain at least one. */
   readonly #topLogprobs: number;
-  readonly #wantsDetails: boolean;
-  readonly #wantsTimings: boolean;
-  readonly #countsGuesses: boolean;
+  readonly #includesDetails: boolean;
+  readonly #includesTimings: boolean;
+  readonly #countsDraftTokens: boolean;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
   #stopSequence: string | undefined;
-  #pieces = 0;
+  #deltas = 0;
   #reasoningTokens = 0;
   #promptTokens = 0;
   #details: GenerationDetails | undefined;
@@ -120,17 +123,17 @@ export class ChunkReader {
     topLogprobs: number;
     details?: boolean | undefined;
     timings?: boolean | undefined;
-    /** False: given tokens are among what llama.cpp counts as guesses. */
-    countsGuesses?: boolean | undefined;
+    /** False: do not report drafts, because llama.cpp also counts prefix tokens as drafted tokens. */
+    countsDraftTokens?: boolean | undefined;
   }) {
-    this.#countsGuesses = options.countsGuesses ?? true;
+    this.#countsDraftTokens = options.countsDraftTokens ?? true;
     this.#maxTokens = options.maxTokens;
-    this.#wantsDetails = options.details ?? false;
-    this.#wantsTimings = options.timings ?? false;
+    this.#includesDetails = options.details ?? false;
+    this.#includesTimings = options.timings ?? false;
     this.#topLogprobs = options.topLogprobs;
   }
 
-  /** Events of one chunk, in order. */
+  /** Yields the events of one chunk. */
   *push(chunk: CompletionChunk): Generator<GenerationEvent> {
     if (chunk.usage) this.#usage = chunk.usage;
     if (chunk.timings) this.#timings = chunk.timings;
@@ -157,13 +160,13 @@ export class ChunkReader {
     if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
   }
 
-  /** The event for a piece that was lost because it was not valid UTF-8. */
-  unreadable(): GenerationEvent {
-    this.#pieces += 1;
+  /** Returns the event for text that was lost because it was not valid UTF-8. */
+  lostText(): GenerationEvent {
+    this.#deltas += 1;
     return { type: "text-delta", text: REPLACEMENT_CHARACTER };
   }
 
-  /** The last event. If the final chunk was lost, its figures are derived from the other chunks. */
+  /** Returns the last event. If the final chunk was lost, the figures are derived from the other chunks. */
   finish(): DoneEvent {
     const { usage, timings } = this.#soFar();
     const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;
@@ -173,19 +176,19 @@ export class ChunkReader {
       ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
       usage,
       timings,
-      ...(this.#wantsDetails && this.#details && { details: this.#details }),
+      ...(this.#includesDetails && this.#details && { details: this.#details }),
     };
   }
 
-  /** How long the answer is, which the engine may know better than its chunks tell. */
+  /** Returns an event with the figures so far. @param completionTokens count that includes tokens without text */
   progress(completionTokens: number): GenerationEvent {
     const { usage, timings } = this.#soFar();
     return { type: "answer-progress", usage: { ...usage, completionTokens }, timings };
   }
 
-  /** What a piece of the answer has besides itself. */
-  #asked(): { soFar?: Figures } {
-    return this.#wantsTimings && this.#timings ? { soFar: this.#soFar() } : {};
+  /** Returns the figures so far as fields of a delta, if the request asks for timings. */
+  #requestedFigures(): { soFar?: Figures } {
+    return this.#includesTimings && this.#timings ? { soFar: this.#soFar() } : {};
   }
 
   #soFar(): Figures {
@@ -197,14 +200,15 @@ export class ChunkReader {
       draft_n,
       draft_n_accepted,
     } = this.#timings ?? {};
-    const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;
+    const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#deltas;
     return {
       usage: {
         promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
         completionTokens,
         cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
         reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
-        ...(draft_n && this.#countsGuesses && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
+        ...(draft_n &&
+          this.#countsDraftTokens && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
       },
       timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
     };
@@ -212,17 +216,17 @@ export class ChunkReader {
 
   *#delta(delta: ChunkDelta, logprobs: TokenLogprob[] | undefined): Generator<GenerationEvent> {
     if (delta.reasoning_content) {
-      this.#pieces += 1;
+      this.#deltas += 1;
       this.#reasoningTokens += 1;
-      yield { type: "reasoning-delta", text: delta.reasoning_content, ...this.#asked() };
+      yield { type: "reasoning-delta", text: delta.reasoning_content, ...this.#requestedFigures() };
     }
     if (delta.content || logprobs?.length) {
-      this.#pieces += 1;
+      this.#deltas += 1;
       yield {
         type: "text-delta",
         text: delta.content ?? "",
         ...(logprobs && { logprobs }),
-        ...this.#asked(),
+        ...this.#requestedFigures(),
       };
     }
     for (const call of delta.tool_calls ?? []) {
@@ -234,7 +238,7 @@ export class ChunkReader {
         yield { type: "tool-call-start", index, id, name: call.function?.name ?? "", ...soFar };
       }
       const text = call.function?.arguments;
-      if (text) yield { type: "tool-call-delta", index, arguments: text, ...this.#asked() };
+      if (text) yield { type: "tool-call-delta", index, arguments: text, ...this.#requestedFigures() };
     }
   }
 
@@ -246,7 +250,7 @@ export class ChunkReader {
   }
 }
 
-/** Only the last chunk has all of them. */
+/** Reads the details of a generation, which are only complete in the last chunk. */
 function detailsOf({
   prompt = "",
   id_slot: slot = 0,
@@ -265,21 +269,22 @@ function finishReason(reason: string): FinishReason {
 }
 
 /**
- * Deepest nesting of JSON in an answer, the same as for requests, because tool calls are sent back in them. llama.cpp
- * parses the whole answer recursively with every token, and deeper nesting would overflow its stack and end the engine.
+ * Maximum nesting of JSON in an answer. The same as for requests, because clients send tool calls back. llama.cpp
+ * parses the entire answer recursively after every token, so deeper nesting would overflow its stack and end the
+ * engine.
  */
 export const MAX_ANSWER_DEPTH = 100;
 
-/** Tracks the nesting of JSON that arrives in pieces. */
+/** Tracks the nesting of JSON that arrives in parts. */
 class JsonDepth {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
 
-  /** @returns the deepest level in this piece */
-  push(piece: string): number {
+  /** @returns the deepest level in this part */
+  push(text: string): number {
     let deepest = this.#depth;
-    for (const character of piece) {
+    for (const character of text) {
       if (this.#isInString) this.#readString(character);
       else if (character === '"') this.#isInString = true;
       else if (character === "[" || character === "{") deepest = Math.max(deepest, ++this.#depth);
@@ -295,8 +300,8 @@ class JsonDepth {
   }
 }
 
-/** Checks an answer while it is generated: text that must be JSON, and the arguments of tool calls. */
-export class AnswerDepth {
+/** Checks the nesting of an answer while it is generated: of text that must be JSON, and of arguments of tool calls. */
+export class AnswerDepthCheck {
   readonly #text: JsonDepth | undefined;
   readonly #calls = new Map<number, JsonDepth>();
 
@@ -305,7 +310,7 @@ export class AnswerDepth {
     if (isJson) this.#text = new JsonDepth();
   }
 
-  /** @throws ServiceError inference_failed when the answer is nested too deeply */
+  /** @throws ServiceError inference_failed if the answer is nested too deeply */
   check(event: GenerationEvent): void {
     if (event.type === "text-delta") checkDepth(this.#text?.push(event.text));
     if (event.type !== "tool-call-delta") return;

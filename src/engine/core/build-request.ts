@@ -13,7 +13,7 @@ import {
 } from "../protocol/generation.ts";
 import { SAMPLING_ENTRIES } from "../protocol/sampling-fields.ts";
 
-/** Input of llama.cpp's completion action. */
+/** Input of wllama's completion action. */
 interface CompletionCall {
   readonly isChat: boolean;
   /** Request body of llama.cpp's server. */
@@ -22,38 +22,38 @@ interface CompletionCall {
   readonly files: Uint8Array[];
 }
 
-/** For the whole context; llama.cpp's server does not accept negative numbers. */
-const WHOLE_CONTEXT = -1;
+/** Value of a token count that means the entire context. llama.cpp's server does not accept negative numbers. */
+const ENTIRE_CONTEXT = -1;
 
 /** Schema for any JSON object. */
 const ANY_OBJECT: JsonSchema = { type: "object" };
 
-/** What the loaded model adds to a request. */
+/** Properties of the loaded model that a request depends on. */
 interface RequestContext {
   /** Placeholder of an image or a recording in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;
-  /** Whether other requests may use them too. */
+  /** True if other slots use the same context. */
   readonly sharedContext: boolean;
-  /** Of the adapters, as they were loaded. */
+  /** Scales with which the LoRA adapters were loaded. */
   readonly adapterScales: readonly number[];
-  /** See canReasonUnasked. */
-  readonly reasonsUnasked: boolean;
-  /** Most tokens to guess at once, unless the request says. */
+  /** See mustDisableReasoning() in engine-info.ts. */
+  readonly mustDisableReasoning: boolean;
+  /** Default for the maximum tokens of a draft. */
   readonly guessTokens: number;
-  /** Of the request, if its tokens matter one by one. */
+  /** Number by which our kernels identify the request; see RequestNumbers. */
   readonly number?: number | undefined;
 }
 
-/** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
+/** Converts a request into one for llama.cpp's server. Copies only known fields. */
 export function buildCompletionCall(
   request: GenerationRequest,
   {
     mediaMarker,
     contextSize,
     sharedContext,
-    reasonsUnasked,
+    mustDisableReasoning,
     guessTokens,
     adapterScales,
     number,
@@ -67,10 +67,10 @@ export function buildCompletionCall(
     stream: true,
     stream_options: { include_usage: true },
     return_progress: true,
-    // With the tokens so far, of which some have no text.
+    // Timings contain the number of tokens, including those without text.
     ...((sharedContext || request.timings) && { timings_per_token: true }),
     ...(request.stop.length > 0 && { stop: request.stop }),
-    // Only verbose answers contain the stop string, and the prompt.
+    // Only verbose answers contain the stop string and the prompt.
     ...((request.stop.length > 0 || request.details) && { verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
@@ -79,13 +79,13 @@ export function buildCompletionCall(
       n_discard: request.shift?.discard,
       n_cache_reuse: request.cacheReuse,
     }),
-    // Always, because without it llama.cpp keeps what a slot has computed with other scales.
+    // Always sent: without it llama.cpp would reuse a slot's KV cache that was computed with other scales.
     ...(adapterScales.length > 0 && {
       lora: (request.adapterScales ?? adapterScales).map((scale, id) => ({ id, scale })),
     }),
     ...buildSampling({ ...request.sampling, guessTokens: undefined }, contextSize),
-    sse_ping_interval: forKernels(
-      // llama.cpp does not tell the log-probabilities of tokens that were guessed.
+    sse_ping_interval: encodeKernelOptions(
+      // llama.cpp does not report log probabilities of drafted tokens.
       alternatives === undefined ? (request.sampling.guessTokens ?? guessTokens) : 0,
       request.slot,
       number,
@@ -104,7 +104,7 @@ export function buildCompletionCall(
     };
   }
   const isContinued = continuesLast(input);
-  const thinking = isContinued ? false : input.thinking; // what is continued cannot begin with reasoning
+  const thinking = isContinued ? false : input.thinking; // a continued message cannot begin with reasoning
   return {
     isChat: true,
     files,
@@ -116,28 +116,28 @@ export function buildCompletionCall(
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
       ...(thinking !== false && buildReasoning(request.reasoning)),
-      // Otherwise the grammar of a format still lets the model reason first.
-      ...(reasonsUnasked &&
+      // Otherwise llama.cpp's grammar for the format still allows reasoning before the answer.
+      ...(mustDisableReasoning &&
         thinking === false &&
         request.format.type !== "text" && { reasoning_format: "none" }),
-      // The API's own field, logprobs, is refused beside tools.
+      // llama.cpp rejects the field `logprobs` together with tools.
       ...(alternatives !== undefined && { n_probs: alternatives }),
     },
   };
 }
 
 /**
- * What our kernels read of a request (server_task in wasm/kernels/server.h): in a number that means nothing to llama.cpp here,
- * how many tokens they may guess, above 8 bits the slot, and above 16 bits the request's number.
+ * Encodes the options that our kernels read from a request (server_task in wasm/kernels/server.h) into a field that
+ * llama.cpp ignores here. Bits 0 to 7: maximum draft tokens; 8 to 15: the slot plus 1; from 16: the request number.
  */
-function forKernels(guessTokens: number, slot = -1, number = 0): number {
+function encodeKernelOptions(guessTokens: number, slot = -1, number = 0): number {
   return guessTokens + (slot + 1) * 0x100 + number * 0x1_0000;
 }
 
 function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {
   const fields = SAMPLING_ENTRIES.map(([key, { name, isWindow }]) => {
     const value = sampling[key];
-    return [name, isWindow && value === WHOLE_CONTEXT ? contextSize : value];
+    return [name, isWindow && value === ENTIRE_CONTEXT ? contextSize : value];
   });
   return withoutUndefined({
     ...Object.fromEntries(fields),
@@ -147,7 +147,7 @@ function buildSampling(sampling: Sampling, contextSize: number): Record<string, 
 }
 
 function randomSeed(): number {
-  // Excludes the largest value, which means "no seed" to llama.cpp.
+  // Excludes the largest value, which llama.cpp interprets as "no seed".
   return Math.floor(Math.random() * 0xffff_ffff);
 }
 
@@ -157,7 +157,7 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
     files.push(part.data);
     return { type: "text", text: mediaMarker };
   });
-  // llama.cpp aborts on a prompt that ends with media, and not every template adds text after the content.
+  // llama.cpp aborts on a prompt that ends with media, and some templates add no text after the content.
   if ((message.content.at(-1)?.type ?? "text") !== "text") parts.push({ type: "text", text: "" });
   const [only] = parts;
   const isPlain = parts.length === 1 && only !== undefined;
@@ -175,7 +175,9 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
   });
 }
 
-/** llama.cpp does not support choosing a tool by name, so only that tool is passed on, and a call is required. */
+/**
+ * Converts tools. llama.cpp cannot force a tool by name, so a named tool is sent as the only one, with a required call.
+ */
 function buildTools(
   tools: readonly ToolDefinition[],
   choice: ToolChoice,
@@ -195,7 +197,7 @@ function buildTools(
     })),
     tool_choice: isNamed ? "required" : choice,
     parallel_tool_calls: parallel,
-    // A second call ends the answer then, and the timings show what was generated before it.
+    // The daemon ends the answer at a second call, and needs the figures up to that point.
     ...(!parallel && { timings_per_token: true }),
   };
 }
@@ -217,7 +219,7 @@ function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   return {};
 }
 
-/** Tags that llama.cpp finds in the template win over ours. */
+/** Converts the limit of reasoning. Tags that llama.cpp finds in the template take precedence over ours. */
 function buildReasoning(reasoning: GenerationRequest["reasoning"]): Record<string, unknown> {
   if (!reasoning) return {};
   const { budget, tags } = reasoning;
@@ -238,7 +240,7 @@ function buildTemplateVariables(
 ): Record<string, unknown> {
   if (!variables && thinking === undefined) return {};
   return {
-    // Templates know it by either name.
+    // Some templates use one of these names, some the other.
     chat_template_kwargs: {
       ...(thinking !== undefined && { thinking }),
       ...variables,
@@ -247,7 +249,7 @@ function buildTemplateVariables(
   };
 }
 
-/** Replaces unpaired surrogates, because llama.cpp rejects a request that contains one. */
+/** Writes a request as JSON. Replaces unpaired surrogates, because llama.cpp rejects a request that contains one. */
 export function toRequestJson(body: unknown): string {
   return JSON.stringify(body, (_, value: unknown) =>
     typeof value === "string" ? value.toWellFormed() : value,
@@ -255,10 +257,10 @@ export function toRequestJson(body: unknown): string {
 }
 
 /**
- * A text with about as many tokens as the prompt of a request, without its media: only llama.cpp knows what a chat template
- * makes of a conversation.
+ * Returns a text with about as many tokens as the prompt of a request, without its media. Only llama.cpp can render the
+ * chat template.
  */
-export function promptText(input: GenerationInput): string {
+export function approximatePromptText(input: GenerationInput): string {
   if (input.kind === "prompt") return input.prompt;
   const messages = input.messages.map(({ role, content, reasoning, toolCalls }) => {
     const texts = content.map((part) => (part.type === "text" ? part.text : ""));

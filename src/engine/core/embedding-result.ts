@@ -16,7 +16,7 @@ const embeddingAnswerSchema = z.object({
 
 const rerankAnswerSchema = z.object({ score: z.number(), tokens_evaluated: z.int().min(0) });
 
-/** Reads the embedding of one text; vectors of tokens are averaged. */
+/** Reads the embedding of one text. Averages the vectors of its tokens if the model does not. */
 export function readEmbedding(answer: unknown): EmbeddingResult {
   const parsed = embeddingAnswerSchema.safeParse(answer);
   if (!parsed.success) {

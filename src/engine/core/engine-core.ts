@@ -11,11 +11,11 @@ import type {
   TokenizeOptions,
   TokenPieces,
 } from "../protocol/calls.ts";
-import { canReasonUnasked, readInfo } from "./engine-info.ts";
-import { AnswerNumbers } from "./answer-numbers.ts";
+import { mustDisableReasoning, readEngineInfo } from "./engine-info.ts";
+import { RequestNumbers } from "./answer-numbers.ts";
 import { AnswerReader } from "./answer-reader.ts";
-import { buildCompletionCall, promptText, toRequestJson } from "./build-request.ts";
-import { ChosenTokens } from "./loop-request.ts";
+import { buildCompletionCall, approximatePromptText, toRequestJson } from "./build-request.ts";
+import { SampledTokenReader } from "./loop-request.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromLoadFailure } from "./engine-failure.ts";
 import {
@@ -23,23 +23,23 @@ import {
   buildLoadParameters,
   DRAFT_NAME,
   type EngineSettings,
-  fullStep,
+  maxStepTokens,
 } from "./load-parameters.ts";
-import { endsWithMedia, MediaEnding, noTextAfterMedia } from "./media-ending.ts";
+import { endsWithMedia, TemplateEndingProbe, noTextAfterMedia } from "./media-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import { draftCostPatch, promptReusePatch, StepControl } from "./kernel-controls.ts";
 import { PromptSchedule, SharedContext } from "./shared-context.ts";
 import { withReadableImages } from "./webp.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { ServerRequests } from "./server-requests.ts";
-import { checkSpecialTokens, checkSpecialTokensOf, Tokenizer } from "./tokenizer.ts";
+import { checkSpecialTokens, checkRequestSpecialTokens, Tokenizer } from "./tokenizer.ts";
 import { Slots } from "./slots.ts";
 import { AUDIO_PATCHES } from "./worker-patches.ts";
 import { WllamaSession } from "./wllama-session.ts";
 
 /**
- * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a ServiceError when
- * one call failed and an EngineFatalError when the engine is lost.
+ * llama.cpp with one model. The caller must not run more than `slots` calls at a time. Methods throw a ServiceError if
+ * the call failed, and an EngineFatalError if the engine can no longer work.
  */
 export class EngineCore {
   readonly info: EngineInfo;
@@ -47,16 +47,16 @@ export class EngineCore {
   readonly #requests: ServerRequests;
   readonly #tokenizer: Tokenizer;
   readonly #slots: Slots;
-  readonly #numbers: AnswerNumbers;
+  readonly #numbers: RequestNumbers;
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
-  readonly #reasonsUnasked: boolean;
+  readonly #mustDisableReasoning: boolean;
   readonly #adapterScales: readonly number[];
   readonly #purpose: EngineSettings["purpose"];
   readonly #guessTokens: number;
-  readonly #turns: PromptSchedule;
+  readonly #promptSchedule: PromptSchedule;
   readonly #sharesContext: boolean;
-  readonly #mediaEnding: MediaEnding;
+  readonly #templateEnding: TemplateEndingProbe;
 
   private constructor(
     session: WllamaSession,
@@ -74,30 +74,30 @@ export class EngineCore {
   ) {
     this.#adapterScales = adapterScales;
     this.#session = session;
-    const loop = new RequestLoop(session, steps, session.memory && new ChosenTokens(session.memory));
+    const loop = new RequestLoop(session, steps, session.memory && new SampledTokenReader(session.memory));
     this.#requests = new ServerRequests(loop);
-    this.#mediaEnding = new MediaEnding((body, onResult, signal) =>
+    this.#templateEnding = new TemplateEndingProbe((body, onResult, signal) =>
       this.#requests.run("completion", body, onResult, signal),
     );
     this.#tokenizer = new Tokenizer(session, loop);
     this.#slots = new Slots(session, loop, { count: slots, vocabSize: info.vocabSize });
-    this.#numbers = new AnswerNumbers(session, loop, info.vocabSize);
+    this.#numbers = new RequestNumbers(session, loop, info.vocabSize);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
-    this.#reasonsUnasked = canReasonUnasked(
+    this.#mustDisableReasoning = mustDisableReasoning(
       chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
     this.#purpose = purpose;
     this.#guessTokens = guessTokens;
     this.#sharesContext = sharedContext;
-    this.#turns = new PromptSchedule(
+    this.#promptSchedule = new PromptSchedule(
       sharedContext ? new SharedContext(info.contextTokens, () => loop.steps) : undefined,
       (text, signal) => this.#tokenizer.count(text, signal),
     );
     this.info = info;
   }
 
-  /** @throws ServiceError invalid_model_file, insufficient_memory or model_load_failed */
+  /** Loads a model. @throws ServiceError invalid_model_file, insufficient_memory or model_load_failed */
   static async load(
     platform: EnginePlatform,
     settings: EngineSettings,
@@ -122,12 +122,12 @@ export class EngineCore {
         buildLoadParameters(settings, scales, files.draft !== undefined),
       );
       try {
-        const info = readInfo(session, settings, files.projector !== undefined);
-        // A GPU's step size is chosen at warm-up, and its steps cannot be aborted.
+        const info = readEngineInfo(session, settings, files.projector !== undefined);
+        // On a GPU, the step size is fixed and steps cannot be aborted.
         const steps =
           info.gpuLayers > 0
             ? undefined
-            : new StepControl(fullStep(settings), settings.slots, session.memory);
+            : new StepControl(maxStepTokens(settings), settings.slots, session.memory);
         return new EngineCore(session, platform, info, settings, steps, scales);
       } catch (error) {
         session.close();
@@ -139,128 +139,133 @@ export class EngineCore {
   }
 
   /**
-   * Runs one generation; resolves after its last event. Aborting the signal cancels it; the slot is free when this
-   * settles. The caller has checked the request with {@link checkRequestLimits}.
+   * Runs one generation; resolves after its last event. Aborting the signal cancels it. The slot is free when this
+   * settles. The caller has to check the request with {@link checkRequestLimits} first.
    */
   async generate(
     request: GenerationRequest,
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    await this.#turns.generate((listen) => this.#generate(request, listen, signal), onEvent, signal);
+    await this.#promptSchedule.generate((listen) => this.#generate(request, listen, signal), onEvent, signal);
   }
 
   async #generate(
-    asked: GenerationRequest,
+    original: GenerationRequest,
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#purpose !== "generate") throw unsupported("generate text");
-    checkSpecialTokensOf(asked);
-    const request = this.info.hasImageInput ? await withReadableImages(asked, this.#decodeWebp) : asked;
+    if (this.#purpose !== "generate") throw unsupportedFeature("generate text");
+    checkRequestSpecialTokens(original);
+    const request = this.info.hasImageInput ? await withReadableImages(original, this.#decodeWebp) : original;
     signal.throwIfAborted();
-    using number = await this.#numbers.enter(request);
+    using number = await this.#numbers.assign(request);
     const call = buildCompletionCall(request, {
       number: number?.value,
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
       sharedContext: this.#sharesContext,
-      reasonsUnasked: this.#reasonsUnasked,
+      mustDisableReasoning: this.#mustDisableReasoning,
       adapterScales: this.#adapterScales,
       guessTokens: this.#guessTokens,
     });
-    if (has(request, "image") && !this.info.hasImageInput) throw unsupported("see images");
-    if (has(request, "audio") && !this.info.hasAudioInput) throw unsupported("hear audio");
-    if (endsWithMedia(request) && (await this.#mediaEnding.isBare(signal))) throw noTextAfterMedia();
-    using share = await this.#turns.enter(promptText(request.input), request.maxTokens, signal);
+    if (hasMedia(request, "image") && !this.info.hasImageInput) throw unsupportedFeature("see images");
+    if (hasMedia(request, "audio") && !this.info.hasAudioInput) throw unsupportedFeature("hear audio");
+    if (endsWithMedia(request) && (await this.#templateEnding.templateEndsWithContent(signal)))
+      throw noTextAfterMedia();
+    using share = await this.#promptSchedule.enter(
+      approximatePromptText(request.input),
+      request.maxTokens,
+      signal,
+    );
     const reader = new AnswerReader(request, share, onEvent);
     const { body, files, isChat } = call;
     try {
       await this.#requests.run(
         "completion",
         { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
-        (result, chosen) => reader.take(result, chosen),
+        (result, sampled) => reader.receive(result, sampled),
         signal,
         number?.value,
       );
     } catch (error) {
-      if (!reader.isFull || signal.aborted) throw error;
+      if (!reader.contextIsFull || signal.aborted) throw error;
     }
     reader.finish();
   }
 
   /** Embeds one text; the vector is L2-normalized. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
-    if (this.#purpose === "rerank") throw unsupported("embed texts");
+    if (this.#purpose === "rerank") throw unsupportedFeature("embed texts");
     checkSpecialTokens(text);
-    // With separate contexts, llama.cpp splits texts in the same step at the end of the shortest, and averages only the
-    // last piece.
-    using held = new DisposableStack();
-    if (this.#purpose === "generate") held.use(await this.#turns.alone(signal));
-    const share = await this.#turns.enter(text, 0, signal);
-    if (share) held.use(share);
+    // llama.cpp splits the texts of a step at the end of the shortest and averages only the last part of each, so a
+    // text to average must be alone in its step.
+    using locks = new DisposableStack();
+    if (this.#purpose === "generate") locks.use(await this.#promptSchedule.lockPrompts(signal));
+    const share = await this.#promptSchedule.enter(text, 0, signal);
+    if (share) locks.use(share);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
-    return readEmbedding(await this.#requests.only("embedding", body, signal));
+    return readEmbedding(await this.#requests.runForResult("embedding", body, signal));
   }
 
   /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
-    if (this.#purpose !== "rerank") throw unsupported("rerank documents");
+    if (this.#purpose !== "rerank") throw unsupportedFeature("rerank documents");
     checkSpecialTokens(document);
     const body = { _name: "rrnk_req", data_json: toRequestJson({ query, document }) } as const;
-    return readRerank(await this.#requests.only("rerank", body, signal));
+    return readRerank(await this.#requests.runForResult("rerank", body, signal));
   }
 
-  /** Tokenizes a text, even while all slots are taken. */
+  /** Tokenizes a text. Works even while all slots are busy. */
   tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
     return this.#tokenizer.tokenize(text, options, signal);
   }
 
-  /** The bytes of tokens, even while all slots are taken. */
+  /** Returns the bytes of tokens. Works even while all slots are busy. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return this.#tokenizer.pieces(tokens, signal);
   }
 
-  /** What the slots hold, to be saved and restored, even while all slots are taken. */
+  /** Lists, saves, restores or erases slots. Works even while all slots are busy. */
   slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
     return this.#slots.handle(request, signal);
   }
 
-  /** Bytes of WebAssembly memory; 0 where threads cannot share it. */
+  /** Bytes of WebAssembly memory; 0 if the memory is not shared with this thread. */
   get heapBytes(): number {
     return this.#session.memory?.buffer.byteLength ?? 0;
   }
 
   /**
-   * Has what requests ask of a GPU compiled, all at once, while they compute nothing: what they answer means nothing.
-   * Without a memory that threads share, they are not made.
+   * Runs a request whose GPU shaders are compiled, in parallel, but not executed. Its result is meaningless. Does
+   * nothing if the memory is not shared with this thread.
    */
-  async rehearse(request: () => Promise<unknown>): Promise<void> {
+  async precompile(request: () => Promise<unknown>): Promise<void> {
     const { memory } = this.#session;
     if (!memory) return;
-    const tell = (isRehearsal: 0 | 1): void => {
-      new Uint8Array(memory.buffer)[MEMORY_CELLS.gpuRehearsal] = isRehearsal;
+    const setCompileOnly = (value: 0 | 1): void => {
+      new Uint8Array(memory.buffer)[MEMORY_CELLS.gpuRehearsal] = value;
     };
-    tell(1);
+    setCompileOnly(1);
     try {
       await request();
     } finally {
-      tell(0);
+      setCompileOnly(0);
     }
   }
 
-  /** Ends the engine's worker; calls in flight are not answered. */
+  /** Ends the engine's worker. Calls in flight never settle. */
   close(): void {
     this.#session.close();
   }
 }
 
-function has({ input }: GenerationRequest, type: "image" | "audio"): boolean {
+function hasMedia({ input }: GenerationRequest, type: "image" | "audio"): boolean {
   return (
     input.kind === "chat" && input.messages.some(({ content }) => content.some((part) => part.type === type))
   );
 }
 
-function unsupported(what: string): ServiceError {
+function unsupportedFeature(what: string): ServiceError {
   return new ServiceError("unsupported_feature", `The model cannot ${what}.`);
 }

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import {
-  isInternal,
-  NO_PLAIN_REASON,
+  isInternalMessage,
+  UNEXPLAINED,
   OUT_OF_MEMORY,
-  plainReason,
+  explainLoadError,
   templateFailure,
   templateTooDeep,
   WASM_TRAP,
@@ -21,25 +21,25 @@ const serverErrorSchema = z
   })
   .catch({ message: "The model failed on this request.", n_prompt_tokens: 0, n_ctx: 0 });
 
-/** A text that cannot be split is longer than a step, which llama.cpp reports as a server error. */
+/** A text to embed or rerank exceeds the batch size. llama.cpp reports this as a server error. */
 const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\d+)/;
 
-/** The KV cache is full; llama.cpp sends this to all requests. */
+/** The KV cache is full. llama.cpp sends this error to all requests. */
 const CONTEXT_IS_FULL = "Context size has been exceeded.";
 
-/** A text to embed has no tokens. */
+/** The text to embed has no tokens. */
 const EMPTY_TEXT = "Input content cannot be empty";
 
 /** Prefix of an exception that was thrown while llama.cpp sampled a token. */
-const EXCEPTION = "got exception: ";
+const EXCEPTION_PREFIX = "got exception: ";
 
-/** The grammar does not allow any token of the vocabulary; the rest of the message is the token that it tried. */
-const NO_TOKEN_FITS = `${EXCEPTION}Unexpected empty grammar stack`;
+/** The grammar does not allow any token of the vocabulary. The rest of the message is the rejected token. */
+const GRAMMAR_ALLOWS_NO_TOKEN = `${EXCEPTION_PREFIX}Unexpected empty grammar stack`;
 
 /** The only message of llama.cpp's server about an invalid grammar. */
-const BAD_GRAMMAR = "Failed to initialize samplers";
+const INVALID_GRAMMAR = "Failed to initialize samplers";
 
-/** Converts an error that llama.cpp returned instead of a result. */
+/** Converts an error that llama.cpp's server has returned instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
   const { type, message, n_prompt_tokens, n_ctx } = serverErrorSchema.parse(data);
   const tooLong = TOO_LONG_FOR_A_STEP.exec(message);
@@ -55,7 +55,7 @@ export function fromServerError(data: unknown): ServiceError {
       "The model's context, which all requests share, is full: try again, or load the model with a larger context.",
     );
   }
-  if (message.startsWith(NO_TOKEN_FITS)) {
+  if (message.startsWith(GRAMMAR_ALLOWS_NO_TOKEN)) {
     return new ServiceError(
       "inference_failed",
       "The answer was stopped, because the grammar or schema does not allow any token of the model at this point, or " +
@@ -63,8 +63,8 @@ export function fromServerError(data: unknown): ServiceError {
       { cause: new Error(message) },
     );
   }
-  if (message.startsWith(EXCEPTION)) return unreadableAnswer(new Error(message));
-  if (message.startsWith(BAD_GRAMMAR)) {
+  if (message.startsWith(EXCEPTION_PREFIX)) return unreadableAnswer(new Error(message));
+  if (message.startsWith(INVALID_GRAMMAR)) {
     return new ServiceError(
       "invalid_parameter",
       "The grammar or schema cannot be used: it is invalid, has a left-recursive rule or more than 2,000 repetitions, " +
@@ -80,7 +80,7 @@ export function fromServerError(data: unknown): ServiceError {
     case "not_supported_error":
       return new ServiceError("unsupported_feature", message);
     default:
-      return failed(message);
+      return inferenceFailed(message);
   }
 }
 
@@ -93,14 +93,14 @@ function contextLengthExceeded(promptTokens: number, contextSize: number): Servi
 }
 
 /**
- * Converts an exception of llama.cpp before it has accepted a request. The request is at fault: a chat template that
- * rejects the messages, an invalid grammar or JSON schema. Other errors are returned unchanged.
+ * Converts an exception that llama.cpp has thrown before it accepted a request. The cause is the request: the chat
+ * template rejects its messages, or its grammar or JSON schema is invalid. Other errors are returned unchanged.
  */
-export function fromRefusal(error: unknown): unknown {
+export function fromRejection(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
   const { message } = error;
-  const ofTemplate = templateFailure(message, "request");
-  if (ofTemplate) return ofTemplate;
+  const templateError = templateFailure(message, "request");
+  if (templateError) return templateError;
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(error);
   const reason = firstLine(message);
   if (reason === EMPTY_TEXT) {
@@ -110,17 +110,19 @@ export function fromRefusal(error: unknown): unknown {
       { param: "input", cause: error },
     );
   }
-  const why = isInternal(reason) ? "llama.cpp cannot parse it." : reason;
+  const why = isInternalMessage(reason) ? "llama.cpp cannot parse it." : reason;
   return new ServiceError("invalid_parameter", `The model rejects the request: ${why}`, { cause: error });
 }
 
-/** Converts a later exception. Clients do not see its text, which may quote the answer. */
+/**
+ * Converts an exception that llama.cpp has thrown later. Hides its text from clients, because it may quote the answer.
+ */
 export function fromCallError(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
   return OUT_OF_MEMORY.test(error.message) ? outOfMemory(error) : unreadableAnswer(error);
 }
 
-/** The model's answer is not valid UTF-8 or not in the requested format. */
+/** Error for an answer that is not valid UTF-8 or not in the requested format. */
 export function unreadableAnswer(cause?: Error): ServiceError {
   return new ServiceError(
     "inference_failed",
@@ -130,8 +132,8 @@ export function unreadableAnswer(cause?: Error): ServiceError {
 }
 
 /** @param reason llama.cpp's message */
-function failed(reason: string): ServiceError {
-  const why = isInternal(reason) ? "llama.cpp cannot process it." : reason;
+function inferenceFailed(reason: string): ServiceError {
+  const why = isInternalMessage(reason) ? "llama.cpp cannot process it." : reason;
   return new ServiceError("inference_failed", `The model failed on this request: ${why}`);
 }
 
@@ -143,30 +145,30 @@ function outOfMemory(cause: unknown): ServiceError {
   );
 }
 
-/** Log lines that mean that the file is at fault, not the machine. */
+/** Log lines that show that the file is damaged or unsupported, rather than a problem of the machine. */
 const DAMAGED_FILE =
   /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|lora|n_embd|vocab|split|GGML_ASSERT|std::|length_error|bad_array/i;
 
-/** Dawn's messages may contain "invalid", but they say nothing about the file. */
+/** Messages of Dawn. They may contain "invalid", but do not concern the file. */
 const GPU_FAILURE = /ggml_webgpu/i;
 
-/** wllama separates projectors from models, so llama.cpp finds no model. */
+/** wllama's error if the only file is a projector. */
 const NO_MODEL_AMONG_FILES = /exactly one out metadata, path_model/;
 
 /** Converts the error of a failed load. */
 export function fromLoadFailure(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  const isOurs = error instanceof ModelLoadError || error instanceof EngineFatalError;
+  const isEngineError = error instanceof ModelLoadError || error instanceof EngineFatalError;
   const lines = (error instanceof Error ? error.message : String(error))
     .split("\n")
     .filter((line) => line !== "");
   const reason = lines[0] ?? "unknown";
   const text = lines.join("\n");
   const cause = error;
-  if (!isOurs)
+  if (!isEngineError)
     return new ServiceError("model_load_failed", `The model could not be loaded: ${reason}`, { cause });
-  const ofTemplate = templateFailure(text, "load") ?? templateTooDeep(text);
-  if (ofTemplate) return ofTemplate;
+  const templateError = templateFailure(text, "load") ?? templateTooDeep(text);
+  if (templateError) return templateError;
   if (OUT_OF_MEMORY.test(text)) {
     return new ServiceError(
       "insufficient_memory",
@@ -179,10 +181,10 @@ export function fromLoadFailure(error: unknown): ServiceError {
   }
   const isDamaged = DAMAGED_FILE.test(text) || WASM_TRAP.test(text);
   if (GPU_FAILURE.test(reason) || !isDamaged) {
-    const why = isInternal(reason) && !GPU_FAILURE.test(reason) ? NO_PLAIN_REASON : reason;
+    const why = isInternalMessage(reason) && !GPU_FAILURE.test(reason) ? UNEXPLAINED : reason;
     return new ServiceError("model_load_failed", `The model could not be loaded: ${why}`, { cause });
   }
-  return new ServiceError("invalid_model_file", `The model file cannot be used: ${plainReason(text)}.`, {
+  return new ServiceError("invalid_model_file", `The model file cannot be used: ${explainLoadError(text)}.`, {
     cause,
   });
 }

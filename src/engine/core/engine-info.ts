@@ -1,14 +1,14 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineInfo } from "../protocol/engine-spec.ts";
-import { type EngineSettings, engineThreads, totalContext } from "./load-parameters.ts";
+import { type EngineSettings, engineThreads, roundContextSize } from "./load-parameters.ts";
 import { Wllama } from "./wllama-api.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
 /**
- * What the engine reports about a loaded model.
- * @throws ServiceError invalid_model_file when the model or its projector cannot be used
+ * Reads the properties of a loaded model.
+ * @throws ServiceError invalid_model_file if the model or its projector cannot be used
  */
-export function readInfo(
+export function readEngineInfo(
   { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
   settings: EngineSettings,
   hasProjector: boolean,
@@ -20,7 +20,7 @@ export function readInfo(
     throw new ServiceError("invalid_model_file", "The projector does not fit the model.");
   }
   return {
-    contextSize: Math.min(totalContext(settings.contextSize), info.n_ctx_train),
+    contextSize: Math.min(roundContextSize(settings.contextSize), info.n_ctx_train),
     contextTokens: info.n_ctx,
     trainedContextSize: info.n_ctx_train,
     vocabSize: info.n_vocab,
@@ -35,15 +35,15 @@ export function readInfo(
   };
 }
 
-/** What a template ends its prompt with stands behind the last mention of this variable. */
-const PROMPT_END = "add_generation_prompt";
+/** Variable of chat templates. The text after its last use is the end of the prompt. */
+const PROMPT_END_VARIABLE = "add_generation_prompt";
 
 /**
- * Whether llama.cpp's grammar for a format has to be told that the answer has no reasoning when thinking is off. A template
- * that ends its prompt with reasoning, begun or complete, must not be read without: the grammar would not fit the prompt.
- * Nor must harmony, whose messages all have channels.
+ * True if a request for a format with thinking turned off must disable reasoning in llama.cpp, whose grammar would
+ * otherwise allow reasoning before the answer. False for templates whose prompt ends with reasoning tags, because a
+ * grammar without reasoning would not match that prompt, and for harmony templates, where every message has a channel.
  */
-export function canReasonUnasked(template: string): boolean {
-  const end = template.slice(template.lastIndexOf(PROMPT_END) + 1);
+export function mustDisableReasoning(template: string): boolean {
+  const end = template.slice(template.lastIndexOf(PROMPT_END_VARIABLE) + 1);
   return !template.includes("<|channel|>") && !/think|<\|channel>/i.test(end);
 }

@@ -1,14 +1,14 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** V8's messages for WebAssembly traps: llama.cpp used a value from the file without checking it. */
+/** V8's messages for WebAssembly traps. They occur if llama.cpp uses a value from the file without a check. */
 export const WASM_TRAP =
   /\b(?:divide|remainder) by zero|divide result unrepresentable|float unrepresentable|memory access out of bounds|table index is out of bounds|null function or function signature|\bunreachable\b/;
 
 /**
- * Why llama.cpp rejects a file, in words for users, because its own messages name functions and source files. Each text
- * completes "… cannot be used: ".
+ * Explanations for users why llama.cpp rejects a file, because its own messages name functions and source files. Each
+ * text completes "… cannot be used: ".
  */
-const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => string])[] = [
+const EXPLANATIONS: readonly (readonly [RegExp, (match: readonly string[]) => string])[] = [
   // Adapters first: some of their messages look like those about a model.
   [/LoRA tensor|lora_a tensor|maybe wrong base model/, () => "an adapter does not fit the model"],
   [/missing tensor '([^']{1,80})'/, ([, name]) => `the tensor ${name} is missing`],
@@ -44,95 +44,103 @@ const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => strin
   [WASM_TRAP, () => "the values in its header are inconsistent"],
 ];
 
-/** Fallback for a reason without its own message. */
-export const NO_PLAIN_REASON = "llama.cpp rejected it";
+/** Fallback for a reason that has no explanation. */
+export const UNEXPLAINED = "llama.cpp rejected it";
 
-/** @param text llama.cpp's log, the most relevant line first */
-export function plainReason(text: string): string {
+/** Explains why a file cannot be used. @param text llama.cpp's log, the most relevant line first */
+export function explainLoadError(text: string): string {
   for (const line of text.split("\n")) {
-    for (const [pattern, sentence] of SENTENCES) {
+    for (const [pattern, sentence] of EXPLANATIONS) {
       const match = pattern.exec(line);
       if (match) return sentence(match);
     }
   }
-  return NO_PLAIN_REASON;
+  return UNEXPLAINED;
 }
 
 /** Names of llama.cpp's functions and source files, C++ exceptions, WebAssembly traps. */
 const INTERNALS =
   /GGML_|\/source\/|\.(?:c|cc|cpp|h|hpp):\d+|\b(?:ggml|gguf|llama|common|srv|mtmd|clip)_\w+\s*[:(]|\bstd::|wasm-function|Aborted\(|RuntimeError|unreachable|\(ABORT\)/;
 
-/** True when only llama.cpp's developers can understand a text. */
-export function isInternal(text: string): boolean {
+/** True if a text names internals of llama.cpp, which users do not understand. */
+export function isInternalMessage(text: string): boolean {
   return INTERNALS.test(text);
 }
 
 /**
- * Why an engine ended, for the clients whose requests failed.
- * @param reason from the engine or its last line of output
+ * Explains the end of an engine to the clients whose requests failed.
+ * @param reason from the engine, or the last line of its output
  */
-export function plainEnd(reason: string): string {
+export function explainExit(reason: string): string {
   if (OUT_OF_MEMORY.test(reason)) return "the model ran out of memory";
   if (/Maximum call stack size exceeded/.test(reason)) return "its input was nested too deeply";
-  return isInternal(reason) ? "llama.cpp failed an internal check; see the log for its message" : reason;
+  return isInternalMessage(reason)
+    ? "llama.cpp failed an internal check; see the log for its message"
+    : reason;
 }
 
 export const OUT_OF_MEMORY =
   /out of memory|insufficient memory|\bOOM\b|enlarge memory|bad_alloc|failed to allocate|unable to allocate|Cannot allocate|ctx->mem_buffer != NULL|Cannot allocate WebAssembly/i;
 
-/** llama.cpp's messages when a chat template fails, during a load or for a request. */
+/** llama.cpp's messages about a chat template that fails, during a load or for a request. */
 const TEMPLATE_FAILED =
   /generate parser for this template|chat template parsing error|common_chat_templates_init|failed to initialize chat template|Jinja Exception|While executing \w+ at line/;
 
-/** The template rejects its input with a message that its author wrote for the user. */
-const REFUSAL = /Jinja Exception: (.{1,300})/;
+/** A message with which the template itself rejects its input. */
+const TEMPLATE_EXCEPTION = /Jinja Exception: (.{1,300})/;
 
-/** The reason of the template engine: the last or only line of its report. */
-const REASON = /^(?:Error|common_chat_templates_init: error): (.{1,300})/m;
+/** The error of the template engine, in the last or only line of its report. */
+const TEMPLATE_ERROR = /^(?:Error|common_chat_templates_init: error): (.{1,300})/m;
 
 const STACK_OVERFLOW = /Maximum call stack size exceeded/;
 
-const ADVICE = "Replace it with TEMPLATE in a Modelfile.";
+const TEMPLATE_ADVICE = "Replace it with TEMPLATE in a Modelfile.";
 
 /**
- * The error for a failed chat template; undefined when the text is about something else.
+ * Returns the error for a failed chat template, or undefined if the text has another subject.
  * @param text llama.cpp's log
  * @param during "load": the template is unusable; "request": it fails for this request
  */
 export function templateFailure(text: string, during: "load" | "request"): ServiceError | undefined {
   if (!TEMPLATE_FAILED.test(text)) return undefined;
   if (OUT_OF_MEMORY.test(text)) return templateTooLarge();
-  const refusal = REFUSAL.exec(text)?.[1];
-  if (refusal !== undefined && during === "request") {
-    return new ServiceError("invalid_parameter", `The model's chat template rejects the request: ${refusal}`);
+  const exception = TEMPLATE_EXCEPTION.exec(text)?.[1];
+  if (exception !== undefined && during === "request") {
+    return new ServiceError(
+      "invalid_parameter",
+      `The model's chat template rejects the request: ${exception}`,
+    );
   }
-  const reason = refusal ?? REASON.exec(text)?.[1];
-  const why = reason === undefined || isInternal(reason) ? "" : `: ${reason.replace(/\.$/, "")}`;
+  const reason = exception ?? TEMPLATE_ERROR.exec(text)?.[1];
+  const why = reason === undefined || isInternalMessage(reason) ? "" : `: ${reason.replace(/\.$/, "")}`;
   return during === "request"
     ? new ServiceError("invalid_parameter", `The model's chat template cannot render this request${why}.`)
-    : new ServiceError("invalid_template", `The model's chat template cannot be used${why}. ${ADVICE}`);
+    : new ServiceError(
+        "invalid_template",
+        `The model's chat template cannot be used${why}. ${TEMPLATE_ADVICE}`,
+      );
 }
 
-/** The error for a template that overflowed the stack; undefined when the text is about something else. */
+/** Returns the error for a template that has overflowed the stack, or undefined if the text has another subject. */
 export function templateTooDeep(text: string): ServiceError | undefined {
   if (!STACK_OVERFLOW.test(text)) return undefined;
   return new ServiceError(
     "invalid_template",
-    `The model's chat template is nested too deeply or recurses endlessly. ${ADVICE}`,
+    `The model's chat template is nested too deeply or recurses endlessly. ${TEMPLATE_ADVICE}`,
   );
 }
 
 function templateTooLarge(): ServiceError {
   return new ServiceError(
     "invalid_template",
-    `The model's chat template needs more memory than the model has. ${ADVICE}`,
+    `The model's chat template needs more memory than the model has. ${TEMPLATE_ADVICE}`,
   );
 }
 
-/** @param seconds how long it ran */
+/** Returns the error for a template that did not finish. @param seconds its time limit */
 export function templateTooSlow(seconds: number): ServiceError {
   return new ServiceError(
     "invalid_template",
-    `The model's chat template did not finish within ${Math.round(seconds)} s, so the model's engine was stopped. ${ADVICE}`,
+    `The model's chat template did not finish within ${Math.round(seconds)} s, so the model's engine was stopped. ${TEMPLATE_ADVICE}`,
   );
 }

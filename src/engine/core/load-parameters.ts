@@ -1,53 +1,53 @@
-import { contextTokens, type EngineSpec, isQuantizedCache } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec, isQuantizedCacheType } from "../protocol/engine-spec.ts";
 import { withoutUndefined } from "../../json/json-values.ts";
-import { MAX_GUESSED } from "../protocol/sampling-fields.ts";
+import { MAX_DRAFT_TOKENS } from "../protocol/sampling-fields.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
-/** The part of a specification without file names; files reach the engine as blobs. */
+/** An engine specification without its file names, because the engine core receives files as blobs. */
 export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters" | "draft">;
 
 /** Name of an adapter in the engine's virtual file system. */
 export const adapterName = (index: number): string => `adapter-${index}.gguf`;
 
-/** The same of a draft model. */
+/** Name of a draft model in the engine's virtual file system. */
 export const DRAFT_NAME = "draft.gguf";
 
-/** A draft model guesses on while it is so sure of each token. */
-const DRAFT_CERTAINTY = 0.6;
+/** Minimum probability of a token that a draft model drafts. */
+const DRAFT_MIN_PROBABILITY = 0.6;
 
 /**
- * The settings as load parameters of wllama.
- * @param adapterScales one for each adapter, in order
- * @param hasDraft a draft model is among the files
+ * Converts settings into load parameters of wllama.
+ * @param adapterScales scale of each adapter, in order
+ * @param hasDraft true if the files include a draft model
  */
 export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
   hasDraft = false,
 ): LoadParameters {
-  const batchSize = fullStep(settings);
-  const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
+  const batchSize = maxStepTokens(settings);
+  const isCpuOnly = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
-    n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
-    n_ctx: contextTokens({ ...settings, contextSize: totalContext(settings.contextSize) }),
+    n_gpu_layers: isCpuOnly ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
+    n_ctx: contextTokens({ ...settings, contextSize: roundContextSize(settings.contextSize) }),
     n_threads: engineThreads(settings),
     n_parallel: settings.slots,
     n_batch: batchSize,
     n_ubatch: batchSize,
     kv_unified: settings.sharedContext, // otherwise llama.cpp divides the context among the slots
-    flash_attn: usesFlashAttention(settings, isCpu),
+    flash_attn: usesFlashAttention(settings, isCpuOnly),
     embeddings: true,
     pooling_type: settings.pooling ?? POOLING[settings.purpose],
     jinja: true,
     reasoning_format: "deepseek",
     prefill_assistant: false,
     ctx_shift: settings.contextShift,
-    // One more than a guess may have tells the kernels of a draft model.
-    spec_draft_n_max: settings.purpose === "generate" ? MAX_GUESSED + Number(hasDraft) : 0,
+    // A value one above the maximum tells our kernels that there is a draft model.
+    spec_draft_n_max: settings.purpose === "generate" ? MAX_DRAFT_TOKENS + Number(hasDraft) : 0,
     ...(hasDraft && {
       spec_draft_model: `models/${DRAFT_NAME}`,
-      spec_draft_ngl: isCpu ? 0 : ALL_LAYERS,
-      spec_draft_p_min: DRAFT_CERTAINTY,
+      spec_draft_ngl: isCpuOnly ? 0 : ALL_LAYERS,
+      spec_draft_p_min: DRAFT_MIN_PROBABILITY,
     }),
     cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...withoutUndefined({
@@ -72,14 +72,16 @@ export function buildLoadParameters(
   };
 }
 
-/** On a CPU it is slower, but llama.cpp cannot read quantized values without it. */
-function usesFlashAttention({ flashAttention, cacheTypeV }: EngineSettings, isCpu: boolean): boolean {
-  return flashAttention === "auto" ? !isCpu || isQuantizedCache(cacheTypeV) : flashAttention === "true";
+/** Flash attention is slower on a CPU, but llama.cpp requires it for a quantized V cache. */
+function usesFlashAttention({ flashAttention, cacheTypeV }: EngineSettings, isCpuOnly: boolean): boolean {
+  return flashAttention === "auto"
+    ? !isCpuOnly || isQuantizedCacheType(cacheTypeV)
+    : flashAttention === "true";
 }
 
 /**
- * Threads of the engine. llama.cpp computes spectra of sound on threads of its own, which a WASM with a single thread does
- * not have.
+ * Number of the engine's threads. llama.cpp computes audio spectrograms on additional threads, which a WASM that was
+ * started with a single thread cannot create.
  */
 export function engineThreads({
   threads,
@@ -91,21 +93,21 @@ export function engineThreads({
 /** llama.cpp rounds the context of a slot up to a multiple of this many tokens. */
 const CONTEXT_BLOCK = 256;
 
-/** The context size that one request actually gets. */
-export function totalContext(contextSize: number): number {
+/** Returns the context size that one request gets. */
+export function roundContextSize(contextSize: number): number {
   return Math.ceil(contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
 }
 
-/** llama.cpp aborts when it loads a model with steps of one token. */
-export const MIN_STEP = 2;
+/** Minimum batch size; llama.cpp aborts when it loads a model with a batch size of 1. */
+export const MIN_STEP_TOKENS = 2;
 
-/** Most tokens in a step, a multiple of the slots: otherwise llama.cpp aborts when it plans embeddings. */
-export function fullStep({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
-  return Math.max(MIN_STEP, Math.ceil(batchSize / slots) * slots);
+/** Maximum tokens of a step. A multiple of the number of slots, because llama.cpp otherwise aborts with embeddings. */
+export function maxStepTokens({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
+  return Math.max(MIN_STEP_TOKENS, Math.ceil(batchSize / slots) * slots);
 }
 
-/** More layers than any model has, so llama.cpp offloads all of them. */
+/** Number of layers that makes llama.cpp offload all of them. */
 const ALL_LAYERS = 99_999;
 
-/** An embedding model specifies its pooling; a text model is averaged. */
+/** Default pooling: an embedding model specifies its own, the vectors of a text model are averaged. */
 const POOLING = { generate: "mean", embed: "unspecified", rerank: "rank" } as const;

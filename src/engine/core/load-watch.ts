@@ -4,21 +4,21 @@ import { templateTooSlow } from "./failure-text.ts";
 import type { BlobLike, LogLevel } from "./platform.ts";
 
 /**
- * Longest time to accept a request: to render the chat template and tokenize the prompt. It does not include a step of
- * the model, so it is normally short.
+ * Time limit for accepting a request: llama.cpp renders the chat template and tokenizes the prompt. The model does not
+ * compute yet, so this is normally fast.
  */
-const START_MS = 15_000;
+const ACCEPT_LIMIT_MS = 15_000;
 
-/** The limit grows by {@link START_MS} for each of this many characters. */
-const START_CHARACTERS = 1_000_000;
+/** The limit grows by {@link ACCEPT_LIMIT_MS} for each of this many characters. */
+const ACCEPT_LIMIT_CHARACTERS = 1_000_000;
 
-/** Longest time in milliseconds that llama.cpp may take to accept a request. */
-export function startLimitMs(requestJson: string): number {
-  return START_MS * (1 + requestJson.length / START_CHARACTERS);
+/** Returns the time limit in milliseconds for llama.cpp to accept a request. */
+export function acceptLimitMs(requestJson: string): number {
+  return ACCEPT_LIMIT_MS * (1 + requestJson.length / ACCEPT_LIMIT_CHARACTERS);
 }
 
-/** Error of a request that llama.cpp did not accept in time. */
-export function tookTooLong(isChat: boolean, limitMs: number): ServiceError {
+/** Error for a request that llama.cpp did not accept in time. */
+export function acceptTimeout(isChat: boolean, limitMs: number): ServiceError {
   if (isChat) return templateTooSlow(limitMs / 1000);
   return new ServiceError(
     "deadline_exceeded",
@@ -26,36 +26,36 @@ export function tookTooLong(isChat: boolean, limitMs: number): ServiceError {
   );
 }
 
-/** llama.cpp's last log line before it tries the model with two tokens, then its chat template. */
+/** llama.cpp's last log line before the end of a load: it runs trial batches, then parses the chat template. */
 const GRAPH_RESERVED = /sched_reserve: reserve took/;
 
-/** Much longer than the trials and the template take for a small model. */
-const ENDING_MS = 15_000;
+/** Time limit for the end of the load of a small model. */
+const LOAD_END_LIMIT_MS = 15_000;
 
-/** Each trial reads all weights; even the slowest kernels are this fast. */
+/** Minimum speed of a trial batch, which reads all weights. */
 const BYTES_PER_SECOND = 100 * 1024 ** 2;
 
-/** During the trials a GPU's driver compiles shaders, which may take minutes. */
-const GPU_ENDING_MS = 180_000;
+/** Time limit with a GPU, whose driver compiles shaders for the trial batches, which may take minutes. */
+const GPU_LOAD_END_LIMIT_MS = 180_000;
 
 /**
- * Limits the end of a load. While weights are read, progress is visible; after that only the trials and the chat
- * template are left, and a template may never finish.
+ * Limits the duration of the end of a load. While weights are read, progress is visible. After that llama.cpp runs
+ * trial batches and parses the chat template, which may never finish.
  */
-export class LoadEnding {
+export class LoadEndWatchdog {
   readonly #limitMs: number;
-  readonly #onEndless: (error: ServiceError) => void;
+  readonly #onTimeout: (error: ServiceError) => void;
   #watchdog: Watchdog | undefined;
   #isOver = false;
 
   constructor(
     blobs: readonly Pick<BlobLike, "size">[],
     usesGpu: boolean,
-    onEndless: (error: ServiceError) => void,
+    onTimeout: (error: ServiceError) => void,
   ) {
     const bytes = blobs.reduce((sum, { size }) => sum + size, 0);
-    this.#limitMs = (usesGpu ? GPU_ENDING_MS : ENDING_MS) + (bytes / BYTES_PER_SECOND) * 1000;
-    this.#onEndless = onEndless;
+    this.#limitMs = (usesGpu ? GPU_LOAD_END_LIMIT_MS : LOAD_END_LIMIT_MS) + (bytes / BYTES_PER_SECOND) * 1000;
+    this.#onTimeout = onTimeout;
   }
 
   /** Handles a line of llama.cpp's log. */
@@ -64,52 +64,52 @@ export class LoadEnding {
     this.#watchdog?.reset();
     if (!GRAPH_RESERVED.test(line)) return;
     this.#watchdog ??= new Watchdog(this.#limitMs, () =>
-      this.#onEndless(templateTooSlow(this.#limitMs / 1000)),
+      this.#onTimeout(templateTooSlow(this.#limitMs / 1000)),
     );
   }
 
-  /** Call this when the load has ended. */
-  over(): void {
+  /** Stops watching, after the end of the load. */
+  stop(): void {
     this.#isOver = true;
     this.#watchdog?.stop();
   }
 }
 
-/** Lines kept. The first error is often the reason; later ones repeat it for callers further up. */
-const KEPT_LINES = 8;
+/** Maximum number of recorded lines. The first error is usually the cause; the next ones come from its callers. */
+const MAX_ERROR_LINES = 8;
 
 /**
- * Failed assertions, out-of-memory aborts and lost GPUs, which are not logged as errors. Without a GPU llama.cpp always
- * logs that there is no adapter, which is not a failure.
+ * Failed assertions, out-of-memory aborts and lost GPUs, which llama.cpp does not log as errors. Without a GPU it
+ * always logs that there is no adapter, which is not a failure.
  */
-const LAST_WORDS =
+const FATAL_LINE =
   /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error|ggml_webgpu: (?!failed to get an adapter).*(failed|lost|timed out|exhausted|error)/i;
 
-/** The last line of the report on a failed chat template, which is not logged as an error either. */
+/** Last line of the report on a failed chat template, which llama.cpp does not log as an error either. */
 const TEMPLATE_REASON = /^Error: /;
 
-/** wllama's stack trace, which says where but not why. */
+/** wllama's stack trace, which does not contain the cause. */
 const STACK_TRACE = /^Stack trace/;
 
-/** Remembers what llama.cpp logged before it failed. */
+/** Records llama.cpp's log lines that explain a failure. */
 export class FailureLog {
   #errors: string[] = [];
-  #lastWords: string | undefined;
+  #fatalLine: string | undefined;
 
   add(level: LogLevel, line: string): void {
     if (STACK_TRACE.test(line)) return;
-    if (LAST_WORDS.test(line)) this.#lastWords = line;
-    else if ((level === "error" || TEMPLATE_REASON.test(line)) && this.#errors.length < KEPT_LINES)
+    if (FATAL_LINE.test(line)) this.#fatalLine = line;
+    else if ((level === "error" || TEMPLATE_REASON.test(line)) && this.#errors.length < MAX_ERROR_LINES)
       this.#errors.push(line);
   }
 
-  /** Why it failed, the most relevant line first; undefined when nothing was logged. */
+  /** Recorded lines, the most relevant line first; undefined if there are none. */
   get reason(): string | undefined {
-    const lines = this.#lastWords === undefined ? this.#errors : [this.#lastWords, ...this.#errors];
+    const lines = this.#fatalLine === undefined ? this.#errors : [this.#fatalLine, ...this.#errors];
     return lines.length > 0 ? lines.join("\n") : undefined;
   }
 
-  /** Forgets errors of earlier calls. */
+  /** Removes the errors of earlier calls. */
   clear(): void {
     this.#errors = [];
   }
@@ -118,7 +118,7 @@ export class FailureLog {
 const USING_DEVICE = /using device WebGPU/;
 const OFFLOADED = /offloaded (\d+)\/\d+ layers to GPU/;
 
-/** Finds the number of offloaded layers, including the output layer, which llama.cpp reports only in its log. */
+/** Reads the number of offloaded layers, including the output layer, from llama.cpp's log. */
 export class OffloadLog {
   #usesDevice = false;
   #layers = 0;
@@ -129,7 +129,7 @@ export class OffloadLog {
     if (match) this.#layers = Number(match[1]);
   }
 
-  /** Layers on the GPU; 0 when no device was opened. */
+  /** Layers on the GPU; 0 if no device was opened. */
   get layers(): number {
     return this.#usesDevice ? this.#layers : 0;
   }

@@ -10,37 +10,38 @@ export type AcceptedResult =
   | { readonly kind: "data"; readonly data: unknown }
   /** The request was accepted; nothing has been computed yet. */
   | { readonly kind: "accepted" }
-  /** A piece was lost because it was not valid UTF-8. */
+  /** Text was lost because it was not valid UTF-8. */
   | { readonly kind: "unreadable" };
 
 export type StartAction = "completion" | "embedding" | "rerank";
 
 /**
- * Input of a request: a text that is processed in several steps; a text that is processed in one step, however long; or
- * a text with images or recordings, whose steps are not timed or aborted, because those take other times than tokens.
+ * Input of a request: a text that may be processed in several steps; a text that must be processed in one step; or a
+ * text with images or recordings. Steps with media are neither timed nor aborted, because their duration does not
+ * depend on the number of tokens.
  */
-type InputKind = "text" | "whole text" | "media";
+type InputKind = "text" | "one-step text" | "media";
 
 export function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
-  if (action !== "completion") return "whole text";
+  if (action !== "completion") return "one-step text";
   return "files" in body && body.files.length > 0 ? "media" : "text";
 }
 
-/** Receives a result, with the tokens since the one before if the request has a number. */
-export type ResultReceiver<Result> = (result: Result, chosen: Chosen | undefined) => void;
+/** Receives a result, with the tokens since the previous one if the request has a number. */
+export type ResultReceiver<Result> = (result: Result, sampled: SampledTokens | undefined) => void;
 
-/** A request in progress, with the receiver of its results. */
+/** A request in progress and the receiver of its results. */
 export class LoopRequest {
   readonly id: number;
   readonly kind: InputKind;
-  /** See AnswerNumbers. */
+  /** See RequestNumbers. */
   readonly number: number | undefined;
   #onResult: ResultReceiver<RequestResult>;
-  #chosen: Chosen | undefined;
-  readonly #over = Promise.withResolvers<void>();
-  /** Prompt tokens that have been processed; undefined after the whole prompt. */
+  #sampled: SampledTokens | undefined;
+  readonly #done = Promise.withResolvers<void>();
+  /** Prompt tokens that have been processed; undefined after the prompt. */
   promptTokens: number | undefined = 0;
-  /** Prompt tokens that are left to process, as far as is known. */
+  /** Prompt tokens that are left to process, if known. */
   tokensLeft = 0;
 
   constructor(
@@ -56,38 +57,38 @@ export class LoopRequest {
   }
 
   /** Resolves after the last result; rejects when the request fails. */
-  get over(): Promise<void> {
-    return this.#over.promise;
+  get done(): Promise<void> {
+    return this.#done.promise;
   }
 
-  /** Keeps the tokens of a step until the next result. */
-  note({ ids, replaced }: Chosen): void {
-    this.#chosen ??= { ids: [], replaced: 0 };
-    this.#chosen.ids.push(...ids);
-    this.#chosen.replaced += replaced;
+  /** Adds the tokens of a step, which are passed on with the next result. */
+  addTokens({ ids, replaced }: SampledTokens): void {
+    this.#sampled ??= { ids: [], replaced: 0 };
+    this.#sampled.ids.push(...ids);
+    this.#sampled.replaced += replaced;
   }
 
-  /** Passes on a result; the request fails if the receiver throws. */
-  take(result: RequestResult): void {
-    const chosen = this.#chosen;
-    this.#chosen = undefined;
+  /** Passes a result to the receiver. The request fails if the receiver throws. */
+  deliver(result: RequestResult): void {
+    const sampled = this.#sampled;
+    this.#sampled = undefined;
     try {
-      this.#onResult(result, chosen);
+      this.#onResult(result, sampled);
     } catch (error) {
       this.fail(error);
     }
   }
 
   finish(): void {
-    this.#over.resolve();
+    this.#done.resolve();
   }
 
   fail(error: unknown): void {
-    this.#over.reject(toError(error));
+    this.#done.reject(toError(error));
   }
 
-  /** Drops all further results. */
-  abandon(): void {
+  /** Ignores all further results. */
+  ignoreResults(): void {
     this.#onResult = () => undefined;
   }
 }
@@ -96,7 +97,7 @@ const progressSchema = z.object({
   prompt_progress: z.object({ processed: z.int(), total: z.int(), cache: z.int().default(0) }),
 });
 
-/** The progress of the prompt in a result, if it has one. */
+/** Returns the prompt progress of a result, if it has any. */
 export function progressOf(data: unknown): z.infer<typeof progressSchema>["prompt_progress"] | undefined {
   return progressSchema.safeParse(Array.isArray(data) ? (data as unknown[])[0] : data).data?.prompt_progress;
 }
@@ -127,7 +128,7 @@ const deltaSchema = z.object({
 });
 export type ChunkDelta = z.infer<typeof deltaSchema>;
 
-/** The parts that we use of a chunk from llama.cpp's server, for a chat or a raw completion. */
+/** The fields that we use of a chunk of llama.cpp's server, of a chat or a raw completion. */
 const completionChunkSchema = z.object({
   choices: z
     .array(
@@ -153,7 +154,7 @@ const completionChunkSchema = z.object({
       predicted_ms: z.number(),
       predicted_n: z.int().min(0).optional(),
       cache_n: z.int().min(0).optional(),
-      /** Only where there were guesses. */
+      /** Only with speculative decoding. */
       draft_n: z.int().min(0).optional(),
       draft_n_accepted: z.int().min(0).optional(),
     })
@@ -184,49 +185,49 @@ export const completionResultSchema = z
   .union([z.array(completionChunkSchema), completionChunkSchema])
   .transform((result) => (Array.isArray(result) ? result : [result]));
 
-/** As many as our kernels keep (wasm/kernels/given-tokens.h): more than all slots say in one step. */
-const MAX_CHOSEN = 8192;
+/** Capacity of our kernels' ring buffer (wasm/kernels/given-tokens.h), more than all slots generate in one step. */
+const MAX_SAMPLED = 8192;
 const [NUMBER, TOKEN, FIELDS] = [0, 1, 2] as const;
 
-/** Tokens of an answer, in their order. */
-export interface Chosen {
+/** Consecutive tokens of an answer. */
+export interface SampledTokens {
   readonly ids: number[];
-  /** Those of them that were given, and instead of which the model would have said others here. */
+  /** Number of these that are prefix tokens and differ from the tokens that the model would have generated. */
   replaced: number;
 }
 
-/** Reads which tokens the sampler has chosen for the answers that have a number; our kernels write them down. */
-export class ChosenTokens {
+/** Reads the sampled tokens of all requests with a number, which our kernels write to a ring buffer. */
+export class SampledTokenReader {
   readonly #memory: WebAssembly.Memory;
   #read: number;
 
   /**
-   * @param memory of the WASM, shared with the thread that computes
-   * @param read how many tokens have been read
+   * @param memory memory of the WASM, shared with the thread that computes
+   * @param read number of tokens that have been read
    */
   constructor(memory: WebAssembly.Memory, read = 0) {
     this.#memory = memory;
     this.#read = read;
   }
 
-  /** By the answer's number: those since the last call. To be called between steps, after each one. */
-  take(): Map<number, Chosen> {
-    const chosen = new Map<number, Chosen>();
+  /** Returns the tokens since the last call by request number. Call it after each step. */
+  take(): Map<number, SampledTokens> {
+    const sampled = new Map<number, SampledTokens>();
     // The buffer is replaced when the memory grows.
     const { buffer } = this.#memory;
     const count = new DataView(buffer).getUint32(MEMORY_CELLS.chosenCount, true);
-    if (count === this.#read) return chosen;
+    if (count === this.#read) return sampled;
     const at = Number(new DataView(buffer).getBigUint64(MEMORY_CELLS.chosenTokens, true));
-    const written = new Int32Array(buffer, at, FIELDS * MAX_CHOSEN);
+    const written = new Int32Array(buffer, at, FIELDS * MAX_SAMPLED);
     for (; this.#read !== count; this.#read = (this.#read + 1) >>> 0) {
-      const entry = FIELDS * (this.#read % MAX_CHOSEN);
+      const entry = FIELDS * (this.#read % MAX_SAMPLED);
       const [number = 0, token = 0] = [written[entry + NUMBER], written[entry + TOKEN]];
-      const known = chosen.get(number) ?? { ids: [], replaced: 0 };
-      chosen.set(number, known);
-      // Turned over where it replaces what the model would have said.
-      known.ids.push(token < 0 ? ~token : token);
-      if (token < 0) known.replaced += 1;
+      const entries = sampled.get(number) ?? { ids: [], replaced: 0 };
+      sampled.set(number, entries);
+      // Our kernels write the complement of a prefix token that replaces another token.
+      entries.ids.push(token < 0 ? ~token : token);
+      if (token < 0) entries.replaced += 1;
     }
-    return chosen;
+    return sampled;
   }
 }

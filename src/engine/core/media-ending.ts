@@ -4,10 +4,10 @@ import { toRequestJson } from "./build-request.ts";
 import { type AcceptedResult, completionResultSchema } from "./loop-request.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
-/** Stands for media in the sample chat; no template contains this text. */
+/** Text in the place of media in the sample chat; no template contains it. */
 const SENTINEL = "daybreak-ends-here";
 
-/** A request that makes llama.cpp render a chat that ends as it does after media. */
+/** A request for which llama.cpp renders a chat with the same end as one that ends with media. */
 const SAMPLE_BODY = {
   stream: true,
   // Verbose answers contain the prompt.
@@ -25,7 +25,10 @@ const SAMPLE_BODY = {
   ],
 } as const;
 
-/** True when only whitespace follows the last image or recording of a chat. llama.cpp aborts on a prompt that ends with one. */
+/**
+ * True if only whitespace follows the last image or recording of a chat. Such a prompt needs a check, because llama.cpp
+ * aborts on a prompt that ends with media.
+ */
 export function endsWithMedia({ input }: GenerationRequest): boolean {
   if (input.kind !== "chat") return false;
   const parts = input.messages.flatMap(({ content }: ChatMessage) => content);
@@ -39,31 +42,31 @@ type RunCompletion = (
   signal: AbortSignal,
 ) => Promise<void>;
 
-/** Finds out once whether a model's chat template adds nothing after the content of the last message. */
-export class MediaEnding {
+/** Tests once if a model's chat template adds nothing after the content of the last message. */
+export class TemplateEndingProbe {
   readonly #run: RunCompletion;
-  #isBare: boolean | undefined;
+  #templateEndsWithContent: boolean | undefined;
 
   constructor(run: RunCompletion) {
     this.#run = run;
   }
 
-  async isBare(signal: AbortSignal): Promise<boolean> {
-    if (this.#isBare === undefined) {
-      let isBare = false;
+  async templateEndsWithContent(signal: AbortSignal): Promise<boolean> {
+    if (this.#templateEndsWithContent === undefined) {
+      let templateEndsWithContent = false;
       const data_json = toRequestJson(SAMPLE_BODY);
       await this.#run(
         { _name: "cmpl_req", is_chat: true, data_json, files: [] },
-        (result) => (isBare ||= endsWithContent(result)),
+        (result) => (templateEndsWithContent ||= promptEndsWithContent(result)),
         signal,
       );
-      this.#isBare = isBare;
+      this.#templateEndsWithContent = templateEndsWithContent;
     }
-    return this.#isBare;
+    return this.#templateEndsWithContent;
   }
 }
 
-function endsWithContent(result: AcceptedResult): boolean {
+function promptEndsWithContent(result: AcceptedResult): boolean {
   if (result.kind !== "data") return false;
   return completionResultSchema
     .parse(result.data)

@@ -20,25 +20,25 @@ export interface EngineWorker {
   postMessage(message: unknown, options?: { transfer?: ArrayBuffer[] }): void;
   terminate(): void;
   onMessage: (data: unknown) => void;
-  /** The worker could not start or has died: pending calls will not be answered. */
+  /** Called when the worker could not start or has ended. Pending calls will not be answered. */
   onError: (error: Error) => void;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** What the engine core needs from its environment: a Node process or a web page. */
+/** The engine core's interface to its environment, a Node process or a web page. */
 export interface EnginePlatform {
   /** URL of llama.cpp's WASM, readable from inside the worker. */
   readonly wasmUrl: string;
-  /** URL of the script of a WASM that comes with one of its own: the build for older browsers. */
+  /** URL of the WASM's script, for the build for older browsers, which needs another script than the default. */
   readonly scriptUrl?: string | undefined;
   /**
    * Starts a worker.
    * @param scriptUrl blob URL of wllama's script
-   * @param patch changes that script; throws when it is not the expected one
+   * @param patch changes that script; throws if it is not the expected one
    */
   startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker;
-  /** Decodes a WebP image that is not animated. Rejects when it is damaged. */
+  /** Decodes a WebP image that is not animated. Rejects if it is damaged. */
   decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels>;
   /** Receives the lines that llama.cpp and wllama log. */
   log(level: LogLevel, line: string): void;
@@ -49,14 +49,14 @@ const INFO_BYTES = 40;
 const BITS_PER_PIXEL = 24;
 const WHITE = 255;
 
-/** Pixels from the top left, four bytes each: red, green, blue and opacity, not premultiplied. */
+/** Pixels in rows from the top left. Four bytes each: red, green, blue and alpha, not premultiplied. */
 export interface Pixels {
   readonly width: number;
   readonly height: number;
   readonly data: Uint8ClampedArray | Uint8Array;
 }
 
-/** A BMP file of 24 bits per pixel, which is the fastest to read. What is transparent shows white, as on a page. */
+/** Encodes a BMP file of 24 bits per pixel, the format that is fastest to read. Transparent pixels become white. */
 export function toBmp({ width, height, data }: Pixels): Uint8Array<ArrayBuffer> {
   const rowBytes = Math.ceil((width * 3) / 4) * 4;
   const bmp = new Uint8Array(HEADER_BYTES + rowBytes * height);
@@ -75,15 +75,15 @@ export function toBmp({ width, height, data }: Pixels): Uint8Array<ArrayBuffer> 
     let to = HEADER_BYTES + row * rowBytes;
     for (let column = 0; column < width; column += 1) {
       const opacity = data[from + 3]!;
-      bmp[to++] = onWhite(data[from + 2]!, opacity);
-      bmp[to++] = onWhite(data[from + 1]!, opacity);
-      bmp[to++] = onWhite(data[from]!, opacity);
+      bmp[to++] = blendOnWhite(data[from + 2]!, opacity);
+      bmp[to++] = blendOnWhite(data[from + 1]!, opacity);
+      bmp[to++] = blendOnWhite(data[from]!, opacity);
       from += 4;
     }
   }
   return bmp;
 }
 
-function onWhite(color: number, opacity: number): number {
+function blendOnWhite(color: number, opacity: number): number {
   return opacity === WHITE ? color : Math.round((color * opacity + WHITE * (WHITE - opacity)) / WHITE);
 }

@@ -1,7 +1,7 @@
 import { abortable } from "../../async/promises.ts";
 import { toError } from "../../errors/to-error.ts";
 import {
-  type ChosenTokens,
+  type SampledTokenReader,
   inputKind,
   LoopRequest,
   progressOf,
@@ -14,74 +14,74 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * llama.cpp throws this when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. After
- * any other exception llama.cpp would announce another result forever, so polling must stop.
+ * Exception of llama.cpp for a result that is not valid UTF-8. The text is lost, but later results are usually valid.
+ * After any other exception llama.cpp would report "has_more" forever, so polling must stop.
  */
-const LOST_PIECE =
+const INVALID_UTF8 =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
 
-/** The exception is the last line that a call logs; model output never forms its own line there. */
-function isLostPiece({ message }: EngineCallError): boolean {
-  return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
+/** Checks the last line of a call's log. Model output never is a separate line there, so it cannot forge this. */
+function isInvalidUtf8({ message }: EngineCallError): boolean {
+  return INVALID_UTF8.test(message.trimEnd().split("\n").at(-1) ?? "");
 }
 
-type StepSettings = Pick<StepControl, "next" | "measured" | "leave" | "guessed">;
+type StepSettings = Pick<StepControl, "prepareStep" | "recordStep" | "abortStep" | "draftTokens">;
 
 /**
- * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
- * time, so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one
- * step at most; when the request is the only one, its step is aborted.
+ * Runs all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
+ * time. So one loop polls the requests round robin; cancellations and new requests go first. A cancellation waits for
+ * at most one step; the step of a single request is aborted.
  *
- * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
- * computes, and the others are held: they only collect. A step with guesses gives several tokens, so each request is polled
- * until it has no result left. The stock WASM computes at every poll, so results of several
- * requests pile up and are delivered late.
+ * A step generates a token for every slot, but a poll returns one result of one request. So only the first poll of a
+ * round computes a step, and the other polls collect results without a step. A step with drafts yields several tokens,
+ * so each request is then polled until it has no result left. The stock WASM computes a step at every poll, so results
+ * of several requests accumulate and are delivered late.
  *
- * The caller must not exceed the number of slots: a request beyond it would never be answered.
+ * The caller must not run more requests than there are slots; llama.cpp would never answer them.
  */
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
   readonly #steps: StepSettings | undefined;
-  readonly #chosen: Pick<ChosenTokens, "take"> | undefined;
+  readonly #sampled: Pick<SampledTokenReader, "take"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
-  /** Delivers the last result after the worker has received its next call, so that both run in parallel. */
-  #handOver: (() => void) | undefined;
+  /** Delivers the last result. Runs after the worker has received its next call, so that both run in parallel. */
+  #delivery: (() => void) | undefined;
   #running = false;
-  /** The request of the current step, when it is the only one. */
-  #alone: LoopRequest | undefined;
-  /** Duration of the last step, which may yield several results. */
+  /** The request of the current step, if it is the only one. */
+  #onlyRequest: LoopRequest | undefined;
+  /** Duration of the last step in milliseconds. */
   #stepMs = 0;
-  #begun = 0;
-  #guessed = 0;
+  #stepsBegun = 0;
+  #draftTokens = 0;
 
   /**
-   * @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded
-   * @param chosen knows the tokens of answers that have a number; absent: nobody does
+   * @param steps controls the size of steps; absent: the batch size with which llama.cpp was loaded
+   * @param sampled reads the tokens of requests that have a number; absent: tokens are not reported
    */
   constructor(
     session: Pick<WllamaSession, "act">,
     steps?: StepSettings,
-    chosen?: Pick<ChosenTokens, "take">,
+    sampled?: Pick<SampledTokenReader, "take">,
   ) {
     this.#session = session;
     this.#steps = steps;
-    this.#chosen = chosen;
+    this.#sampled = sampled;
   }
 
-  /** Steps that have begun; each gives a request at most one token that is not guessed. */
+  /** Number of steps that have begun. Each generates at most one token per request, besides accepted drafts. */
   get steps(): number {
-    return this.#begun;
+    return this.#stepsBegun;
   }
 
   /**
-   * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
-   * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request
+   * Runs a request; resolves after its last result. Aborting cancels it. The slot is free when this settles.
+   * @param onResult called with each result in order, while the worker computes the next one. If it throws, the request
    *   is cancelled and the error is thrown here
-   * @param number under which our kernels know the request, if they do
-   * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when
-   *   the engine is lost, the signal's reason when aborted
+   * @param number number by which our kernels identify the request; see RequestNumbers
+   * @throws EngineCallError if llama.cpp rejects the request or cannot parse its own answer, EngineFatalError if the
+   *   engine is lost, the signal's reason if aborted
    */
   async run<Action extends StartAction>(
     action: Action,
@@ -91,28 +91,28 @@ export class RequestLoop {
     number?: number,
   ): Promise<void> {
     signal.throwIfAborted();
-    const { req_id: id } = await this.#first(() => this.#session.act(action, body));
+    const { req_id: id } = await this.#runFirst(() => this.#session.act(action, body));
     const request = new LoopRequest(id ?? 0, inputKind(action, body), onResult, number);
     this.#requests.push(request);
     this.#start();
     try {
-      await abortable(request.over, signal);
+      await abortable(request.done, signal);
     } finally {
-      await this.#leave(request);
+      await this.#withdraw(request);
     }
   }
 
-  /** Runs a call that does not need a slot. At most one runs between two polls, so that generation is not delayed. */
+  /** Runs a call that does not need a slot. At most one runs between two polls, so that requests are not delayed. */
   runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#betweenPolls, call);
   }
 
   /** Runs a call before the next poll. */
-  #first<Result>(call: () => Promise<Result>): Promise<Result> {
+  #runFirst<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#urgent, call);
   }
 
-  /** Errors of a call go to its caller; the loop goes on. */
+  /** Queues a call. Its errors go to its caller and do not affect the loop. */
   #queue<Result>(calls: (() => Promise<void>)[], call: () => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       calls.push(async () => {
@@ -126,18 +126,19 @@ export class RequestLoop {
     });
   }
 
-  async #leave(request: LoopRequest): Promise<void> {
-    request.abandon();
+  async #withdraw(request: LoopRequest): Promise<void> {
+    request.ignoreResults();
     if (!this.#remove(request)) return;
-    // Only during the prompt: later a step is one token, and a context that cannot drop it would lose the whole prompt.
-    if (this.#alone === request && request.kind === "text" && request.promptTokens !== undefined)
-      this.#steps?.leave();
-    await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot to free
+    // Only during the prompt. Later a step is one token, and a model that cannot remove a token from its state would
+    // lose the entire prompt.
+    if (this.#onlyRequest === request && request.kind === "text" && request.promptTokens !== undefined)
+      this.#steps?.abortStep();
+    await this.#cancel(request).catch(() => {}); // fails only if the engine is lost
   }
 
   /** Frees a slot without computing a step. */
   async #cancel({ id }: LoopRequest): Promise<void> {
-    await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: id }, true));
+    await this.#runFirst(() => this.#session.act("cancel", { _name: "cncl_req", req_id: id }, true));
   }
 
   #start(): void {
@@ -147,94 +148,94 @@ export class RequestLoop {
   }
 
   async #drive(): Promise<void> {
-    /** Requests that have not collected their result of the last step. */
+    /** Number of requests that have not collected their result of the last step. */
     let uncollected = 0;
-    let sameAgain: LoopRequest | undefined;
+    let repeated: LoopRequest | undefined;
     for (;;) {
       const call = this.#urgent.shift();
       if (call) {
-        await this.#meanwhile(call());
+        await this.#deliverAndWait(call());
         continue;
       }
       const callBetweenPolls = this.#betweenPolls.shift();
-      if (callBetweenPolls) await this.#meanwhile(callBetweenPolls());
-      if (sameAgain && !this.#requests.includes(sameAgain)) sameAgain = undefined;
-      const request: LoopRequest | undefined = sameAgain ?? this.#nextRequest();
+      if (callBetweenPolls) await this.#deliverAndWait(callBetweenPolls());
+      if (repeated && !this.#requests.includes(repeated)) repeated = undefined;
+      const request: LoopRequest | undefined = repeated ?? this.#nextRequest();
       if (!request) {
-        this.#handOverNow();
+        this.#runDelivery();
         if (this.#betweenPolls.length + this.#urgent.length > 0) continue;
         break;
       }
-      const isHeld = sameAgain !== undefined || uncollected > 0;
-      if (!sameAgain) uncollected = uncollected > 0 ? uncollected - 1 : this.#requests.length - 1;
-      sameAgain = (await this.#poll(request, isHeld)) ? request : undefined;
+      const withoutStep = repeated !== undefined || uncollected > 0;
+      if (!repeated) uncollected = uncollected > 0 ? uncollected - 1 : this.#requests.length - 1;
+      repeated = (await this.#poll(request, withoutStep)) ? request : undefined;
     }
     this.#running = false;
   }
 
   /** Delivers the last result, then waits for the worker's answer. */
-  async #meanwhile<Result>(answer: Promise<Result>): Promise<Result> {
-    this.#handOverNow();
+  async #deliverAndWait<Result>(answer: Promise<Result>): Promise<Result> {
+    this.#runDelivery();
     return await answer;
   }
 
-  #handOverNow(): void {
-    const handOver = this.#handOver;
-    this.#handOver = undefined;
-    handOver?.();
+  #runDelivery(): void {
+    const delivery = this.#delivery;
+    this.#delivery = undefined;
+    delivery?.();
   }
 
-  /** Round robin. */
+  /** Returns the next request, round robin. */
   #nextRequest(): LoopRequest | undefined {
     const request = this.#requests.shift();
     if (request) this.#requests.push(request);
     return request;
   }
 
-  /** @returns true when the same step may have yielded another result for the request */
-  async #poll(request: LoopRequest, isHeld: boolean): Promise<boolean> {
+  /** Polls one request. @returns true if the same step may have yielded another result for it */
+  async #poll(request: LoopRequest, withoutStep: boolean): Promise<boolean> {
     const startMs = performance.now();
-    if (!isHeld) {
-      this.#begun += 1;
-      this.#alone = this.#requests.length === 1 ? request : undefined;
-      this.#steps?.next(
-        this.#alone !== undefined,
-        this.#requests.some(({ kind }) => kind === "whole text"),
-        this.#alone?.tokensLeft,
+    if (!withoutStep) {
+      this.#stepsBegun += 1;
+      this.#onlyRequest = this.#requests.length === 1 ? request : undefined;
+      this.#steps?.prepareStep(
+        this.#onlyRequest !== undefined,
+        this.#requests.some(({ kind }) => kind === "one-step text"),
+        this.#onlyRequest?.tokensLeft,
       );
     }
     const body = { _name: "gres_req", req_id: request.id } as const;
     try {
-      const result = await this.#meanwhile(this.#session.act("get_result", body, isHeld));
-      if (!isHeld) {
+      const result = await this.#deliverAndWait(this.#session.act("get_result", body, withoutStep));
+      if (!withoutStep) {
         this.#stepMs = performance.now() - startMs;
-        this.#guessed = this.#steps?.guessed ?? 0;
+        this.#draftTokens = this.#steps?.draftTokens ?? 0;
       }
-      this.#noteTokens();
-      return this.#deliver(request, result);
+      this.#assignTokens();
+      return this.#handleResult(request, result);
     } catch (error) {
-      if (error instanceof EngineCallError && isLostPiece(error)) {
-        this.#noteTokens();
-        this.#handOver = () => request.take({ kind: "unreadable" });
-        return this.#guessed > 0;
+      if (error instanceof EngineCallError && isInvalidUtf8(error)) {
+        this.#assignTokens();
+        this.#delivery = () => request.deliver({ kind: "unreadable" });
+        return this.#draftTokens > 0;
       }
       this.#remove(request);
       request.fail(error);
-      // A lost engine has no slot to free.
+      // Frees the slot, unless the engine is lost.
       if (error instanceof EngineCallError) this.#cancel(request).catch(() => {});
       return false;
     } finally {
-      this.#alone = undefined;
+      this.#onlyRequest = undefined;
     }
   }
 
-  /** Tells the requests which tokens a step has given them. */
-  #noteTokens(): void {
-    for (const [number, chosen] of this.#chosen?.take() ?? [])
-      this.#requests.find((request) => request.number === number)?.note(chosen);
+  /** Assigns the tokens of a step to their requests. */
+  #assignTokens(): void {
+    for (const [number, sampled] of this.#sampled?.take() ?? [])
+      this.#requests.find((request) => request.number === number)?.addTokens(sampled);
   }
 
-  #deliver(
+  #handleResult(
     request: LoopRequest,
     { data_json: json, is_error: isError, has_more: hasMore }: ActionResult,
   ): boolean {
@@ -248,7 +249,7 @@ export class RequestLoop {
       const progress = progressOf(data);
       isPreliminary = progress !== undefined;
       if (progress && request.kind === "text" && request.promptTokens !== undefined)
-        this.#steps?.measured(
+        this.#steps?.recordStep(
           progress.processed - Math.max(request.promptTokens, progress.cache),
           this.#stepMs,
         );
@@ -257,14 +258,14 @@ export class RequestLoop {
       result = { kind: isError ? "error" : "data", data };
     }
     if (!hasMore) this.#remove(request);
-    this.#handOver = () => {
-      if (result) request.take(result);
+    this.#delivery = () => {
+      if (result) request.deliver(result);
       if (!hasMore) request.finish();
     };
-    return hasMore === true && (isPreliminary || (this.#guessed > 0 && result !== undefined));
+    return hasMore === true && (isPreliminary || (this.#draftTokens > 0 && result !== undefined));
   }
 
-  /** Stops polling a request. Returns false when it was gone already. */
+  /** Stops polling a request. Returns false if it was not being polled. */
   #remove(request: LoopRequest): boolean {
     const at = this.#requests.indexOf(request);
     if (at < 0) return false;

@@ -1,11 +1,11 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { fromCallError, fromRefusal, fromServerError } from "./engine-failure.ts";
+import { fromCallError, fromRejection, fromServerError } from "./engine-failure.ts";
 import type { AcceptedResult, ResultReceiver, StartAction } from "./loop-request.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError } from "./wllama-session.ts";
 
-/** Requests to llama.cpp's server that take a slot, with its errors as those of a request. */
+/** Runs requests of llama.cpp's server that need a slot, and converts its errors to ServiceErrors. */
 export class ServerRequests {
   readonly #loop: Pick<RequestLoop, "run">;
 
@@ -13,7 +13,7 @@ export class ServerRequests {
     this.#loop = loop;
   }
 
-  /** Runs a request. An exception before its first result means that it is invalid, a later one that it failed. */
+  /** Runs a request. An exception before the first result means an invalid request, a later one a failure. */
   async run<Action extends StartAction>(
     action: Action,
     body: WorkerActions[Action],
@@ -35,12 +35,12 @@ export class ServerRequests {
         number,
       );
     } catch (error) {
-      throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
+      throw error instanceof EngineCallError && !isAccepted ? fromRejection(error) : fromCallError(error);
     }
   }
 
   /** Runs a request that has one result. */
-  async only<Action extends "embedding" | "rerank">(
+  async runForResult<Action extends "embedding" | "rerank">(
     action: Action,
     body: WorkerActions[Action],
     signal: AbortSignal,

@@ -2,12 +2,12 @@ import { abortable, Mutex } from "../../async/promises.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { CompletionChunk } from "./loop-request.ts";
 
-/** Tokens beyond those that are known: a result is up to one step late, one step is being computed, and one comes next. */
-const STEPS_AHEAD = 3;
+/** Tokens that may exist beyond the counted ones: of the last result, of the current step and of the next step. */
+const TOKENS_AHEAD = 3;
 
 /**
- * The tokens of running generations in a context that their slots share. The daemon gives each its part and ends those that
- * have used theirs, but it may be late. A context that is full is an error for all who run, so the last check is here.
+ * Counts the tokens of running generations in a context that slots share. If the context becomes full, llama.cpp fails
+ * all generations. The daemon ends generations before that happens, but may be late, so the engine checks it too.
  */
 export class SharedContext {
   readonly #contextTokens: number;
@@ -16,35 +16,35 @@ export class SharedContext {
   #nextLeave = Promise.withResolvers<void>();
 
   /**
-   * @param steps how many the engine has begun; each gives a generation at most one token, and guesses, for which the kernels
-   *   see that there is room
+   * @param steps returns the number of steps that the engine has begun. A step generates at most one token per
+   *   generation, besides drafts, for which the kernels check the free space
    */
   constructor(contextTokens: number, steps: () => number) {
     this.#contextTokens = contextTokens;
     this.#steps = steps;
   }
 
-  /** True when no generation has a share. */
+  /** True if no generation has a share. */
   get isEmpty(): boolean {
     return this.#shares.size === 0;
   }
 
   /**
-   * Resolves when there is room for the prompt: one that is read while it does not fit is an error for all. Others end to
-   * make that room. Dispose the share when its generation has left its slot.
+   * Waits until the prompt fits, because a prompt that does not fit would fail all generations. Meanwhile others are
+   * ended to free space. Dispose the share when the generation has left its slot.
    */
-  async enter({ promptTokens, maxTokens, signal }: Entrance): Promise<ContextShare> {
+  async enter({ promptTokens, maxTokens, signal }: EnterOptions): Promise<ContextShare> {
     const share = new ContextShare({
-      // The engine refuses one that does not fit alone, and nobody has to end for that.
+      // llama.cpp rejects a prompt that exceeds the context, so no other generation has to end for it.
       promptTokens: promptTokens < this.#contextTokens ? promptTokens : 0,
       maxTokens: maxTokens ?? Number.POSITIVE_INFINITY,
       steps: this.#steps,
-      isOver: () => this.#isOver(),
+      exceedsContext: () => this.#exceedsContext(),
       leave: () => this.#leave(share),
     });
     this.#shares.add(share);
     try {
-      while (this.#isOver()) await abortable(this.#nextLeave.promise, signal);
+      while (this.#exceedsContext()) await abortable(this.#nextLeave.promise, signal);
     } catch (error) {
       this.#leave(share);
       throw error;
@@ -52,8 +52,10 @@ export class SharedContext {
     return share;
   }
 
-  /** One that is alone ends by llama.cpp's own limit, with the last token that fits. */
-  #isOver(): boolean {
+  /**
+   * True if generations may exceed the context. A single generation is ended by llama.cpp at the last token that fits.
+   */
+  #exceedsContext(): boolean {
     return this.#shares.size > 1 && this.#used() > this.#contextTokens;
   }
 
@@ -65,66 +67,69 @@ export class SharedContext {
 
   #used(): number {
     let used = 0;
-    for (const { claim } of this.#shares) used += claim;
+    for (const { reservedTokens } of this.#shares) used += reservedTokens;
     return used;
   }
 }
 
-interface Entrance {
-  /** As far as it is known; corrected when the engine has counted it. */
+interface EnterOptions {
+  /** Estimate, which is corrected when llama.cpp reports the number; 0 if unknown. */
   readonly promptTokens: number;
   readonly maxTokens: number | undefined;
   readonly signal: AbortSignal;
 }
 
-interface RoomShareOptions {
+interface ContextShareOptions {
   readonly promptTokens: number;
   readonly maxTokens: number;
   readonly steps: () => number;
-  readonly isOver: () => boolean;
+  readonly exceedsContext: () => boolean;
   readonly leave: () => void;
 }
 
-/** What one generation uses. */
+/** The tokens of one generation in a shared context. */
 export class ContextShare implements Disposable {
-  readonly #options: RoomShareOptions;
+  readonly #options: ContextShareOptions;
   #promptTokens: number;
-  /** The last number that is known, and the steps at that time. */
-  #known: { readonly tokens: number; readonly steps: number } | undefined;
+  /** Last known number of tokens, and the number of steps at that time. */
+  #lastCount: { readonly tokens: number; readonly steps: number } | undefined;
 
-  constructor(options: RoomShareOptions) {
+  constructor(options: ContextShareOptions) {
     this.#options = options;
     this.#promptTokens = options.promptTokens;
   }
 
-  /** Most tokens that the answer may have so far. Those that are part of a character or of markup come without a result. */
+  /**
+   * Maximum tokens that the answer may have so far. Tokens that are a part of a character or of markup yield no result,
+   * so steps are counted.
+   */
   get tokens(): number {
-    return this.#known ? this.#known.tokens + this.#options.steps() - this.#known.steps : 0;
+    return this.#lastCount ? this.#lastCount.tokens + this.#options.steps() - this.#lastCount.steps : 0;
   }
 
-  /** Most tokens that it may have before it can be ended. */
-  get claim(): number {
-    return this.#promptTokens + Math.min(this.tokens + STEPS_AHEAD, this.#options.maxTokens);
+  /** Maximum tokens that the generation may have before it can be ended. */
+  get reservedTokens(): number {
+    return this.#promptTokens + Math.min(this.tokens + TOKENS_AHEAD, this.#options.maxTokens);
   }
 
   /**
-   * Reads a result: progress of the prompt, or of the answer, which tells the number of its tokens unless it is empty.
-   * Returns false when the answer has to end for lack of room.
+   * Updates the count from a result, which has the progress of the prompt or the number of answer tokens. Returns false
+   * if the answer has to end because the context is full.
    */
-  take(chunks: readonly CompletionChunk[]): boolean {
+  update(chunks: readonly CompletionChunk[]): boolean {
     const progress = chunks[0]?.prompt_progress;
     if (progress) {
       this.#promptTokens = progress.total;
       return true;
     }
-    const exact = chunks.findLast(({ timings }) => timings)?.timings?.predicted_n;
-    if (exact !== undefined || !this.#known) {
-      this.#known = { tokens: exact ?? 1, steps: this.#options.steps() };
+    const reportedTokens = chunks.findLast(({ timings }) => timings)?.timings?.predicted_n;
+    if (reportedTokens !== undefined || !this.#lastCount) {
+      this.#lastCount = { tokens: reportedTokens ?? 1, steps: this.#options.steps() };
     }
-    const isOver = this.#options.isOver();
-    // It leaves its slot before the next step, so that the others need not end with it.
-    if (isOver) this.#options.leave();
-    return !isOver;
+    const exceedsContext = this.#options.exceedsContext();
+    // This generation leaves its slot before the next step, so its tokens no longer count for the others.
+    if (exceedsContext) this.#options.leave();
+    return !exceedsContext;
   }
 
   [Symbol.dispose](): void {
@@ -134,35 +139,35 @@ export class ContextShare implements Disposable {
 
 type OnEvent = (event: GenerationEvent) => void;
 
-/** Prompts that wait for each other, and for room where slots share a context. */
+/** Schedules prompts: in a shared context one at a time, and only when they fit. */
 export class PromptSchedule {
   readonly #prompts = new Mutex();
-  readonly #room: SharedContext | undefined;
+  readonly #context: SharedContext | undefined;
   readonly #count: (text: string, signal: AbortSignal) => Promise<number>;
 
   /**
-   * @param room of a context that slots share
-   * @param count tells how many tokens a text has
+   * @param context the context that slots share; absent: each slot has its own
+   * @param count returns the number of tokens of a text
    */
   constructor(
-    room: SharedContext | undefined,
+    context: SharedContext | undefined,
     count: (text: string, signal: AbortSignal) => Promise<number>,
   ) {
-    this.#room = room;
+    this.#context = context;
     this.#count = count;
   }
 
   /**
-   * Runs a generation, where slots share a context only when no other reads its prompt: llama.cpp makes room for a prompt by
-   * clearing idle slots, but not a slot whose request has not started yet, so with two new prompts at the same time, all requests
-   * could fail for lack of room.
+   * Runs a generation. In a shared context it waits until no other generation processes its prompt: llama.cpp frees
+   * space for a prompt by clearing idle slots, but not the slot of a request that has not started yet. With two new
+   * prompts at the same time, all requests could fail because the context is full.
    */
   async generate(
     run: (onEvent: OnEvent) => Promise<void>,
     onEvent: OnEvent,
     signal: AbortSignal,
   ): Promise<void> {
-    if (!this.#room) return await run(onEvent);
+    if (!this.#context) return await run(onEvent);
     using lock = await this.#prompts.lock(signal);
     await run((event) => {
       if (isPromptDone(event)) lock[Symbol.dispose]();
@@ -170,24 +175,24 @@ export class PromptSchedule {
     });
   }
 
-  /** Keeps other prompts from being read until this is disposed of. */
-  alone(signal: AbortSignal): Promise<Disposable> {
+  /** Blocks other prompts until the lock is disposed. */
+  lockPrompts(signal: AbortSignal): Promise<Disposable> {
     return this.#prompts.lock(signal);
   }
 
-  /** Waits for room in a context that slots share. */
+  /** Waits until a prompt fits into a shared context. Returns undefined if contexts are not shared. */
   async enter(
     prompt: string,
     maxTokens: number | undefined,
     signal: AbortSignal,
   ): Promise<ContextShare | undefined> {
-    if (!this.#room) return undefined;
-    const promptTokens = this.#room.isEmpty ? 0 : await this.#count(prompt, signal);
-    return await this.#room.enter({ promptTokens, maxTokens, signal });
+    if (!this.#context) return undefined;
+    const promptTokens = this.#context.isEmpty ? 0 : await this.#count(prompt, signal);
+    return await this.#context.enter({ promptTokens, maxTokens, signal });
   }
 }
 
-/** True for events after the whole prompt has been read. */
+/** True for events after the end of the prompt. */
 function isPromptDone(event: GenerationEvent): boolean {
   return event.type === "prompt-progress" ? event.processed >= event.total : event.type !== "start";
 }

@@ -11,7 +11,7 @@ import type { RequestLoop } from "./request-loop.ts";
 import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./worker-verbs.ts";
 
-/** llama.cpp's tokenizer with the loaded model's vocabulary. It does not take a slot. */
+/** llama.cpp's tokenizer with the loaded model's vocabulary. Does not occupy a slot. */
 export class Tokenizer {
   readonly #session: Pick<WllamaSession, "call">;
   readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
@@ -22,6 +22,7 @@ export class Tokenizer {
   }
 
   /**
+   * Tokenizes a text.
    * @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text with too many possible
    *   special tokens
    */
@@ -30,11 +31,11 @@ export class Tokenizer {
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
     return tokenIdsSchema.parse(
-      await this.#ask(signal, () => this.#session.call(TOKENIZE_VERB, bytes, addSpecial, parseSpecial)),
+      await this.#call(signal, () => this.#session.call(TOKENIZE_VERB, bytes, addSpecial, parseSpecial)),
     );
   }
 
-  /** Tokens of a prompt; 0 where they cannot be counted: on the stock WASM, or if the engine will refuse the text. */
+  /** Returns the number of tokens of a prompt; 0 on the stock WASM, or if the engine will reject the text. */
   async count(prompt: string, signal: AbortSignal): Promise<number> {
     try {
       return (await this.tokenize(prompt, { addSpecial: true, parseSpecial: true }, signal)).length;
@@ -44,12 +45,12 @@ export class Tokenizer {
     }
   }
 
-  /** @throws ServiceError unsupported_feature on the stock WASM */
+  /** Returns the bytes of tokens. @throws ServiceError unsupported_feature on the stock WASM */
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    return tokenPiecesSchema.parse(await this.#ask(signal, () => this.#session.call(PIECES_VERB, tokens)));
+    return tokenPiecesSchema.parse(await this.#call(signal, () => this.#session.call(PIECES_VERB, tokens)));
   }
 
-  async #ask(signal: AbortSignal, call: () => Promise<unknown>): Promise<unknown> {
+  async #call(signal: AbortSignal, call: () => Promise<unknown>): Promise<unknown> {
     try {
       return await this.#loop.runBetweenPolls(() => {
         signal.throwIfAborted();
@@ -74,25 +75,25 @@ function unsupported(cause: Error): ServiceError {
   );
 }
 
-/** How special tokens are spelled in almost all vocabularies. */
+/** Spelling of special tokens in almost all vocabularies. */
 const SPECIAL_TOKEN = /<[^<>]{1,64}>|\[[^[\]\s]{1,32}\]/g;
 
 /**
- * Most possible special tokens in one request, far more than the tags on an HTML page. The time that llama.cpp takes to
- * find them grows quadratically, and all slots wait for it.
+ * Maximum number of possible special tokens in one request, far more than the tags of an HTML page. llama.cpp's search
+ * for them takes quadratic time, and all slots wait for it.
  */
 const MAX_SPECIAL_TOKENS = 32_768;
 
-/** @throws ServiceError invalid_parameter when the text has too many possible special tokens */
+/** Checks a text. @throws ServiceError invalid_parameter if it has too many possible special tokens */
 export function checkSpecialTokens(text: string): void {
-  refuseAbove(countSpecialTokens(text, 0));
+  rejectAboveLimit(countSpecialTokens(text, 0));
 }
 
 /** Checks all texts of a request together. @throws ServiceError invalid_parameter */
-export function checkSpecialTokensOf({ input }: GenerationRequest): void {
+export function checkRequestSpecialTokens({ input }: GenerationRequest): void {
   let count = 0;
   for (const text of textsOf(input)) count = countSpecialTokens(text, count);
-  refuseAbove(count);
+  rejectAboveLimit(count);
 }
 
 function* textsOf(input: GenerationRequest["input"]): Generator<string, void, undefined> {
@@ -114,7 +115,7 @@ function countSpecialTokens(text: string, before: number): number {
   return count;
 }
 
-function refuseAbove(count: number): void {
+function rejectAboveLimit(count: number): void {
   if (count <= MAX_SPECIAL_TOKENS) return;
   throw new ServiceError(
     "invalid_parameter",

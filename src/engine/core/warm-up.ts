@@ -1,24 +1,24 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationEvent, GenerationRequest, MediaPart } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
-import { type EngineSettings, fullStep } from "./load-parameters.ts";
+import { type EngineSettings, maxStepTokens } from "./load-parameters.ts";
 
-/** A single token in almost every vocabulary. */
+/** A text that is a single token in almost every vocabulary. */
 const WORD = " a";
 
-/** The first token comes with the prompt; later steps are all alike, so the first request alone has one. */
+/** Tokens to generate: the first one is computed with the prompt, the second one in a decode step. */
 const GENERATED_TOKENS = 2;
 
 /**
- * llama.cpp has a shader for each small number of tokens in a step, and one for all larger numbers. Small steps are
- * common when several slots decode.
+ * Steps of these numbers of tokens are compiled, too: llama.cpp has a shader for each small number of tokens in a step,
+ * and one for all larger numbers. Small steps are common when several slots decode.
  */
 const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
 
-/** Longer than the small steps, for models that process whole texts. */
+/** A text with more tokens than the small steps, for embedding models and rerankers. */
 const LONGER_TEXT = WORD.repeat(12);
 
-/** A first step within this time, including compilation, is short enough, so the step is not measured again. */
+/** If the first step, including compilation, is shorter than this, the step is not measured again. */
 const SHORT_STEP_MS = 1000;
 
 /** A gray PNG of 16 × 16 pixels. */
@@ -30,15 +30,15 @@ const SOUND = `UklGRmABAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YTwBAAAAAAAA$
 
 type WarmUpSettings = Pick<EngineSettings, "purpose" | "batchSize" | "slots">;
 
-/** What later steps need of the engine. */
-type LaterEngine = Pick<EngineCore, "generate" | "slots"> & {
+/** The part of EngineCore that deferred steps use. */
+type WarmUpEngine = Pick<EngineCore, "generate" | "slots"> & {
   readonly info: Pick<EngineCore["info"], "contextSize">;
 };
 
-/** A part of the warm-up that requests need not wait for. */
-export type LaterStep = (options: LaterOptions) => Promise<unknown>;
+/** A part of the warm-up that may run after the first requests. */
+export type DeferredStep = (options: DeferredStepOptions) => Promise<unknown>;
 
-interface LaterOptions {
+interface DeferredStepOptions {
   readonly signal: AbortSignal;
   /** The slot to use; absent: any. */
   readonly slot?: number | undefined;
@@ -56,52 +56,55 @@ export async function warmUp(
   settings: WarmUpSettings,
   onProgress: () => void = () => {},
 ): Promise<number | undefined> {
-  const stepMs = await warmUpFirst(engine, settings, onProgress);
-  for (const step of laterSteps(engine, settings)) await step({ signal: NEVER });
+  const stepMs = await warmUpBeforeRequests(engine, settings, onProgress);
+  for (const step of deferredSteps(engine, settings)) await step({ signal: NEVER });
   return stepMs;
 }
 
-/** The part of {@link warmUp} that a single request needs, and that shows whether the model fits and how long steps take. */
-export async function warmUpFirst(
+/**
+ * Runs the part of {@link warmUp} that has to precede requests: it compiles the shaders of a single request, shows if
+ * the model fits into GPU memory, and measures a step.
+ */
+export async function warmUpBeforeRequests(
   engine: EngineCore,
   settings: WarmUpSettings,
   onProgress: () => void = () => {},
 ): Promise<number | undefined> {
-  const room = roomOf(engine);
+  const maxTokens = maxPromptTokens(engine);
   const { purpose } = settings;
   if (purpose !== "generate") {
-    for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
+    for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < maxTokens)) {
       await (purpose === "embed" ? engine.embed(text, NEVER) : engine.rerank(WORD, text, NEVER));
       onProgress();
     }
     return undefined;
   }
-  const full = Math.min(fullStep(settings), room);
-  // Slots do not know that what they have of a rehearsal was never computed: others would begin with it.
-  if (await emptySlots(engine, slotsOf(settings))) {
-    await engine.rehearse(() => promptMs(engine, full));
-    await emptySlots(engine, slotsOf(settings));
+  const stepTokens = Math.min(maxStepTokens(settings), maxTokens);
+  // Precompiling leaves prompts in the slots that were never computed, so the slots have to be emptied. The stock
+  // engine cannot erase slots, so it does not precompile.
+  if (await emptySlots(engine, slotNumbers(settings))) {
+    await engine.precompile(() => measurePromptMs(engine, stepTokens));
+    await emptySlots(engine, slotNumbers(settings));
     onProgress();
   }
-  const first = await promptMs(engine, full);
+  const firstMs = await measurePromptMs(engine, stepTokens);
   onProgress();
-  for (const part of mediaOf(engine)) {
-    await perceive(engine, part);
+  for (const part of sampleMedia(engine)) {
+    await processMedia(engine, part);
     onProgress();
   }
-  const stepMs = first < SHORT_STEP_MS ? first : await promptMs(engine, full, 1);
-  await emptySlots(engine, slotsOf(settings));
+  const stepMs = firstMs < SHORT_STEP_MS ? firstMs : await measurePromptMs(engine, stepTokens, 1);
+  await emptySlots(engine, slotNumbers(settings));
   onProgress();
   return stepMs;
 }
 
 /**
- * What has been read is nobody's conversation: it must not be saved with those of clients, and no prompt may go on from
- * it. They have a first token in common at least, and without that one a prompt is read in other steps, which round
- * otherwise.
- * @returns false for the stock engine, which cannot, and saves none
+ * Erases the prompts of the warm-up, which must not be saved with the conversations of clients or reused. Reusing even
+ * their first token would divide the next prompt into other steps, whose results are rounded differently.
+ * @returns false for the stock engine, which cannot erase slots
  */
-async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promise<boolean> {
+async function emptySlots(engine: WarmUpEngine, slots: readonly number[]): Promise<boolean> {
   try {
     for (const slot of slots) await engine.slots({ action: "erase", slot }, NEVER);
     return true;
@@ -111,31 +114,31 @@ async function emptySlots(engine: LaterEngine, slots: readonly number[]): Promis
   }
 }
 
-/** The rest of {@link warmUp}: steps that several slots make, and guesses. */
-export function laterSteps(engine: LaterEngine, settings: WarmUpSettings): LaterStep[] {
+/** Returns the part of {@link warmUp} for several slots and for drafts: steps with small numbers of tokens. */
+export function deferredSteps(engine: WarmUpEngine, settings: WarmUpSettings): DeferredStep[] {
   if (settings.purpose !== "generate") return [];
-  const full = Math.min(fullStep(settings), roomOf(engine));
-  return SMALL_STEPS.filter((count) => count < full).map((count) => async (options) => {
+  const stepTokens = Math.min(maxStepTokens(settings), maxPromptTokens(engine));
+  return SMALL_STEPS.filter((count) => count < stepTokens).map((count) => async (options) => {
     try {
-      await promptMs(engine, count, 1, options);
+      await measurePromptMs(engine, count, 1, options);
     } finally {
-      // Without a slot of its own, it is done before any conversation.
-      await emptySlots(engine, options.slot === undefined ? slotsOf(settings) : [options.slot]);
+      // Without a slot, the step ran before any conversation, so all slots may be erased.
+      await emptySlots(engine, options.slot === undefined ? slotNumbers(settings) : [options.slot]);
     }
   });
 }
 
-function slotsOf({ slots }: WarmUpSettings): readonly number[] {
+function slotNumbers({ slots }: WarmUpSettings): readonly number[] {
   return Array.from({ length: slots }, (_, slot) => slot);
 }
 
-/** Tokens that a prompt may have. */
-function roomOf({ info }: LaterEngine): number {
+/** Maximum tokens of a warm-up prompt. */
+function maxPromptTokens({ info }: WarmUpEngine): number {
   return info.contextSize - GENERATED_TOKENS - 1;
 }
 
-/** A sample of each kind of media that the model takes. */
-function mediaOf({ info }: EngineCore): MediaPart[] {
+/** Returns a sample of each kind of media that the model supports. */
+function sampleMedia({ info }: EngineCore): MediaPart[] {
   return [
     ...(info.hasImageInput ? [{ type: "image", data: bytesOf(IMAGE) } as const] : []),
     ...(info.hasAudioInput ? [{ type: "audio", data: bytesOf(SOUND) } as const] : []),
@@ -146,8 +149,8 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-/** Processes an image or a recording: the projector has its own shaders. */
-async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
+/** Processes an image or a recording, because the projector has its own shaders. */
+async function processMedia(engine: EngineCore, part: MediaPart): Promise<void> {
   const input: GenerationRequest["input"] = {
     kind: "chat",
     messages: [
@@ -163,17 +166,17 @@ async function perceive(engine: EngineCore, part: MediaPart): Promise<void> {
   try {
     await engine.generate({ ...request(0, GENERATED_TOKENS), input }, () => undefined, NEVER);
   } catch (error) {
-    // The template rejects this chat, or the context is too small for it: requests will get that error.
+    // The template rejects this chat, or the context is too small for it. Requests will report that.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
   }
 }
 
-/** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
-async function promptMs(
-  engine: LaterEngine,
+/** Runs a prompt of this many tokens. @returns duration of the prompt in milliseconds */
+async function measurePromptMs(
+  engine: WarmUpEngine,
   tokens: number,
   generated = GENERATED_TOKENS,
-  { signal, slot }: LaterOptions = { signal: NEVER },
+  { signal, slot }: DeferredStepOptions = { signal: NEVER },
 ): Promise<number> {
   let milliseconds = 0;
   try {
@@ -182,9 +185,9 @@ async function promptMs(
     };
     await engine.generate({ ...request(tokens, generated), slot }, onEvent, signal);
   } catch (error) {
-    // The word is several tokens in this vocabulary: try with fewer words.
+    // The word is several tokens in this vocabulary, so fewer words are needed.
     if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;
-    return await promptMs(engine, Math.floor(tokens / 2), generated, { signal, slot });
+    return await measurePromptMs(engine, Math.floor(tokens / 2), generated, { signal, slot });
   }
   return milliseconds;
 }

@@ -3,7 +3,7 @@ import type { ContentPart, GenerationRequest } from "../protocol/generation.ts";
 import { type EnginePlatform, toBmp } from "./platform.ts";
 
 /**
- * A request whose images llama.cpp can read: it does not know WebP.
+ * Converts the WebP images of a request to BMP, because llama.cpp does not support WebP.
  * @throws ServiceError invalid_parameter for a damaged image, and for one with too many pixels
  */
 export async function withReadableImages(
@@ -16,7 +16,7 @@ export async function withReadableImages(
   const messages: typeof input.messages = [];
   for (const message of input.messages) {
     const content: ContentPart[] = [];
-    // One after another, as each takes a hundred megabytes for a moment.
+    // Sequentially, because each conversion may use 100 MB.
     for (const part of message.content)
       content.push(isUnreadable(part) ? await toReadable(part, decodeWebp) : part);
     messages.push(Object.assign({}, message, { content }));
@@ -35,24 +35,24 @@ async function toReadable({ data }: ImagePart, decodeWebp: EnginePlatform["decod
   const pixels = await decodeWebp(file).catch((error: unknown) => {
     throw damagedWebp(error);
   });
-  // A decoder that has read another size has read something else.
+  // A different size means that the decoder has read a different image than readWebp().
   if (pixels.width !== width || pixels.height !== height) throw damagedWebp();
   return { type: "image", data: toBmp(pixels) };
 }
 
 /**
- * The container of WebP: RIFF chunks, as in https://developers.google.com/speed/webp/docs/riff_container. Only what is
- * needed to know an image's size and to take the first frame of an animation is read here.
+ * Reader of the WebP container, which has RIFF chunks: https://developers.google.com/speed/webp/docs/riff_container.
+ * Reads only the size of an image and the first frame of an animation.
  */
 
-/** Cameras have up to about 50 million; this many take a second and a hundred megabytes. */
+/** Maximum pixels of an image, which take one second and 100 MB to decode. */
 const MAX_PIXELS = 32 * 1024 * 1024;
 
 /** "RIFF", a length, "WEBP". */
 const HEADER_BYTES = 12;
 /** A name and a length. */
 const CHUNK_HEADER_BYTES = 8;
-/** Place, size, duration and flags of an animation's frame, before its chunks. */
+/** Position, size, duration and flags of an animation's frame, before its chunks. */
 const FRAME_HEADER_BYTES = 16;
 const EXTENDED_BYTES = 10;
 const HAS_ALPHA = 0x10;
@@ -65,11 +65,11 @@ const SIZE_MASK = (1 << SIZE_BITS) - 1;
 interface Chunk {
   readonly name: string;
   /** The chunk with its header. */
-  readonly whole: Uint8Array<ArrayBuffer>;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly data: Uint8Array<ArrayBuffer>;
 }
 
-/** An image that is not animated. */
+/** A WebP image without animation. */
 interface StillWebp {
   readonly width: number;
   readonly height: number;
@@ -81,18 +81,18 @@ export function isWebp(file: Uint8Array): boolean {
 }
 
 /**
- * The size of an image, and the image itself, or the first frame of an animation.
+ * Returns the size of an image and the image itself, or the first frame of an animation.
  * @throws ServiceError invalid_parameter for a damaged file, and for one with too many pixels
  */
 export function readWebp(file: Uint8Array<ArrayBuffer>): StillWebp {
   const chunks = [...readChunks(file.subarray(HEADER_BYTES))];
   const frame = chunks.find(({ name }) => name === "ANMF");
-  if (!frame) return checked({ ...sizeOf(chunks), file });
+  if (!frame) return checkPixelCount({ ...sizeOf(chunks), file });
   const inner = [...readChunks(frame.data.subarray(FRAME_HEADER_BYTES))];
-  return checked({ ...sizeOf(inner), file: toFile(inner) });
+  return checkPixelCount({ ...sizeOf(inner), file: toFile(inner) });
 }
 
-/** The error for a file that cannot be decoded. */
+/** Error for a file that cannot be decoded. */
 function damagedWebp(cause?: unknown): ServiceError {
   return new ServiceError(
     "invalid_parameter",
@@ -101,7 +101,7 @@ function damagedWebp(cause?: unknown): ServiceError {
   );
 }
 
-function checked(image: StillWebp): StillWebp {
+function checkPixelCount(image: StillWebp): StillWebp {
   if (image.width * image.height <= MAX_PIXELS) return image;
   throw new ServiceError(
     "invalid_parameter",
@@ -114,19 +114,19 @@ function* readChunks(bytes: Uint8Array<ArrayBuffer>): Generator<Chunk, void, und
     const length = viewOf(bytes).getUint32(at + 4, true);
     const end = at + CHUNK_HEADER_BYTES + length;
     if (end > bytes.length) throw damagedWebp();
-    const whole = bytes.subarray(at, end);
-    yield { name: nameAt(bytes, at), whole, data: whole.subarray(CHUNK_HEADER_BYTES) };
-    // Chunks begin at even places.
+    const chunk = bytes.subarray(at, end);
+    yield { name: nameAt(bytes, at), bytes: chunk, data: chunk.subarray(CHUNK_HEADER_BYTES) };
+    // Chunks begin at even offsets.
     at = end + (length % 2);
   }
 }
 
-/** Of the picture itself: what is said elsewhere need not be true. */
+/** Reads the size from the bitstream, because the size in other chunks may be wrong. */
 function sizeOf(chunks: readonly Chunk[]): { width: number; height: number } {
-  const picture = chunks.find(({ name }) => name === "VP8 " || name === "VP8L");
-  if (!picture || picture.data.length < VP8_SIZE_AT + 4) throw damagedWebp();
-  const view = viewOf(picture.data);
-  if (picture.name === "VP8L") {
+  const bitstream = chunks.find(({ name }) => name === "VP8 " || name === "VP8L");
+  if (!bitstream || bitstream.data.length < VP8_SIZE_AT + 4) throw damagedWebp();
+  const view = viewOf(bitstream.data);
+  if (bitstream.name === "VP8L") {
     const bits = view.getUint32(VP8L_SIGNATURE_BYTES, true);
     return { width: (bits & SIZE_MASK) + 1, height: ((bits >>> SIZE_BITS) & SIZE_MASK) + 1 };
   }
@@ -136,13 +136,13 @@ function sizeOf(chunks: readonly Chunk[]): { width: number; height: number } {
   return { width, height };
 }
 
-/** A file of the chunks of a frame. */
+/** Builds a file from the chunks of a frame. */
 function toFile(chunks: readonly Chunk[]): Uint8Array<ArrayBuffer> {
   const parts = chunks.filter(({ name }) => name === "ALPH" || name === "VP8 " || name === "VP8L");
   const { width, height } = sizeOf(parts);
   const hasAlpha = parts.some(({ name }) => name === "ALPH");
-  const padded = parts.map(({ whole }) => pad(whole));
-  const all = hasAlpha ? [extended(width, height), ...padded] : padded;
+  const padded = parts.map(({ bytes }) => pad(bytes));
+  const all = hasAlpha ? [extendedHeader(width, height), ...padded] : padded;
   const length = all.reduce((sum, { length: bytes }) => sum + bytes, 0);
   const file = new Uint8Array(HEADER_BYTES + length);
   writeName(file, 0, "RIFF");
@@ -163,13 +163,13 @@ function pad(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return padded;
 }
 
-function extended(width: number, height: number): Uint8Array<ArrayBuffer> {
+function extendedHeader(width: number, height: number): Uint8Array<ArrayBuffer> {
   const chunk = new Uint8Array(CHUNK_HEADER_BYTES + EXTENDED_BYTES);
   writeName(chunk, 0, "VP8X");
   const view = viewOf(chunk);
   view.setUint32(4, EXTENDED_BYTES, true);
   view.setUint32(8, HAS_ALPHA, true);
-  // Sizes of 24 bits, less one.
+  // Width and height minus one, in 24 bits each.
   view.setUint32(12, width - 1, true);
   view.setUint16(15, (height - 1) & 0xffff, true);
   view.setUint8(17, (height - 1) >>> 16);

@@ -14,24 +14,24 @@ export interface LoadParameters {
   readonly n_batch: number;
   readonly n_ubatch: number;
   readonly kv_unified: boolean;
-  /** true: if the model and backend allow it. */
+  /** True: use it if the model and backend support it. */
   readonly flash_attn: boolean;
   readonly embeddings: boolean;
   readonly pooling_type: "unspecified" | "mean" | "cls" | "last" | "rank";
   readonly jinja: boolean;
-  /** Continue a final assistant message of every chat, whatever its request says. */
+  /** Continue the final assistant message of every chat, even if the request does not ask for it. */
   readonly prefill_assistant: boolean;
   readonly reasoning_format: "deepseek";
   readonly ctx_shift: boolean;
   readonly cache_idle_slots: boolean;
   readonly n_keep?: number;
-  /** 0: off. */
+  /** Minimum tokens of a prompt part that is reused at another position; 0: off. */
   readonly n_cache_reuse?: number;
-  /** Most tokens of a guess; 0: the engine makes none, whatever a request says. */
+  /** Maximum tokens of a draft; 0: no speculative decoding, even if a request asks for it. */
   readonly spec_draft_n_max: number;
   readonly spec_draft_model?: string;
   readonly spec_draft_ngl?: number;
-  /** Least probability of a token that a draft model guesses. */
+  /** Minimum probability of a token that a draft model drafts. */
   readonly spec_draft_p_min?: number;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
@@ -47,9 +47,9 @@ export interface LoadParameters {
   readonly lora_adapters?: readonly { readonly path: string; readonly scale: number }[];
 }
 
-/** What llama.cpp reports about a model after loading. */
+/** llama.cpp's report on a loaded model. */
 export interface LoadedInfo {
-  /** False when loading failed; `loadModel` resolves even then. */
+  /** False if loading failed; `loadModel` resolves even then. */
   readonly success: boolean;
   /** Tokens in the KV cache. */
   readonly n_ctx: number;
@@ -84,12 +84,12 @@ export interface ActionResult {
 type Log = (...parts: unknown[]) => void;
 
 export interface WllamaInstance {
-  /** The build for browsers without memory64 or JSPI; only those use it. */
+  /** Sets the build for browsers without memory64 or JSPI, which wllama uses only in those. */
   setCompat(compat: { readonly worker: string; readonly wasm: string } | null): void;
   loadModel(blobs: readonly object[], parameters: LoadParameters): Promise<void>;
   getLoadedContextInfo(): LoadedInfo;
   exit(): Promise<void>;
-  /** Private in the package, whose public API drops the rest of an answer after a piece that is not valid UTF-8. */
+  /** Private in the package. Its public API drops the rest of an answer after text that is not valid UTF-8. */
   readonly proxy: {
     wllamaAction(name: string, body: WorkerActions[keyof WorkerActions]): Promise<ActionResult>;
     wllamaExit(): Promise<void>;

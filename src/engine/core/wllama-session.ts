@@ -3,7 +3,7 @@ import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { templateTooDeep } from "./failure-text.ts";
 import { DRAFT_NAME } from "./load-parameters.ts";
-import { FailureLog, LoadEnding, OffloadLog, startLimitMs, tookTooLong } from "./load-watch.ts";
+import { FailureLog, LoadEndWatchdog, OffloadLog, acceptLimitMs, acceptTimeout } from "./load-watch.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,
@@ -14,19 +14,19 @@ import {
   type WorkerActions,
 } from "./wllama-api.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
-import { HELD, type TextPatch } from "./worker-patches.ts";
-import { NO_SLOTS, NO_TOKENIZER } from "./worker-verbs.ts";
+import { WITHOUT_STEP_SUFFIX, type TextPatch } from "./worker-patches.ts";
+import { NO_SLOTS_ERROR, NO_TOKENIZER_ERROR } from "./worker-verbs.ts";
 
-/** What wllama rejects with: an Error, a string, or an object from our patches. */
+/** Errors with which wllama rejects: an Error, a string, or an object from our patches. */
 const failureSchema = z.union([
   z.object({ name: z.string().optional(), message: z.string() }),
   z.unknown().transform((thrown) => ({ name: undefined, message: String(thrown) })),
 ]);
 
-/** The engine is lost: its WASM aborted or trapped, or its worker died. */
+/** The engine can no longer work: its WASM has aborted or trapped, or its worker has ended. */
 export class EngineFatalError extends Error {
   override readonly name = "EngineFatalError";
-  /** The error for the call that caused this; other calls only learn that the engine died. */
+  /** Error for the call that caused this. Other calls fail with a general error. */
   readonly blame: ServiceError | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly blame?: ServiceError | undefined } = {}) {
@@ -35,12 +35,14 @@ export class EngineFatalError extends Error {
   }
 }
 
-/** One call failed in llama.cpp with a C++ exception; the engine is still usable. */
+/** A call failed in llama.cpp with a C++ exception. The engine is still usable. */
 export class EngineCallError extends Error {
   override readonly name: string = "EngineCallError";
 }
 
-/** The engine runs the stock WASM, which does not export what was called: its tokenizer, or what saves slots. */
+/**
+ * The engine runs the stock WASM, which does not export the called function: the tokenizer, or those that save slots.
+ */
 export class StockEngineError extends EngineCallError {
   override readonly name = "StockEngineError";
 }
@@ -64,11 +66,13 @@ interface SessionFiles {
   readonly blobs: readonly BlobLike[];
   /** Other files by their name in the load parameters, without the folder `models/`. */
   readonly extra: ReadonlyMap<string, BlobLike>;
-  /** Patches of wllama's script for these. */
+  /** Patches of wllama's script for these files. */
   readonly patches: readonly TextPatch[];
 }
 
-/** wllama with a loaded model, below its request API: calls actions of its worker and classifies their errors. */
+/**
+ * wllama with a loaded model. Calls actions of its worker directly, instead of its request API, and classifies errors.
+ */
 export class WllamaSession {
   readonly #wllama: WllamaInstance;
   readonly #log: FailureLog;
@@ -87,7 +91,7 @@ export class WllamaSession {
   /**
    * Starts wllama on a platform and loads a model. Only one load at a time: wllama takes its Worker class from the
    * global scope.
-   * @throws ModelLoadError when llama.cpp rejects the model, EngineFatalError when it crashes
+   * @throws ModelLoadError if llama.cpp rejects the model, EngineFatalError if it crashes
    */
   static async start(
     platform: EnginePlatform,
@@ -96,27 +100,27 @@ export class WllamaSession {
   ): Promise<WllamaSession> {
     const log = new FailureLog();
     const offload = new OffloadLog();
-    const ending = new LoadEnding(files.blobs, parameters.n_gpu_layers > 0, (blame) =>
-      session.#lose(new EngineFatalError("the load did not finish", { blame })),
+    const endWatchdog = new LoadEndWatchdog(files.blobs, parameters.n_gpu_layers > 0, (blame) =>
+      session.#markLost(new EngineFatalError("the load did not finish", { blame })),
     );
     const wllama = createWllama(platform, (level, line) => {
       log.add(level, line);
       offload.add(line);
-      ending.add(line);
+      endWatchdog.add(line);
     });
     const session: WllamaSession = new WllamaSession(wllama, log, offload);
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, {
       patches: files.patches,
-      onFatal: (error) => session.#lose(error),
+      onFatal: (error) => session.#markLost(error),
       onMemory: (memory) => (session.#memory = memory),
     });
     try {
-      await session.#answered(() => session.#wllama.loadModel(files.blobs, parameters));
+      await session.#waitForAnswer(() => session.#wllama.loadModel(files.blobs, parameters));
       // loadModel() also resolves for a model that was rejected.
       if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
-      // Nor does llama.cpp reject a model whose draft model it cannot use.
+      // llama.cpp does not reject a model if only its draft model is unusable.
       if (files.extra.has(DRAFT_NAME) && DRAFT_REFUSED.test(log.reason ?? "")) throw unusableDraft();
     } catch (error) {
       // If a failed worker is still using the GPU, ending it makes Dawn abort the whole process before the error is
@@ -125,7 +129,7 @@ export class WllamaSession {
       if (error instanceof EngineFatalError && error.blame) throw error.blame;
       throw error instanceof EngineCallError ? new ModelLoadError(error.message, { cause: error }) : error;
     } finally {
-      ending.over();
+      endWatchdog.stop();
       scope.Worker = originalWorker;
     }
     return session;
@@ -135,7 +139,7 @@ export class WllamaSession {
     return this.#wllama.getLoadedContextInfo();
   }
 
-  /** Memory of the WASM; undefined when it is not shared. */
+  /** Memory of the WASM; undefined if it is not shared with this thread. */
   get memory(): WebAssembly.Memory | undefined {
     return this.#memory;
   }
@@ -146,34 +150,41 @@ export class WllamaSession {
   }
 
   /**
-   * @param isHeld return what has been computed without computing another step; the stock WASM ignores this
-   * @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost
+   * Runs an action of the worker.
+   * @param withoutStep true: return results that exist, without computing another step. The stock WASM ignores this
+   * @throws EngineCallError if only this action failed, EngineFatalError if the engine is lost
    */
   act<Name extends keyof WorkerActions>(
     name: Name,
     body: WorkerActions[Name],
-    isHeld = false,
+    withoutStep = false,
   ): Promise<ActionResult> {
     this.#log.clear();
-    const ask = (): Promise<ActionResult> =>
-      this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
+    const send = (): Promise<ActionResult> =>
+      this.#waitForAnswer(() =>
+        this.#wllama.proxy.wllamaAction(withoutStep ? `${name}${WITHOUT_STEP_SUFFIX}` : name, body),
+      );
     return "data_json" in body
-      ? this.#accepted(ask, "is_chat" in body && body.is_chat, body.data_json)
-      : ask();
+      ? this.#waitUntilAccepted(send, "is_chat" in body && body.is_chat, body.data_json)
+      : send();
   }
 
   /**
-   * Waits until llama.cpp has accepted a request. For that it renders the chat template and tokenizes the result,
-   * neither of which is guaranteed to finish.
+   * Waits until llama.cpp has accepted a request. Limits the time, because neither rendering the chat template nor
+   * tokenizing the prompt is guaranteed to finish.
    */
-  async #accepted(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
-    const limitMs = startLimitMs(json);
+  async #waitUntilAccepted(
+    send: () => Promise<ActionResult>,
+    isChat: boolean,
+    json: string,
+  ): Promise<ActionResult> {
+    const limitMs = acceptLimitMs(json);
     const watchdog = new Watchdog(limitMs, () => {
-      const blame = tookTooLong(isChat, limitMs);
-      this.#lose(new EngineFatalError("a request was not accepted in time", { blame }));
+      const blame = acceptTimeout(isChat, limitMs);
+      this.#markLost(new EngineFatalError("a request was not accepted in time", { blame }));
     });
     try {
-      return await ask();
+      return await send();
     } catch (error) {
       const blame = error instanceof EngineFatalError && isChat ? templateTooDeep(error.message) : undefined;
       throw blame
@@ -187,21 +198,21 @@ export class WllamaSession {
   /** Calls a verb that our patches add to the worker; throws like {@link act}. */
   call(verb: string, ...args: readonly unknown[]): Promise<unknown> {
     const { proxy } = this.#wllama;
-    return this.#answered(() => proxy.pushTask({ verb, args, callbackId: proxy.taskId++ }));
+    return this.#waitForAnswer(() => proxy.pushTask({ verb, args, callbackId: proxy.taskId++ }));
   }
 
-  /** Ends the worker; calls in flight are not answered. */
+  /** Ends the worker. Calls in flight never settle. */
   close(): void {
     void this.#wllama.exit();
   }
 
-  /** Waits for an answer of the worker, or for its end. */
-  async #answered<Result>(ask: () => Promise<Result>): Promise<Result> {
+  /** Waits for an answer of the worker. Rejects if the worker ends. */
+  async #waitForAnswer<Result>(send: () => Promise<Result>): Promise<Result> {
     if (this.#lost) throw this.#lost;
     const ended = Promise.withResolvers<never>();
     this.#pending.add(ended.reject);
     try {
-      return await Promise.race([ask(), ended.promise]);
+      return await Promise.race([send(), ended.promise]);
     } catch (error) {
       throw error === this.#lost ? error : this.#classify(error);
     } finally {
@@ -209,18 +220,18 @@ export class WllamaSession {
     }
   }
 
-  /** The WASM is only usable after a C++ exception. */
+  /** Classifies an error. The WASM is unusable after any error other than a C++ exception. */
   #classify(error: unknown): EngineCallError | EngineFatalError {
     const { name, message } = failureSchema.parse(error);
     if (name === "CppException") return new EngineCallError(message);
-    if (name === NO_TOKENIZER || name === NO_SLOTS) return new StockEngineError(message);
+    if (name === NO_TOKENIZER_ERROR || name === NO_SLOTS_ERROR) return new StockEngineError(message);
     const reason = [this.#log.reason, message].filter(Boolean).join("\n");
     this.#lost ??= new EngineFatalError(reason, { cause: error });
     return this.#lost;
   }
 
-  /** The worker is gone: fails all pending calls. */
-  #lose(error: Error): void {
+  /** Marks the engine as lost and fails all pending calls. */
+  #markLost(error: Error): void {
     this.#lost ??=
       error instanceof EngineFatalError ? error : new EngineFatalError(error.message, { cause: error });
     for (const fail of this.#pending) fail(this.#lost);
@@ -228,8 +239,8 @@ export class WllamaSession {
 }
 
 /**
- * wllama on a platform, without anything loaded.
- * @param onLine called with each line that it logs
+ * Creates a wllama instance without a model.
+ * @param onLine called with each line that wllama logs
  */
 function createWllama(
   platform: EnginePlatform,
@@ -242,7 +253,7 @@ function createWllama(
       onLine(level, line);
       platform.log(level, line);
     };
-  const unused = {}; // files come from our platform, so wllama's managers are not used
+  const unused = {}; // files come from our platform, not from wllama's managers
   const wllama = new Wllama(
     { default: platform.wasmUrl },
     {
@@ -252,7 +263,7 @@ function createWllama(
     },
   );
   const { wasmUrl: wasm, scriptUrl: worker } = platform;
-  // Without this, wllama would fetch code from a CDN when a WASM feature is missing.
+  // Without this, wllama would fetch code from a CDN if a WASM feature is missing.
   wllama.setCompat(worker === undefined ? null : { worker, wasm });
   return wllama;
 }

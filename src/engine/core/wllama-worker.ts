@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
-import { GIVEN_TOKEN_PATCHES, SLOT_PATCHES, TOKENIZER_PATCHES } from "./worker-verbs.ts";
+import { PREFIX_TOKEN_PATCHES, SLOT_PATCHES, TOKENIZER_PATCHES } from "./worker-verbs.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";
 
@@ -10,18 +10,18 @@ interface WorkerMessage {
   readonly callbackId?: unknown;
 }
 
-/** File, offset and size of a read. */
+/** File name, offset and size of a read. */
 const readRequestSchema = z.tuple([z.string(), z.number(), z.number()]);
 
 function isMessage(data: unknown): data is WorkerMessage {
   return typeof data === "object" && data !== null;
 }
 
-/** Callback ids of our own messages; wllama uses numbers. */
+/** Prefix of the callback IDs of our own messages; wllama's IDs are numbers. */
 const OWN_CALLBACK_PREFIX = "extra-file-";
 
 interface WorkerOptions {
-  /** Further patches of wllama's script. */
+  /** Additional patches of wllama's script. */
   readonly patches: readonly TextPatch[];
   readonly onFatal: (error: Error) => void;
   /** Called with the memory of the WASM if it is shared. */
@@ -29,8 +29,8 @@ interface WorkerOptions {
 }
 
 /**
- * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with our
- * patches and adds other files than shards and a projector, which wllama does not support.
+ * Creates the Worker class that wllama finds in the global scope while an engine loads. The class runs wllama's script
+ * with our patches, and adds files that wllama does not support: any other than shards and a projector.
  */
 export function createWorkerClass(
   platform: EnginePlatform,
@@ -48,7 +48,7 @@ export function createWorkerClass(
           ...WORKER_PATCHES,
           ...TOKENIZER_PATCHES,
           ...SLOT_PATCHES,
-          ...GIVEN_TOKEN_PATCHES,
+          ...PREFIX_TOKEN_PATCHES,
           ...patches,
         ]),
       );
@@ -88,16 +88,16 @@ export function createWorkerClass(
         const [name, offset, size] = readRequestSchema.parse(message.args);
         const file = extraFiles.get(name);
         if (file) {
-          this.#sendPiece(file, offset, size).catch((error: unknown) => onFatal(toError(error)));
+          this.#sendChunk(file, offset, size).catch((error: unknown) => onFatal(toError(error)));
           return;
         }
       }
       this.onmessage?.({ data: message });
     }
 
-    async #sendPiece(file: BlobLike, offset: number, size: number): Promise<void> {
-      const piece = await file.slice(offset, offset + size).arrayBuffer();
-      this.#worker.postMessage({ verb: "fs.read_res", args: [piece] }, { transfer: [piece] });
+    async #sendChunk(file: BlobLike, offset: number, size: number): Promise<void> {
+      const chunk = await file.slice(offset, offset + size).arrayBuffer();
+      this.#worker.postMessage({ verb: "fs.read_res", args: [chunk] }, { transfer: [chunk] });
     }
   };
 }

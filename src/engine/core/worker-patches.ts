@@ -2,22 +2,22 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { toError } from "../../errors/to-error.ts";
 import type { EngineWorker } from "./platform.ts";
 
-/** One exact change in a script of wllama. */
+/** One text replacement in a script of wllama. */
 export interface TextPatch {
-  /** What the change is for; part of the error message when it cannot be applied. */
+  /** Purpose of the change, for the error message if it cannot be applied. */
   readonly purpose: string;
   readonly find: string;
   readonly replace: string;
 }
 
-/** The patches were made for another version of the package. */
+/** The patches do not match the installed version of the package. */
 export class PatchMismatchError extends Error {
   override readonly name = "PatchMismatchError";
 }
 
 /**
  * Applies every patch exactly once.
- * @throws PatchMismatchError when a text to replace occurs never or more than once
+ * @throws PatchMismatchError if a text to replace does not occur exactly once
  */
 export function applyPatches(script: string, patches: readonly TextPatch[]): string {
   let patched = script;
@@ -33,48 +33,51 @@ export function applyPatches(script: string, patches: readonly TextPatch[]): str
   return patched;
 }
 
-/** Most bytes of a model file that are in JavaScript memory on the way into the WASM heap. */
+/** Bytes of a model file that are copied at a time through JavaScript memory into the WASM heap. */
 const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**
- * llama.cpp's server has a prompt cache of up to 8 GiB in addition to the KV cache, and wllama has no parameter for it:
- * an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an int32 in MiB) is
- * overwritten before the model is loaded. It is found among llama.cpp's static data, by its default and the settings in
- * front of it.
+ * Default of llama.cpp's setting `cache_ram_mib` (int32, in MiB). llama.cpp's server has a prompt cache of this size in
+ * addition to the KV cache, and wllama has no parameter for it, so an engine would grow with every conversation until
+ * its heap is full. A patch overwrites the setting before the model is loaded. It finds it in llama.cpp's static data
+ * by its default and the neighboring settings.
  */
 const PROMPT_CACHE_DEFAULT = 8192;
-/** `n_ctx_checkpoints`, and after padding `checkpoint_every_nt`: offset in numbers of 32 bits, and default. */
-const SETTINGS_AROUND_IT = [
+/**
+ * Offsets in 32-bit numbers and defaults of the neighbors: `n_ctx_checkpoints` and, after padding,
+ * `checkpoint_every_nt`.
+ */
+const NEIGHBORING_SETTINGS = [
   [-3, 32],
   [-2, 0],
   [-1, 8192],
   [1, 0],
 ] as const;
-/** Static data lies below the stack, which has copies of it. */
-const STATIC_BYTES = 4 * 1024 * 1024;
+/** End of the search. Static data is below the stack, which contains copies of it. */
+const STATIC_DATA_BYTES = 4 * 1024 * 1024;
 
-/** Suffix of an action: return what has been computed without computing another step. */
-export const HELD = "#held";
+/** Suffix of an action that returns existing results without computing another step. */
+export const WITHOUT_STEP_SUFFIX = "#held";
 
-/** The worker's message with the memory of the WASM. */
+/** Verb of the worker's message with the memory of the WASM. */
 export const MEMORY_VERB = "daybreak.memory";
 
-/** Threads that llama.cpp starts to compute a spectrum of sound, and waits for. */
+/** Number of threads that llama.cpp starts to compute an audio spectrogram. */
 export const AUDIO_THREADS = 3;
 
 /**
- * For engines that hear: a thread that is not there when llama.cpp waits for it never starts, since only the thread that
- * waits could start it.
+ * Patches for models with audio input. They start the threads for spectrograms in advance: only the thread that then
+ * waits for them could start them later, which would be a deadlock.
  */
 export const AUDIO_PATCHES: readonly TextPatch[] = [
   {
-    purpose: "have threads for spectra of sound",
+    purpose: "start threads for audio spectrograms",
     find: "pthreadPoolSize: hasMultithread ? pthreadPoolSize : 0,",
     replace: `pthreadPoolSize: hasMultithread ? Math.max(pthreadPoolSize, ${AUDIO_THREADS}) : 0,`,
   },
 ];
 
-/** Patches of wllama's worker script for every WASM. Those for the heap limit and the tokenizer are in other files. */
+/** Patches of wllama's worker script for every WASM. See also worker-verbs.ts and {@link workerHeapPatches}. */
 export const WORKER_PATCHES: readonly TextPatch[] = [
   {
     purpose: "remember the last error that llama.cpp logged",
@@ -102,16 +105,16 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
         if (globalThis.SharedArrayBuffer && Module.wasmMemory.buffer instanceof SharedArrayBuffer) msg({ verb: '${MEMORY_VERB}', args: [Module.wasmMemory] });`,
   },
   {
-    purpose: "know which actions are held",
+    purpose: "recognize actions without a step",
     find: "const argAction = args[0];",
-    replace: `const isHeld = args[0].endsWith('${HELD}');
-  const argAction = isHeld ? args[0].slice(0, -${HELD.length}) : args[0];`,
+    replace: `const withoutStep = args[0].endsWith('${WITHOUT_STEP_SUFFIX}');
+  const argAction = withoutStep ? args[0].slice(0, -${WITHOUT_STEP_SUFFIX.length}) : args[0];`,
   },
   {
     // A C++ exception results in a null pointer, which wllama would use as the address of the answer.
     purpose: "answer a C++ exception with an error of this call",
     find: "const outputPtr = await wllamaAction(argAction, inputPtr);",
-    replace: `getHeapU8()[${MEMORY_CELLS.holdStep}] = isHeld ? 1 : 0;
+    replace: `getHeapU8()[${MEMORY_CELLS.holdStep}] = withoutStep ? 1 : 0;
     const outputPtr = await wllamaAction(argAction, inputPtr);
     if (!outputPtr) {
       msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });
@@ -122,8 +125,8 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     purpose: "turn off llama.cpp's prompt cache",
     find: "// copy data to wasm heap",
     replace: `if (argAction === 'load') {
-      const data = new Int32Array(getHeapU8().buffer, 0, ${STATIC_BYTES / 4});
-      const isSetting = (at) => ${SETTINGS_AROUND_IT.map(([offset, value]) => `data[at + ${offset}] === ${value}`).join(" && ")};
+      const data = new Int32Array(getHeapU8().buffer, 0, ${STATIC_DATA_BYTES / 4});
+      const isSetting = (at) => ${NEIGHBORING_SETTINGS.map(([offset, value]) => `data[at + ${offset}] === ${value}`).join(" && ")};
       const settings = [];
       for (let at = 0; (at = data.indexOf(${PROMPT_CACHE_DEFAULT}, at + 1)) > 0; ) if (isSetting(at)) settings.push(at);
       if (settings.length !== 1) {
@@ -135,45 +138,45 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     // copy data to wasm heap`,
   },
   {
-    // llama.cpp reads a tensor in one call, so a whole large tensor would be in JavaScript memory.
-    purpose: "read model files in pieces",
+    // llama.cpp reads a tensor in one call, so a large tensor would be in JavaScript memory completely.
+    purpose: "read model files in chunks",
     find: "const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {",
     replace: `const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {
   let done = 0;
   while (done < req_size) {
     const size = Math.min(req_size - done, ${FILE_CHUNK_BYTES});
-    const got = Number(await readFilePiece(path, offset + done, size, out_ptr + done));
+    const got = Number(await readFileChunk(path, offset + done, size, out_ptr + done));
     done += got;
     if (got < size) break;
   }
   return toSizeT(done);
 };
-const readFilePiece = async (path, offset, req_size, out_ptr) => {`,
+const readFileChunk = async (path, offset, req_size, out_ptr) => {`,
   },
 ];
 
-/** Largest heap of llama.cpp's WebAssembly as @wllama/wllama ships it: 65,536 pages of 64 KiB. */
+/** Maximum heap of the stock WASM in @wllama/wllama: 65,536 pages of 64 KiB. */
 export const STOCK_HEAP_BYTES = 4 * 1024 ** 3;
 
 const PAGE_BYTES = 64 * 1024;
 
 /** Initial heap in llama.cpp's script. */
-const FIRST_HEAP_BYTES = 128 * 1024 ** 2;
+const INITIAL_HEAP_BYTES = 128 * 1024 ** 2;
 
 /**
- * Rounds the heap limit of an engine up to whole pages, within what the WASM allows.
- * @param wasmLimitBytes largest heap that the WASM declares
+ * Rounds the heap limit of an engine up to full pages, within the limit of the WASM.
+ * @param wasmLimitBytes maximum heap that the WASM declares
  */
 export function engineHeapLimit(bytes: number, wasmLimitBytes: number): number {
   const pages = Math.ceil(bytes / PAGE_BYTES);
   // wllama requires the limit to be larger than the initial heap.
-  const least = FIRST_HEAP_BYTES / PAGE_BYTES + 1;
-  return Math.min(wasmLimitBytes, Math.max(least, pages) * PAGE_BYTES);
+  const minPages = INITIAL_HEAP_BYTES / PAGE_BYTES + 1;
+  return Math.min(wasmLimitBytes, Math.max(minPages, pages) * PAGE_BYTES);
 }
 
 /**
- * Patches llama.cpp's script in the worker and its threads for another heap limit than the stock one. A WebAssembly
- * memory may have a lower limit than its module declares, so each engine can have its own.
+ * Returns patches of llama.cpp's script, in the worker and its threads, for another heap limit than the stock one. A
+ * WebAssembly memory may have a lower limit than its module declares, so each engine can have its own.
  */
 export function moduleHeapPatches(heapBytes: number): readonly TextPatch[] {
   if (heapBytes === STOCK_HEAP_BYTES) return [];
@@ -191,7 +194,7 @@ export function moduleHeapPatches(heapBytes: number): readonly TextPatch[] {
   ];
 }
 
-/** Patches wllama's part of the worker's script in the same way. */
+/** Returns patches of wllama's part of the worker's script for another heap limit. */
 export function workerHeapPatches(heapBytes: number): readonly TextPatch[] {
   if (heapBytes === STOCK_HEAP_BYTES) return [];
   return [
@@ -203,28 +206,28 @@ export function workerHeapPatches(heapBytes: number): readonly TextPatch[] {
   ];
 }
 
-/** How a place, a Node process or a page, runs wllama's scripts. */
-interface WorkerPlace {
+/** Environment that runs wllama's scripts: a Node process or a page. */
+interface WorkerHost {
   /** Patches of llama.cpp's script, in the worker and in its threads. */
   readonly modulePatches: readonly TextPatch[];
   /** Patches of wllama's part of the worker's script. */
   readonly workerPatches: readonly TextPatch[];
   readScript(url: string): Promise<string>;
-  /** The script of threads in the form in which llama.cpp starts them here. */
+  /** Converts the script of threads to the form in which llama.cpp starts them in this environment. */
   threadScript(script: string): unknown;
-  /** Runs a script, and passes what the worker says to the shim. */
+  /** Runs a script in a worker, and passes the messages of the worker to the shim. */
   run(script: string, shim: EngineWorker): Pick<EngineWorker, "postMessage" | "terminate">;
 }
 
 /**
- * Starts wllama's worker with its scripts patched, which takes a while: until then messages wait.
- * @param scriptUrl blob URL of wllama's script, which is released
- * @param patch changes that script; throws when it is not the expected one
+ * Starts wllama's worker with patched scripts. Messages are queued until the worker has started.
+ * @param scriptUrl blob URL of wllama's script, which is revoked
+ * @param patch changes that script; throws if it is not the expected one
  */
 export function startPatchedWorker(
   scriptUrl: string,
   patch: (script: string) => string,
-  place: WorkerPlace,
+  host: WorkerHost,
 ): EngineWorker {
   const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
   let isEnded = false;
@@ -235,15 +238,15 @@ export function startPatchedWorker(
     onError: () => {},
   };
   const start = async (): Promise<void> => {
-    const script = await place.readScript(scriptUrl);
+    const script = await host.readScript(scriptUrl);
     URL.revokeObjectURL(scriptUrl);
-    const patched = applyPatches(patch(script), [...place.modulePatches, ...place.workerPatches]);
+    const patched = applyPatches(patch(script), [...host.modulePatches, ...host.workerPatches]);
     if (isEnded) return;
-    const worker = place.run(patched, shim);
+    const worker = host.run(patched, shim);
     shim.terminate = () => worker.terminate();
-    // Only module.init carries a script, and wllama waits for its answer before it sends anything else.
+    // Only queued messages can contain a script: module.init has it, and wllama waits for the answer to that.
     for (const { message, transfer } of queue) {
-      worker.postMessage(await withPatchedThreads(message, place), { transfer });
+      worker.postMessage(await withPatchedThreads(message, host), { transfer });
     }
     shim.postMessage = (message, options) => worker.postMessage(message, options);
   };
@@ -251,11 +254,11 @@ export function startPatchedWorker(
   return shim;
 }
 
-/** wllama sends the script of its threads as a Blob. */
-async function withPatchedThreads(message: unknown, place: WorkerPlace): Promise<unknown> {
+/** Patches the script of threads in a message of wllama, which sends it as a Blob. */
+async function withPatchedThreads(message: unknown, host: WorkerHost): Promise<unknown> {
   if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
   const args = message.args.map(async (arg) =>
-    arg instanceof Blob ? place.threadScript(applyPatches(await arg.text(), place.modulePatches)) : arg,
+    arg instanceof Blob ? host.threadScript(applyPatches(await arg.text(), host.modulePatches)) : arg,
   );
   return { ...message, args: await Promise.all(args) };
 }

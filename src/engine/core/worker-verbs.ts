@@ -3,24 +3,27 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { MAX_ADAPTERS } from "../protocol/generation.ts";
 import type { TextPatch } from "./worker-patches.ts";
 
-/** Verb that we add to the worker: its arguments are the name of a function in `slotActions` below, and that function's. */
+/** Worker verb that calls a function of `slotActions` below. Arguments: the function's name, then its arguments. */
 export const SLOTS_VERB = "daybreak.slots";
 
-/** Name of the error for the stock WASM, which cannot save a slot. */
-export const NO_SLOTS = "NoSlots";
+/** Name of the worker's error for the stock WASM, which cannot save a slot. */
+export const NO_SLOTS_ERROR = "NoSlots";
 
-/** What an action returns when the heap has no room; wasm/kernels/slot-state.h has the numbers of other reasons. */
+/** Result of an action if the heap is full. wasm/kernels/slot-state.h defines the other error numbers. */
 export const NO_MEMORY = -7;
-/** And when a state is larger than it may be. */
+/** Result of an action if a state exceeds the requested maximum. */
 export const TOO_LARGE = -8;
 
-/** Room behind a state, for what the number of slots adds to it: a number for each, twice. */
+/**
+ * Additional bytes of a buffer. The exact size of a state also depends on the number of slots, by two numbers per slot.
+ */
 const SPARE_BYTES = 1024;
 
 /**
- * Lets the worker save and restore slots with our image's kernels. A state is larger than a message may be, so it stays in the
- * heap while it is read or written in pieces; there is one at a time. The calls go through wllama's queue, because a
- * suspended WASM must not be entered; those that touch a GPU's memory suspend themselves.
+ * Adds a verb to the worker that saves and restores slots with our image's kernels. A state exceeds the size of a
+ * message, so it is buffered in the heap while it is transferred in chunks. There is one such buffer. Calls go through
+ * wllama's queue, because a suspended WASM must not be entered. Calls that access a GPU's memory are suspended
+ * themselves.
  */
 export const SLOT_PATCHES: readonly TextPatch[] = [
   {
@@ -31,7 +34,7 @@ export const SLOT_PATCHES: readonly TextPatch[] = [
       try {
         msg({ callbackId, result: await slotActions[args[0]](...args.slice(1)) });
       } catch (err) {
-        if (err.name === '${NO_SLOTS}') msg({ callbackId, err: { name: err.name, message: err.message } });
+        if (err.name === '${NO_SLOTS_ERROR}') msg({ callbackId, err: { name: err.name, message: err.message } });
         else if (err instanceof WebAssembly.Exception)
           msg({ callbackId, err: { name: 'CppException', message: 'a slot could not be read or written' } });
         else handleError(err);
@@ -45,29 +48,29 @@ export const SLOT_PATCHES: readonly TextPatch[] = [
   {
     purpose: "define the functions for slots",
     find: "const runAction = async (data) => {",
-    replace: `let heldState;
+    replace: `let stateBuffer;
 
 const dropState = () => {
-  if (heldState) Module.wasmExports.free(heldState.pointer);
-  heldState = undefined;
+  if (stateBuffer) Module.wasmExports.free(stateBuffer.pointer);
+  stateBuffer = undefined;
 };
 
-/** Room for a state in place of the one before; false: the heap has none. */
-const holdState = (bytes) => {
+/** Allocates a buffer for a state and frees the previous one. Returns false if the heap is full. */
+const allocateState = (bytes) => {
   dropState();
   const pointer = Module.wasmExports.malloc(bytes + ${SPARE_BYTES});
-  if (pointer) heldState = { pointer, bytes };
+  if (pointer) stateBuffer = { pointer, bytes };
   return Boolean(pointer);
 };
 
 const slotKernel = (name) => {
   const kernel = Module.plainExports['daybreak_slot_' + name];
-  if (!kernel) throw Object.assign(new Error('this WASM cannot save slots'), { name: '${NO_SLOTS}' });
+  if (!kernel) throw Object.assign(new Error('this WASM cannot save slots'), { name: '${NO_SLOTS_ERROR}' });
   const suspends = WebAssembly.promising ? WebAssembly.promising(kernel) : kernel;
   return async (...args) => Number(await suspends(...args));
 };
 
-/** Room for numbers of 32 bits. */
+/** Runs a function with memory for 32-bit numbers. */
 const withTokens = async (count, use) => {
   const pointer = Module.wasmExports.malloc(count * 4 + 4);
   if (!pointer) return ${NO_MEMORY};
@@ -82,21 +85,21 @@ const slotActions = {
   list: async (count) => {
     const slots = [];
     for (let slot = 0; slot < count; slot++) {
-      const ask = (what) => slotKernel(what)(slot);
-      slots.push({ tokens: await ask('tokens'), isBusy: (await ask('is_busy')) !== 0, lastUsed: await ask('last_used') });
+      const read = (name) => slotKernel(name)(slot);
+      slots.push({ tokens: await read('tokens'), isBusy: (await read('is_busy')) !== 0, lastUsed: await read('last_used') });
     }
     return slots;
   },
-  save: async (slot, most) => {
+  save: async (slot, maxBytes) => {
     const bytes = await slotKernel('size')(slot);
     const length = await slotKernel('tokens')(slot);
     if (bytes < 0) return bytes;
-    if (bytes > most) return ${TOO_LARGE};
-    if (!holdState(bytes)) return ${NO_MEMORY};
+    if (bytes > maxBytes) return ${TOO_LARGE};
+    if (!allocateState(bytes)) return ${NO_MEMORY};
     return await withTokens(length, async (pointer) => {
-      const written = await slotKernel('save')(slot, BigInt(pointer), BigInt(heldState.pointer), BigInt(bytes));
+      const written = await slotKernel('save')(slot, BigInt(pointer), BigInt(stateBuffer.pointer), BigInt(bytes));
       if (written < 0) return written;
-      heldState.bytes = written;
+      stateBuffer.bytes = written;
       const tokens = new Int32Array(getHeapU8().buffer, pointer, length).slice();
       const scales = await withTokens(${MAX_ADAPTERS}, async (list) => {
         const count = await slotKernel('scales')(slot, BigInt(list), ${MAX_ADAPTERS});
@@ -106,24 +109,24 @@ const slotActions = {
     });
   },
   read: (offset, length) => {
-    const from = Math.min(offset, heldState ? heldState.bytes : 0);
-    const until = Math.min(offset + length, heldState ? heldState.bytes : 0);
-    return heldState ? getHeapU8().slice(heldState.pointer + from, heldState.pointer + until) : new Uint8Array(0);
+    const from = Math.min(offset, stateBuffer ? stateBuffer.bytes : 0);
+    const until = Math.min(offset + length, stateBuffer ? stateBuffer.bytes : 0);
+    return stateBuffer ? getHeapU8().slice(stateBuffer.pointer + from, stateBuffer.pointer + until) : new Uint8Array(0);
   },
-  begin: (bytes) => (holdState(bytes) ? 0 : ${NO_MEMORY}),
+  begin: (bytes) => (allocateState(bytes) ? 0 : ${NO_MEMORY}),
   write: (offset, data) => {
-    if (!heldState || offset + data.length > heldState.bytes) return ${NO_MEMORY};
-    getHeapU8().set(data, heldState.pointer + offset);
+    if (!stateBuffer || offset + data.length > stateBuffer.bytes) return ${NO_MEMORY};
+    getHeapU8().set(data, stateBuffer.pointer + offset);
     return 0;
   },
   restore: async (slot, tokens, scales) => {
-    if (!heldState) return ${NO_MEMORY};
+    if (!stateBuffer) return ${NO_MEMORY};
     const adapted = await withTokens(scales.length, async (list) => {
       new Float32Array(getHeapU8().buffer, list, scales.length).set(scales);
       return await slotKernel('adapt')(slot, BigInt(list), scales.length);
     });
     if (adapted < 0) return adapted;
-    const { pointer: state, bytes } = heldState;
+    const { pointer: state, bytes } = stateBuffer;
     const result = await withTokens(tokens.length, async (pointer) => {
       new Int32Array(getHeapU8().buffer, pointer, tokens.length).set(tokens);
       return await slotKernel('restore')(slot, BigInt(pointer), tokens.length, BigInt(state), BigInt(bytes));
@@ -144,28 +147,28 @@ const runAction = async (data) => {`,
   },
 ];
 
-/** Verbs that we add to the worker. */
+/** Worker verbs that call the tokenizer. */
 export const TOKENIZE_VERB = "daybreak.tokenize";
 export const PIECES_VERB = "daybreak.pieces";
 
-/** Name of the error for the stock WASM, which does not export its tokenizer. */
-export const NO_TOKENIZER = "NoTokenizer";
+/** Name of the worker's error for the stock WASM, which does not export its tokenizer. */
+export const NO_TOKENIZER_ERROR = "NoTokenizer";
 
-/** Tokens in addition to one per byte: those that begin and end a text, and a leading space. */
+/** Maximum tokens of a text in addition to one per byte: BOS, EOS and a leading space. */
 const EXTRA_TOKENS = 16;
 
-/** Initial buffer per token; it grows when necessary. */
+/** Initial buffer per token, which grows if necessary. */
 const PIECE_BYTES = 8;
 
 /**
- * Lets the worker call llama.cpp's tokenizer, which our image exports; for the stock WASM the worker returns an error.
- * The calls go through wllama's queue, because a suspended WASM must not be entered.
+ * Adds verbs to the worker that call llama.cpp's tokenizer, which our image exports. For the stock WASM the worker
+ * returns an error. Calls go through wllama's queue, because a suspended WASM must not be entered.
  */
 export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   {
     purpose: "keep the WASM's exports",
     find: "assignWasmExports(wasmExports);",
-    // The script wraps them; of plain ones, functions can be made that may suspend.
+    // The script wraps exports. Functions that may suspend can only be made of the original exports.
     replace:
       'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;Module["plainExports"]=instance.exports;',
   },
@@ -178,7 +181,7 @@ export const TOKENIZER_PATCHES: readonly TextPatch[] = [
         const result = verb === '${TOKENIZE_VERB}' ? tokenize(...args) : piecesOf(...args);
         msg({ callbackId, result });
       } catch (err) {
-        if (err.name === '${NO_TOKENIZER}') msg({ callbackId, err: { name: err.name, message: err.message } });
+        if (err.name === '${NO_TOKENIZER_ERROR}') msg({ callbackId, err: { name: err.name, message: err.message } });
         else if (err instanceof WebAssembly.Exception)
           msg({ callbackId, err: { name: 'CppException', message: 'the tokenizer failed' } });
         else handleError(err);
@@ -195,11 +198,11 @@ export const TOKENIZER_PATCHES: readonly TextPatch[] = [
     replace: `const tokenizerOf = () => {
   const { daybreak_tokenize, daybreak_token_to_piece, malloc, free } = Module.wasmExports;
   if (!daybreak_tokenize || !daybreak_token_to_piece) {
-    throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${NO_TOKENIZER}' });
+    throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${NO_TOKENIZER_ERROR}' });
   }
   const vocabulary = new BigUint64Array(getHeapU8().buffer, ${ADDRESSES.vocabulary}, 1)[0];
   if (!vocabulary) throw new Error('no model is loaded');
-  /** Runs with some memory of the heap, which may grow meanwhile: views are made anew after each call. */
+  /** Runs a function with heap memory. The heap may grow meanwhile, so views must be recreated after each call. */
   const withMemory = (bytes, use) => {
     const pointer = malloc(bytes);
     if (!pointer) throw new Error('out of memory');
@@ -235,9 +238,9 @@ const piecesOf = (tokens) => {
     withMemory(capacity, (pointer) => {
       let end = 0;
       for (let index = 0; index < tokens.length; index++) {
-        const room = capacity - end;
-        const length = tokenToPiece(vocabulary, tokens[index], BigInt(pointer + end), room, 1);
-        if (length < 0 || length === room) return undefined;
+        const free = capacity - end;
+        const length = tokenToPiece(vocabulary, tokens[index], BigInt(pointer + end), free, 1);
+        if (length < 0 || length === free) return undefined;
         ends[index] = end += length;
       }
       return { bytes: getHeapU8().slice(pointer, pointer + end), ends };
@@ -252,24 +255,24 @@ const runAction = async (data) => {`,
   },
 ];
 
-/** Verb that we add to the worker: its arguments are the name of a function in `givenTokens` below, and that function's. */
-export const GIVEN_VERB = "daybreak.given";
+/** Worker verb that calls a function of `prefixTokens` below. Arguments: the function's name, then its arguments. */
+export const PREFIX_TOKENS_VERB = "daybreak.given";
 
-/** Of given_tokens in wasm/kernels/given-tokens.h. */
-const FIELDS = { next: 0, number: 8, count: 12, at: 16, oneByOne: 20, tokens: 24 } as const;
+/** Field offsets of `given_tokens` in wasm/kernels/given-tokens.h. */
+const LIST_OFFSETS = { next: 0, number: 8, count: 12, at: 16, oneByOne: 20, tokens: 24 } as const;
 
 /**
- * Lets the worker give answers tokens to begin with, in lists that our kernels read; with the stock WASM nobody reads them. The
- * calls go through wllama's queue, because a suspended WASM must not be entered.
+ * Adds a verb to the worker that stores the prefix tokens of answers in linked lists, which our kernels read. The stock
+ * WASM ignores them. Calls go through wllama's queue, because a suspended WASM must not be entered.
  */
-export const GIVEN_TOKEN_PATCHES: readonly TextPatch[] = [
+export const PREFIX_TOKEN_PATCHES: readonly TextPatch[] = [
   {
-    purpose: "answer calls for given tokens",
+    purpose: "answer calls for prefix tokens",
     find: "if (verb === 'wllama.debug') {",
-    replace: `if (verb === '${GIVEN_VERB}') {
+    replace: `if (verb === '${PREFIX_TOKENS_VERB}') {
     await runWasmCall(callbackId, () => {
       try {
-        msg({ callbackId, result: givenTokens[args[0]](...args.slice(1)) });
+        msg({ callbackId, result: prefixTokens[args[0]](...args.slice(1)) });
       } catch (err) {
         handleError(err);
       }
@@ -280,38 +283,38 @@ export const GIVEN_TOKEN_PATCHES: readonly TextPatch[] = [
   if (verb === 'wllama.debug') {`,
   },
   {
-    purpose: "define the functions for given tokens",
+    purpose: "define the functions for prefix tokens",
     find: "const runAction = async (data) => {",
     replace: `const heapView = () => new DataView(getHeapU8().buffer);
 
-const givenTokens = {
-  /** False: the heap has no room for them. */
+const prefixTokens = {
+  /** Stores the prefix tokens of a request. Returns false if the heap is full. */
   give: (number, tokens, oneByOne) => {
-    const list = Module.wasmExports.malloc(${FIELDS.tokens} + 4 * tokens.length);
+    const list = Module.wasmExports.malloc(${LIST_OFFSETS.tokens} + 4 * tokens.length);
     if (!list) return false;
     const view = heapView();
-    view.setBigUint64(list + ${FIELDS.next}, view.getBigUint64(${MEMORY_CELLS.givenTokens}, true), true);
-    view.setInt32(list + ${FIELDS.number}, number, true);
-    view.setInt32(list + ${FIELDS.count}, tokens.length, true);
-    view.setInt32(list + ${FIELDS.at}, 0, true);
-    view.setInt32(list + ${FIELDS.oneByOne}, oneByOne ? 1 : 0, true);
-    new Int32Array(view.buffer, list + ${FIELDS.tokens}, tokens.length).set(tokens);
+    view.setBigUint64(list + ${LIST_OFFSETS.next}, view.getBigUint64(${MEMORY_CELLS.givenTokens}, true), true);
+    view.setInt32(list + ${LIST_OFFSETS.number}, number, true);
+    view.setInt32(list + ${LIST_OFFSETS.count}, tokens.length, true);
+    view.setInt32(list + ${LIST_OFFSETS.at}, 0, true);
+    view.setInt32(list + ${LIST_OFFSETS.oneByOne}, oneByOne ? 1 : 0, true);
+    new Int32Array(view.buffer, list + ${LIST_OFFSETS.tokens}, tokens.length).set(tokens);
     view.setBigUint64(${MEMORY_CELLS.givenTokens}, BigInt(list), true);
     return true;
   },
-  /** Takes away what a request has been given. */
+  /** Removes the prefix tokens of a request. */
   take: (number) => {
     const view = heapView();
     let link = ${MEMORY_CELLS.givenTokens};
     for (;;) {
       const list = Number(view.getBigUint64(link, true));
       if (!list) return false;
-      if (view.getInt32(list + ${FIELDS.number}, true) === number) {
-        view.setBigUint64(link, view.getBigUint64(list + ${FIELDS.next}, true), true);
+      if (view.getInt32(list + ${LIST_OFFSETS.number}, true) === number) {
+        view.setBigUint64(link, view.getBigUint64(list + ${LIST_OFFSETS.next}, true), true);
         Module.wasmExports.free(list);
         return true;
       }
-      link = list + ${FIELDS.next};
+      link = list + ${LIST_OFFSETS.next};
     }
   },
 };

@@ -1,7 +1,7 @@
 import { KIB, type MessageKind, type MessageKinds } from "../channel/message-kinds.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
 
-/** The part of Dawn's WebGPU that we call; llama.cpp's script uses the rest. */
+/** Part of Dawn's WebGPU that the daemon calls; llama.cpp's script uses the rest. */
 interface DawnAdapter {
   readonly features: ReadonlySet<string>;
   readonly limits: Readonly<Record<string, number>>;
@@ -34,7 +34,7 @@ export function deviceFlags({ backend, name }: GpuDevice): string[] {
   return [`backend=${backend}`, `adapter=${name}`];
 }
 
-/** Backends on which Dawn's WebGPU is complete; its others are for tests or lack compute shaders. */
+/** Backends on which Dawn's WebGPU is complete; the others are for tests or lack compute shaders. */
 export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
 
 /** The system on which Dawn could not be loaded. */
@@ -44,7 +44,7 @@ interface LoadingSystem {
   readonly glibc: string | undefined;
 }
 
-/** Why Dawn's native code cannot be loaded, and what to do, in words. */
+/** Explains why Dawn's native code cannot be loaded, and what to do. */
 export function loadProblem(message: string, { platform, glibc }: LoadingSystem): string {
   const [line = ""] = message.split("\n", 1);
   if (platform === "linux" && glibc === undefined) {
@@ -56,17 +56,17 @@ export function loadProblem(message: string, { platform, glibc }: LoadingSystem)
   return `Dawn cannot be loaded here: ${line}`;
 }
 
-/** Version of the glibc that this process runs with; undefined when it runs with another C library. */
+/** Version of the glibc of this process; undefined with another C library. */
 export function glibcVersion(): string | undefined {
   if (process.platform !== "linux") return undefined;
   const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
 }
 
-/** Software adapters whose driver does not report that they are. */
+/** Names of software adapters whose driver does not report that they are. */
 const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
 
-/** What llama.cpp needs to know of an adapter, whether Dawn or a browser offers it. */
+/** Describes an adapter, of Dawn or of a browser, by the properties that matter for llama.cpp. */
 export function describeAdapter(device: GpuDevice, { features, limits, info }: DawnAdapter): GpuAdapter {
   const limit = (name: string): number => limits[name] ?? 0;
   return {
@@ -93,11 +93,14 @@ export function describeAdapter(device: GpuDevice, { features, limits, info }: D
   };
 }
 
-/** Workgroup memory in bytes for which llama.cpp's matrix shaders are laid out: the least that WebGPU guarantees. */
+/** Workgroup memory in bytes that llama.cpp's matrix shaders need: the minimum that WebGPU guarantees. */
 const MIN_WORKGROUP_STORAGE = 16_384;
 
-/** Why llama.cpp cannot run on an adapter, in words; undefined when it can. */
-export function unusable({ features, limits }: Pick<GpuAdapter, "features" | "limits">): string | undefined {
+/** Explains why llama.cpp cannot run on an adapter; undefined when it can. */
+export function unusableReason({
+  features,
+  limits,
+}: Pick<GpuAdapter, "features" | "limits">): string | undefined {
   if (!features.shaderF16) {
     return "It has no 16-bit floats in shaders (shader-f16), which llama.cpp needs; a newer driver may add them.";
   }
@@ -107,7 +110,7 @@ export function unusable({ features, limits }: Pick<GpuAdapter, "features" | "li
   return undefined;
 }
 
-/** For names and descriptions of one adapter, or the names of all adapters. */
+/** Limits for the names and descriptions of one adapter, or the names of all adapters. */
 const DESCRIPTIONS: MessageKind = {
   limits: { json: 256 * KIB, depth: 5, values: 1024, attachments: 0, binary: 0 },
 };

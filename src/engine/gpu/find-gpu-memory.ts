@@ -21,8 +21,8 @@ const WINDOWS_DRIVERS =
   "HKLM:\\SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e968-e325-11ce-bfc1-08002be10318}\\0*";
 
 /**
- * An adapter's memory in bytes, according to the operating system, since WebGPU does not tell; undefined when unknown.
- * Of several cards that cannot be told apart, the smallest counts.
+ * Returns an adapter's memory in bytes as reported by the operating system, because WebGPU does not report it; undefined
+ * when unknown. If several cards have the same name, the smallest counts.
  */
 export async function findGpuMemory(
   { vendor, name, description, software }: Omit<GpuAdapter, "features" | "limits">,
@@ -35,10 +35,10 @@ export async function findGpuMemory(
     case "darwin":
       return maker === "apple" ? Math.floor(sources.machineMemory * APPLE_SHARE) : undefined;
     case "win32":
-      return unlessShared(smallest(await windowsCards(sources), matches), maker, sources);
+      return dedicatedOrShared(smallestMemory(await windowsCards(sources), matches), maker, sources);
     default:
-      if (maker === "nvidia") return smallest(await nvidiaCards(sources), matches);
-      if (maker === "amd") return smallest(await amdCards(sources), () => true);
+      if (maker === "nvidia") return smallestMemory(await nvidiaCards(sources), matches);
+      if (maker === "amd") return smallestMemory(await amdCards(sources), () => true);
       return maker === "intel" ? Math.floor(sources.machineMemory * UNIFIED_SHARE) : undefined;
   }
 }
@@ -49,7 +49,7 @@ interface Card {
 }
 
 /** Memory of the smallest card with this name, or of the smallest card when none has it. */
-function smallest(cards: readonly Card[], matches: (name: string) => boolean): number | undefined {
+function smallestMemory(cards: readonly Card[], matches: (name: string) => boolean): number | undefined {
   const named = cards.filter((card) => matches(card.name));
   const candidates = (named.length > 0 ? named : cards)
     .map(({ bytes }) => bytes)
@@ -57,14 +57,14 @@ function smallest(cards: readonly Card[], matches: (name: string) => boolean): n
   return candidates.length > 0 ? Math.min(...candidates) : undefined;
 }
 
-/** An integrated GPU with little dedicated memory uses the machine's. */
-function unlessShared(
+/** Dedicated memory, or, for an integrated GPU with little of it, a share of the machine's memory. */
+function dedicatedOrShared(
   bytes: number | undefined,
   maker: string,
   { machineMemory }: MemorySources,
 ): number | undefined {
-  const isChip = maker === "intel" || maker === "amd" || maker === "qualcomm";
-  if (!isChip || (bytes !== undefined && bytes >= MIN_DEDICATED_BYTES)) return bytes;
+  const mayBeIntegrated = maker === "intel" || maker === "amd" || maker === "qualcomm";
+  if (!mayBeIntegrated || (bytes !== undefined && bytes >= MIN_DEDICATED_BYTES)) return bytes;
   return Math.floor(machineMemory * UNIFIED_SHARE);
 }
 
@@ -77,16 +77,16 @@ async function nvidiaCards({ run }: MemorySources): Promise<Card[]> {
   });
 }
 
-/** AMD's Linux driver has files for the card's own memory and for the machine's memory that it may use. */
+/** Reads the files of AMD's Linux driver: the card's own memory, and the machine's memory that it may use. */
 async function amdCards({ list, read }: MemorySources): Promise<Card[]> {
   const cards: Card[] = [];
   for (const card of await list(DRM_FOLDER)) {
     if (!/^card\d+$/.test(card)) continue;
     const folder = `${DRM_FOLDER}/${card}/device`;
     if ((await read(`${folder}/vendor`))?.trim() !== PCI_AMD) continue;
-    const own = Number(await read(`${folder}/mem_info_vram_total`)) || 0;
+    const dedicated = Number(await read(`${folder}/mem_info_vram_total`)) || 0;
     const shared = Number(await read(`${folder}/mem_info_gtt_total`)) || 0;
-    cards.push({ name: card, bytes: own < MIN_DEDICATED_BYTES ? own + shared : own });
+    cards.push({ name: card, bytes: dedicated < MIN_DEDICATED_BYTES ? dedicated + shared : dedicated });
   }
   return cards;
 }
@@ -100,7 +100,7 @@ async function windowsCards({ run }: MemorySources): Promise<Card[]> {
   });
 }
 
-/** Where the operating system tells how much memory graphics cards have. No method rejects. */
+/** Sources of the operating system for the memory of graphics cards. No method rejects. */
 export interface MemorySources {
   readonly platform: NodeJS.Platform;
   /** The machine's memory in bytes. */
@@ -113,7 +113,7 @@ export interface MemorySources {
   readonly run: (program: string, args: readonly string[]) => Promise<string | undefined>;
 }
 
-/** PowerShell takes seconds to start on a slow disk. */
+/** Deadline of a program: PowerShell takes seconds to start on a slow disk. */
 const PROGRAM_DEADLINE_MS = 8000;
 
 export const systemSources: MemorySources = {

@@ -6,23 +6,23 @@ import { probeGpu } from "./probe-gpu.ts";
 
 interface GpuSettings extends AdapterPreferences {
   readonly mode: GpuMode;
-  /** "require" forbids GPUs: their drivers are native code, which cannot run inside a wall. */
+  /** "require" forbids GPUs: their drivers are native code, which cannot run inside a sandbox. */
   readonly sandbox: SandboxMode;
 }
 
-/** What the daemon knows and reports about GPUs. */
+/** State of the search for GPUs, as the daemon reports it. */
 export interface GpuState {
-  /** Models can be loaded onto a GPU. */
+  /** True when models can be loaded onto a GPU. */
   readonly available: boolean;
   /** The adapter that models use. */
   readonly adapter: GpuAdapter | undefined;
-  /** Why there is none, for people; undefined when there is one. */
+  /** Explains why there is none; undefined when there is one. */
   readonly problem: string | undefined;
   /** All adapters, including unusable ones. */
   readonly adapters: readonly ReportedAdapter[];
 }
 
-/** Looks for a GPU once, in the background; until then, none is available. */
+/** Searches for a GPU once, in the background; until the search ends, none is available. */
 export class GpuFinder implements GpuState {
   readonly settings: GpuSettings;
   /** Resolves when the search is done; never rejects. */
@@ -40,7 +40,7 @@ export class GpuFinder implements GpuState {
           ? "The configuration turns the GPU off; set gpu.mode to auto to use one."
           : undefined;
     if (forbidden === undefined) {
-      this.ready = this.#look(probe);
+      this.ready = this.#search(probe);
     } else {
       this.#problem = forbidden;
       this.ready = Promise.resolve();
@@ -63,7 +63,7 @@ export class GpuFinder implements GpuState {
     return this.#adapters;
   }
 
-  async #look(probe: () => Promise<GpuReport>): Promise<void> {
+  async #search(probe: () => Promise<GpuReport>): Promise<void> {
     const report = await probe().catch((error: unknown): GpuReport => ({
       adapters: [],
       problem: ServiceError.from(error).message,

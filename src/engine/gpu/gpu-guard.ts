@@ -7,10 +7,10 @@ import type { FoundGpu } from "./offload-to-gpu.ts";
 /** After this many failures within {@link FAILURE_WINDOW_MS}, the model is loaded on the CPU. */
 const MAX_FAILURES = 2;
 
-/** An older failure may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
+/** Failures older than this may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
 const FAILURE_WINDOW_MS = 600_000;
 
-/** Cancellation and other slots wait for a step, so longer steps than the first are shortened to the second. */
+/** Cancellation and other slots wait for a step, so steps above the maximum are shortened to the target. */
 const MAX_STEP_MS = 2000;
 const TARGET_STEP_MS = 1000;
 
@@ -18,7 +18,7 @@ const TARGET_STEP_MS = 1000;
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
-/** The last one can come from a warm-up request. */
+/** Error codes that a failing GPU may cause; the last one can come from a warm-up request. */
 const POSSIBLE_GPU_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   "model_load_failed",
   "insufficient_memory",
@@ -27,21 +27,21 @@ const POSSIBLE_GPU_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   "inference_failed",
 ]);
 
-/** What is placed on a GPU; -1 means all layers. */
-type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
+/** Part of a model on the GPU; -1 means all layers. */
+type Placement = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 
 interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<FoundGpu, "settings">;
-  /** An engine on the GPU exited unexpectedly. */
+  /** Called when an engine on the GPU exited unexpectedly. */
   readonly onLoss: (model: string, reason: string) => void;
-  /** The GPU does not have enough memory, and `next` is tried. */
-  readonly onReduction: (model: string, next: Reduction, reason: string) => void;
-  /** Steps take too long, so the model is reloaded with fewer tokens per step. */
+  /** Called when the GPU does not have enough memory, before `next` is tried. */
+  readonly onReduction: (model: string, next: Placement, reason: string) => void;
+  /** Called when steps take too long, before the model is reloaded with fewer tokens per step. */
   readonly onShorterStep: (model: string, batchSize: number, stepMs: number) => void;
-  /** The user has set the step size, so it is not changed. */
+  /** True if the user has set the step size, so that it is not changed. */
   readonly isStepFixed: boolean;
-  /** A model that should run on the GPU is loaded on the CPU. */
+  /** Called when a model that should run on the GPU is loaded on the CPU. */
   readonly onFallback: (model: string, reason: string) => void;
   /** Milliseconds since any origin. */
   readonly now?: () => number;
@@ -67,16 +67,16 @@ export function guardGpu({
   const shorterSteps = new Map<string, number>();
   const isRequired = finder.settings.mode === "require";
 
-  const recent = (model: string): number[] =>
+  const recentFailures = (model: string): number[] =>
     (failures.get(model) ?? []).filter((time) => time > now() - FAILURE_WINDOW_MS);
-  const note = (model: string): void => {
-    failures.set(model, [...recent(model), now()]);
+  const recordFailure = (model: string): void => {
+    failures.set(model, [...recentFailures(model), now()]);
   };
 
   const watch = async (engine: Engine, model: string): Promise<void> => {
     const exit = await engine.exited;
     if (exit.expected) return;
-    note(model);
+    recordFailure(model);
     onLoss(model, exit.reason);
   };
 
@@ -87,16 +87,16 @@ export function guardGpu({
     const startOnCpu = async (reason: string): Promise<Engine> => {
       onFallback(model, reason);
       const { gpu: _gpu, ...onCpu } = { ...spec, gpuLayers: 0 };
-      await options.makeRoom?.(onCpu);
+      await options.reserveMemory?.(onCpu);
       return await start(onCpu, options);
     };
-    const count = recent(model).length;
+    const count = recentFailures(model).length;
     if (count >= MAX_FAILURES && !isRequired) {
       return await startOnCpu(`the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
     }
-    let asked: Reduction = spec;
+    let placement: Placement = spec;
     for (;;) {
-      const { gpuLayers, sharedContext } = asked;
+      const { gpuLayers, sharedContext } = placement;
       const batchSize = Math.min(gpu.batchSize, shorterSteps.get(model) ?? gpu.batchSize);
       try {
         const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize }, options);
@@ -113,30 +113,30 @@ export function guardGpu({
       } catch (error) {
         if (options.signal?.aborted || !isPossibleGpuFailure(error)) throw error;
         const { message } = ServiceError.from(error);
-        const next = OUT_OF_MEMORY.test(message) ? reduced(asked, gpu.layers) : undefined;
-        const keepsLayers = next?.gpuLayers === asked.gpuLayers;
+        const next = OUT_OF_MEMORY.test(message) ? smallerPlacement(placement, gpu.layers) : undefined;
+        const keepsLayers = next?.gpuLayers === placement.gpuLayers;
         if (next && (keepsLayers || !isRequired)) {
           onReduction(model, next, message);
-          await options.makeRoom?.({ ...spec, ...next });
-          asked = next;
+          await options.reserveMemory?.({ ...spec, ...next });
+          placement = next;
           continue;
         }
         if (isRequired) throw error;
-        note(model);
+        recordFailure(model);
         return await startOnCpu(message);
       }
     }
   };
 }
 
-/** The next smaller placement; undefined when there is none. Separate contexts are given up before layers. */
-function reduced({ gpuLayers, sharedContext }: Reduction, all: number): Reduction | undefined {
+/** Next smaller placement; undefined when there is none. Contexts are shared before layers are removed. */
+function smallerPlacement({ gpuLayers, sharedContext }: Placement, all: number): Placement | undefined {
   if (!sharedContext) return { gpuLayers, sharedContext: true };
   const fewer = Math.floor((gpuLayers < 0 ? all : gpuLayers) / 2);
   return fewer > 0 ? { gpuLayers: fewer, sharedContext } : undefined;
 }
 
-/** Errors in the file are the same on every device. */
+/** False for errors that are the same on every device, such as those in the model file. */
 function isPossibleGpuFailure(error: unknown): boolean {
   const { code } = ServiceError.from(error);
   return POSSIBLE_GPU_FAILURES.has(code);

@@ -7,7 +7,7 @@ import {
 import { VECTORS_IN_A_STEP } from "../estimate-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
-/** The figures from a GGUF header on which the GPU memory of a model depends. */
+/** Figures of a GGUF header that determine the GPU memory of a model. */
 export interface GpuModel {
   readonly parameters: number;
   readonly blockCount: number;
@@ -26,7 +26,7 @@ export interface GpuModel {
   };
 }
 
-/** What the size of a KV cache depends on. */
+/** Settings that determine the size of a KV cache. */
 type ContextSpec = KvCacheTypes & Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">;
 
 /** Bytes of the parts of a model on a GPU. */
@@ -35,7 +35,7 @@ interface GpuNeeds {
   readonly block: number;
   /** The output layer, which llama.cpp offloads first. */
   readonly output: number;
-  /** Intermediate results, whatever the number of layers. */
+  /** Intermediate results, independent of the number of layers. */
   readonly work: number;
 }
 
@@ -44,7 +44,7 @@ const DEVICE_BASE_BYTES = 64 * 1024 ** 2;
 
 const FLOAT_BYTES = 4;
 
-/** The rest is for other programs; a GPU with full memory swaps or fails. */
+/** Share that models may use; the rest is for other programs, because a GPU with full memory swaps or fails. */
 const USABLE_SHARE = 0.9;
 
 /**
@@ -68,19 +68,19 @@ export function gpuNeeds(model: GpuModel, spec: ContextSpec, batchSize: number):
   };
 }
 
-/** Most layers, including the output layer, that fit into `memory` bytes. */
+/** Number of layers, including the output layer, that fit into `memory` bytes. */
 export function layersThatFit({ block, output, work }: GpuNeeds, blockCount: number, memory: number): number {
   const left = memory - work - output;
   if (left < 0) return 0;
   return 1 + Math.min(blockCount, block === 0 ? blockCount : Math.floor(left / block));
 }
 
-/** Bytes of the output tensor; when it is shared with the embedding, the GPU gets a second copy. */
+/** Bytes of the output tensor; if it is shared with the embedding, the GPU gets a second copy. */
 export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): number {
   return weightBytes.output > 0 ? weightBytes.output : weightBytes.embedding;
 }
 
-/** GPU memory of a model as it has been placed. */
+/** Bytes of GPU memory of a model with this number of layers on the GPU. */
 export function bytesOnGpu(
   model: GpuModel,
   spec: ContextSpec & Pick<EngineSpec, "gpuLayers" | "gpu">,
@@ -91,7 +91,7 @@ export function bytesOnGpu(
   return work + extraBytes + output + block * blocksOnGpu(model, spec.gpuLayers);
 }
 
-/** What stays in main memory: bytes of the model's files, and the share of its KV cache, 0 to 1. */
+/** Part of a model in main memory: bytes of its files, and the share of its KV cache, 0 to 1. */
 export function partOnCpu(
   model: GpuModel,
   { gpuLayers, gpu }: Pick<EngineSpec, "gpuLayers" | "gpu">,
@@ -105,7 +105,7 @@ export function partOnCpu(
   };
 }
 
-/** The output layer is one of the layers and is offloaded first. */
+/** Number of blocks on the GPU. The output layer counts as one of the layers and is offloaded first. */
 function blocksOnGpu({ blockCount }: GpuModel, gpuLayers: number): number {
   return gpuLayers < 0 ? blockCount : Math.min(gpuLayers - 1, blockCount);
 }

@@ -6,7 +6,7 @@ const MAX_TEXT = 512;
 
 const text = z.string().transform((value) => value.slice(0, MAX_TEXT));
 
-/** Identifies an adapter on a machine, also in another process. A browser does not tell its backend. */
+/** Identifies an adapter on a machine, also in another process. A browser does not report its backend. */
 export const gpuDeviceSchema = z.object({
   backend: z.enum([...GPU_BACKENDS, "webgpu"]),
   name: z.string().max(MAX_TEXT),
@@ -37,15 +37,15 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
     maxComputeWorkgroupStorageSize: z.number().min(0),
     maxComputeInvocationsPerWorkgroup: z.number().min(0),
   }),
-  /** Its memory in bytes, where the operating system tells. */
+  /** Its memory in bytes, if the operating system reports it. */
   memory: z.int().min(0).optional(),
-  /** Why llama.cpp cannot run on it, for people; absent when it can. */
+  /** Explains why llama.cpp cannot run on it; absent when it can. */
   problem: text.optional(),
 });
 export type GpuAdapter = z.infer<typeof gpuAdapterSchema>;
 
 /** An adapter that could not be opened. */
-const silentAdapterSchema = gpuDeviceSchema.extend({ problem: text });
+const unopenedAdapterSchema = gpuDeviceSchema.extend({ problem: text });
 
 /** All messages from the probe process to the daemon. */
 export const probeMessageSchema = z.discriminatedUnion("type", [
@@ -54,7 +54,7 @@ export const probeMessageSchema = z.discriminatedUnion("type", [
   /** All adapters; they are opened next, in this order. */
   z.object({ type: z.literal("listed"), adapters: z.array(gpuDeviceSchema).max(64) }),
   z.object({ type: z.literal("opened"), adapter: gpuAdapterSchema }),
-  z.object({ type: z.literal("unopened"), adapter: silentAdapterSchema }),
+  z.object({ type: z.literal("unopened"), adapter: unopenedAdapterSchema }),
   /** The last message, with the system's preferred adapters, if any. */
   z.object({
     type: z.literal("done"),
@@ -65,7 +65,7 @@ export const probeMessageSchema = z.discriminatedUnion("type", [
 export type ProbeMessage = z.infer<typeof probeMessageSchema>;
 
 /** An adapter in the report; one that could not be opened has only a name and a problem. */
-export type ReportedAdapter = GpuAdapter | z.infer<typeof silentAdapterSchema>;
+export type ReportedAdapter = GpuAdapter | z.infer<typeof unopenedAdapterSchema>;
 
 /** The adapters of the machine, according to Dawn. */
 export interface GpuReport {
@@ -73,7 +73,7 @@ export interface GpuReport {
   /** The system's choices for high performance and for low power. */
   readonly fastest?: GpuDevice | undefined;
   readonly lowPower?: GpuDevice | undefined;
-  /** Why no adapter was found, and what to do; absent when there is one. */
+  /** Explains why no adapter was found, and what to do; absent when there is one. */
   readonly problem?: string | undefined;
 }
 

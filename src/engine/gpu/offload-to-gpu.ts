@@ -10,37 +10,37 @@ import {
 } from "./gpu-report.ts";
 
 export interface GpuPreferences {
-  /** Layers that a user asked for: 0 for none, -1 for all; absent: according to the configuration. */
+  /** Layers that the user requests: 0 for none, -1 for all; absent: according to the configuration. */
   readonly layers?: number | undefined;
   /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
   readonly memory: number;
-  /** Bytes of it that other models use. */
-  readonly taken: number;
+  /** Bytes of GPU memory that other models use. */
+  readonly usedByOthers: number;
   /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;
-  /** False: what the GPU was told to compute is not repeated. */
+  /** False: recorded graphs are not replayed. */
   readonly replay?: boolean;
-  /** Bytes of the projector and of adapters, which are placed with the layers. */
+  /** Bytes of the projector and of adapters, which go to the GPU with the layers. */
   readonly extraBytes: number;
 }
 
 /** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
 export type GpuMode = "auto" | "off" | "require";
 
-/** What has been found out about the GPU, and how it is to be used. */
+/** Result of the search for a GPU, and the configured mode. */
 export interface FoundGpu {
   readonly settings: { readonly mode: GpuMode };
   /** Resolves when the search is done; never rejects. */
   readonly ready: Promise<void>;
   /** The adapter that models use. */
   readonly adapter: GpuAdapter | undefined;
-  /** Why there is none, for people; undefined when there is one. */
+  /** Explains why there is none; undefined when there is one. */
   readonly problem: string | undefined;
 }
 
 export interface GpuPlacement {
   readonly spec: EngineSpec;
-  /** For the user, when the model is placed differently than requested. */
+  /** Message for the user when other layers are offloaded than requested. */
   readonly warning?: string | undefined;
 }
 
@@ -73,19 +73,20 @@ export async function offloadToGpu(
     };
   }
   const step = gpuBatchSize(adapter, model, spec);
-  const obstacle = step === undefined ? tooSlow(adapter) : tooLargeToBind(adapter, model, spec);
+  const obstacle = step === undefined ? tooSlowMessage(adapter) : tensorTooLargeMessage(adapter, model, spec);
   if (step === undefined || obstacle !== undefined) {
     if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
     return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
   }
   const batchSize = preferences.batchSize > 0 && spec.purpose === "generate" ? preferences.batchSize : step;
   const all = model.blockCount + 1;
-  const asked =
+  const requestedLayers =
     preferences.layers === undefined || preferences.layers < 0 ? all : Math.min(preferences.layers, all);
-  const { fitting, why } = fit(adapter, model, { ...spec, batchSize }, preferences);
-  if (asked > fitting && mode === "require") throw new ServiceError("insufficient_memory", why);
-  const layers = Math.min(asked, fitting);
-  if (layers === 0) return { spec: onCpu, warning: why };
+  const { fittingLayers, warning } = layersInMemory(adapter, model, { ...spec, batchSize }, preferences);
+  if (requestedLayers > fittingLayers && mode === "require")
+    throw new ServiceError("insufficient_memory", warning);
+  const layers = Math.min(requestedLayers, fittingLayers);
+  if (layers === 0) return { spec: onCpu, warning };
   return {
     spec: {
       ...spec,
@@ -99,65 +100,69 @@ export async function offloadToGpu(
         ...(preferences.replay === false && { replay: false }),
       },
     },
-    warning: asked > fitting ? why : outputStays(adapter, model),
+    warning: requestedLayers > fittingLayers ? warning : outputOnCpuWarning(adapter, model),
   };
 }
 
-/** How many layers fit into the memory of the adapter, and the message for a model that has more. */
-function fit(
+/** Number of layers that fit into the memory of the adapter, and the message for a model that has more. */
+function layersInMemory(
   adapter: GpuAdapter,
   model: GpuModel,
   spec: EngineSpec,
-  { memory: configured, taken, extraBytes }: GpuPreferences,
-): { readonly fitting: number; readonly why: string } {
+  { memory: configured, usedByOthers, extraBytes }: GpuPreferences,
+): { readonly fittingLayers: number; readonly warning: string } {
   const all = model.blockCount + 1;
   const { work, ...needs } = gpuNeeds(model, spec, spec.batchSize);
   const memory = usableMemory(adapter, configured);
-  const fitting = layersThatFit({ ...needs, work: work + extraBytes }, model.blockCount, memory - taken);
+  const fittingLayers = layersThatFit(
+    { ...needs, work: work + extraBytes },
+    model.blockCount,
+    memory - usedByOthers,
+  );
   const whose = configured > 0 ? " (gpu.memory)" : "";
-  const room = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
-  const why =
-    taken > 0
-      ? `Only ${fitting} of its ${all} layers fit into ${room}, since other models use ${mib(taken)} MiB; ` +
+  const budget = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
+  const warning =
+    usedByOthers > 0
+      ? `Only ${fittingLayers} of its ${all} layers fit into ${budget}, since other models use ${mib(usedByOthers)} MiB; ` +
         "unload one, or use a smaller context or a smaller quantization."
-      : `Only ${fitting} of its ${all} layers fit into ${room}; use a smaller context or a smaller quantization.`;
-  return { fitting, why };
+      : `Only ${fittingLayers} of its ${all} layers fit into ${budget}; use a smaller context or a smaller quantization.`;
+  return { fittingLayers, warning };
 }
 
-function tooSlow(adapter: GpuAdapter): string {
+function tooSlowMessage(adapter: GpuAdapter): string {
   return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take more than 10 s.`;
 }
 
 /**
- * A shader binds whole tensors. Weights that are too large to bind are computed on the CPU, in every layer; when the KV
- * cache is too large, llama.cpp aborts.
+ * Explains why tensors are too large for the GPU; undefined when they are not. A shader binds complete tensors: weights
+ * that are too large to bind are computed on the CPU, in every layer; with a too large KV cache, llama.cpp aborts.
  */
-function tooLargeToBind(
+function tensorTooLargeMessage(
   { limits, ...adapter }: GpuAdapter,
-  { weightBytes, kvBytesPerToken: atHalf, blockCount }: GpuModel,
+  { weightBytes, kvBytesPerToken: kvBytesAtF16, blockCount }: GpuModel,
   spec: EngineSpec,
 ): string | undefined {
-  const most = limits.maxStorageBufferBindingSize;
-  if (most === 0) return undefined;
-  const limit = `A shader on ${title(adapter)} can access at most ${mib(most)} MiB at once`;
-  if (weightBytes.largestInBlocks > most) {
+  const maxBytes = limits.maxStorageBufferBindingSize;
+  if (maxBytes === 0) return undefined;
+  const limit = `A shader on ${title(adapter)} can access at most ${mib(maxBytes)} MiB at once`;
+  if (weightBytes.largestInBlocks > maxBytes) {
     return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
   }
   // Keys and values are separate tensors.
   const bytes = [spec.cacheTypeK, spec.cacheTypeV].map(
-    (type) => kvBytesPerToken(atHalf, { cacheTypeK: type, cacheTypeV: type }) / 2,
+    (type) => kvBytesPerToken(kvBytesAtF16, { cacheTypeK: type, cacheTypeV: type }) / 2,
   );
   const cache = (Math.max(...bytes) / Math.max(1, blockCount)) * contextTokens(spec);
-  return cache > most
+  return cache > maxBytes
     ? `${limit}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
     : undefined;
 }
 
-/** The same for the output layer, which costs less because there is only one. */
-function outputStays({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
-  const most = limits.maxStorageBufferBindingSize;
-  if (most === 0 || outputBytes(model) <= most) return undefined;
-  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(most)} MiB at once.`;
+/** Warning for an output layer that is too large to bind, which costs less because there is only one. */
+function outputOnCpuWarning({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
+  const maxBytes = limits.maxStorageBufferBindingSize;
+  if (maxBytes === 0 || outputBytes(model) <= maxBytes) return undefined;
+  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(maxBytes)} MiB at once.`;
 }
 
 function mib(bytes: number): number {
@@ -172,7 +177,7 @@ export interface AdapterPreferences {
 
 export type AdapterChoice =
   | { readonly adapter: GpuAdapter }
-  /** Why there is none, and what to do. */
+  /** Explains why there is none, and what to do. */
   | { readonly problem: string };
 
 /**
@@ -181,16 +186,18 @@ export type AdapterChoice =
  */
 export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
   if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
-  const wanted = preferences.adapter === "" ? undefined : preferences.adapter;
+  const requestedName = preferences.adapter === "" ? undefined : preferences.adapter;
   const named =
-    wanted === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, wanted));
+    requestedName === undefined
+      ? report.adapters
+      : report.adapters.filter((each) => matchesName(each, requestedName));
   if (named.length === 0) {
     return {
-      problem: `No adapter matches "${wanted}"; available: ${report.adapters.map(title).join("; ")}.`,
+      problem: `No adapter matches "${requestedName}"; available: ${report.adapters.map(title).join("; ")}.`,
     };
   }
   const usable = named.filter(isUsable);
-  const candidates = wanted === undefined ? usable.filter(({ software }) => !software) : usable;
+  const candidates = requestedName === undefined ? usable.filter(({ software }) => !software) : usable;
   const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
   const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
   if (adapter) return { adapter };
@@ -222,16 +229,16 @@ export function title({ name, backend }: GpuDevice): string {
   return `${name} (${backend})`;
 }
 
-/** llama.cpp's default; larger steps are hardly faster. */
+/** Prompt tokens per step: llama.cpp's default; larger steps are hardly faster. */
 const GPU_STEP = 512;
 
-/** Larger steps are not faster on a software adapter. */
+/** The same on a software adapter, where larger steps are not faster. */
 const SOFTWARE_STEP = 16;
 
-/** Weights times tokens that a software adapter computes per second, at least. */
+/** Minimum of weights times tokens that a software adapter computes per second. */
 const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
 
-/** Cancellation and the tokens of other slots wait for a whole step. */
+/** Longest step: cancellation and the tokens of other slots wait for it. */
 const MAX_STEP_SECONDS = 10;
 
 /**
@@ -249,11 +256,11 @@ function gpuBatchSize(
   }: Pick<EngineSpec, "purpose" | "contextSize" | "slots" | "batchSize">,
 ): number | undefined {
   // A text to embed or rerank cannot be split.
-  const whole = purpose === "generate" ? undefined : batchSize;
-  // Decoding comes first, so a step must have room for more tokens than there are slots.
-  const least = whole ?? slots + 1;
-  if (!software) return whole ?? Math.max(least, Math.min(GPU_STEP, contextSize));
+  const unsplitText = purpose === "generate" ? undefined : batchSize;
+  // Decoding comes first, so a step must have more tokens than there are slots.
+  const minTokens = unsplitText ?? slots + 1;
+  if (!software) return unsplitText ?? Math.max(minTokens, Math.min(GPU_STEP, contextSize));
   const acceptable = Math.floor((SOFTWARE_WEIGHT_TOKENS * MAX_STEP_SECONDS) / Math.max(1, parameters));
-  if (acceptable < least) return undefined;
-  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, acceptable, contextSize));
+  if (acceptable < minTokens) return undefined;
+  return unsplitText ?? Math.max(minTokens, Math.min(SOFTWARE_STEP, acceptable, contextSize));
 }

@@ -28,15 +28,15 @@ import {
 /** Longest silence of a probe. After a boot, opening a driver takes long on slow disks and busy machines. */
 const PROBE_DEADLINE_MS = 30_000;
 
-/** What to do when a driver crashes the process. */
+/** Advice when a driver crashes the process. */
 const ADVICE =
   "Update the driver. If you do not need it, remove it or exclude it (VK_DRIVER_FILES lists the manifests of the Vulkan drivers to open).";
 
-/** Most messages of one probe; a healthy one sends far fewer. */
+/** Maximum messages of one probe; a healthy one sends far fewer. */
 const MAX_MESSAGES = 256;
 
-/** Lines of output kept to explain an exit. */
-const KEPT_LINES = 5;
+/** Last lines of output that may explain an exit. */
+const MAX_OUTPUT_LINES = 5;
 
 interface ProbeOptions {
   readonly spawn?: SpawnEngine;
@@ -61,7 +61,7 @@ export async function probeGpu({
   const broken: ReportedAdapter[] = [];
   for (;;) {
     const skipped = broken.map(({ backend, name }) => ({ backend, name }));
-    const round = await look(() => launchProbe({ spawn, dawnPath, skipped }), skipped, deadlineMs);
+    const round = await runProbe(() => launchProbe({ spawn, dawnPath, skipped }), skipped, deadlineMs);
     if (round.culprit === undefined) {
       const found = await Promise.all(round.report.adapters.map(withMemory));
       return { ...round.report, adapters: [...found, ...broken] };
@@ -82,13 +82,13 @@ interface ProbeRound {
 }
 
 /** Runs one probe process; one that cannot be started finds nothing. */
-async function look(
+async function runProbe(
   launch: () => ChildProcess,
   skipped: readonly GpuDevice[],
   deadlineMs: number,
 ): Promise<ProbeRound> {
   try {
-    return await watch(launch(), skipped, deadlineMs);
+    return await readProbe(launch(), skipped, deadlineMs);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { report: { adapters: [], problem: error.message } };
@@ -96,12 +96,12 @@ async function look(
 }
 
 /** @throws ServiceError when the process could not be started */
-async function watch(
+async function readProbe(
   child: ChildProcess,
   skipped: readonly GpuDevice[],
   deadlineMs: number,
 ): Promise<ProbeRound> {
-  const output = new LastLines(KEPT_LINES);
+  const output = new LastLines(MAX_OUTPUT_LINES);
   if (child.stdout) output.watch(child.stdout);
   if (child.stderr) output.watch(child.stderr);
   const messages: ProbeMessage[] = [];
@@ -123,7 +123,7 @@ async function watch(
     },
     onProblem: kill,
   });
-  const how = await new Promise<string>((resolve, reject) => {
+  const exitText = await new Promise<string>((resolve, reject) => {
     child.on("error", (error) => {
       if (child.pid === undefined) reject(probeFailure(error));
       else resolve(`could not be reached: ${error.message}`);
@@ -135,13 +135,17 @@ async function watch(
     channel.finish();
     watchdog.stop();
   });
-  const why = output.lastError ?? output.last;
-  const line = why === undefined ? "" : ` (${why})`;
-  const end = isLate ? `did not answer for ${Math.round(deadlineMs / 1000)} s` : `${how}${line}`;
-  return fold(messages, skipped, end);
+  const lastLine = output.lastError ?? output.last;
+  const line = lastLine === undefined ? "" : ` (${lastLine})`;
+  const end = isLate ? `did not answer for ${Math.round(deadlineMs / 1000)} s` : `${exitText}${line}`;
+  return summarize(messages, skipped, end);
 }
 
-function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], end: string): ProbeRound {
+function summarize(
+  messages: readonly ProbeMessage[],
+  skipped: readonly GpuDevice[],
+  end: string,
+): ProbeRound {
   const adapters: ReportedAdapter[] = [];
   let pending: GpuDevice[] = [];
   for (const message of messages) {
@@ -175,13 +179,13 @@ interface LaunchProbeOptions {
   readonly skipped: readonly GpuDevice[];
 }
 
-/** The error for a probe process that could not be started. */
+/** Error for a probe process that could not be started. */
 function probeFailure(cause: unknown): ServiceError {
   return spawnFailure("The process that looks for GPUs", cause);
 }
 
 /**
- * Starts a probe process, which may load Dawn and read its own code, and nothing else that Node can forbid.
+ * Starts a probe process. It may load Dawn and read its own code; Node's permission model forbids the rest.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 function launchProbe({ spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
@@ -222,7 +226,7 @@ export function findDawn(): string | undefined {
   return undefined;
 }
 
-/** The message for when {@link findDawn} finds nothing, with what to do. */
+/** Explains what to do when {@link findDawn} finds nothing. */
 export function missingDawn({ platform, arch }: Pick<NodeJS.Process, "platform" | "arch">): string {
   const name = platformPackages(platform, arch)?.dawn;
   return name === undefined

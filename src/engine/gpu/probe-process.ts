@@ -9,26 +9,26 @@ import {
   GPU_BACKENDS,
   loadProblem,
   PROBE_MESSAGE_KINDS,
-  unusable,
+  unusableReason,
 } from "./dawn.ts";
 import type { GpuDevice, ProbeMessage } from "./gpu-report.ts";
 
 /**
- * The entry of the probe process: opens every adapter once and reports what it found. A driver may crash or hang at any
- * step, so each result is sent right away.
+ * Entry of the probe process: opens every adapter once and reports its properties. A driver may crash or hang at any
+ * step, so each result is sent immediately.
  *
  * Arguments: the path of Dawn's entry file, then a JSON array of adapters to leave out.
  */
 
-/** No adapter has this name, so Dawn answers with a list of all adapters. */
+/** Name that no adapter has, so that Dawn answers with a list of all adapters. */
 const NO_SUCH_ADAPTER = "daybreak: no such adapter";
 /** A line of that list. */
 const LISTED_ADAPTER = /^ \* backend: '([^']+)', name: '(.*)'$/gm;
 
-/** Makes Dawn list experimental features, to see whether the adapter has them. */
+/** Flag that makes Dawn list experimental features of an adapter. */
 const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 
-/** What to do when a driver fails without saying why. */
+/** Advice when a driver fails without an explanation. */
 const ADVICE = "Close programs that may use all of its memory, or update the driver.";
 
 /** The Vulkan loader that Dawn uses on Linux. */
@@ -36,7 +36,7 @@ const VULKAN_LOADER = "libvulkan.so.1";
 
 const [, , dawnPath = "", skipped = "[]"] = process.argv;
 
-// Nobody waits for the result anymore.
+// Without its parent, the result is useless.
 onParentGone(() => process.exit());
 
 const channel = new ParentChannel<never, ProbeMessage>({
@@ -59,15 +59,15 @@ async function probe(): Promise<void> {
   }
   const adapters = await listAdapters(dawn);
   await send({ type: "listed", adapters });
-  if (adapters.length === 0) return await send({ type: "failed", reason: whyNone() });
+  if (adapters.length === 0) return await send({ type: "failed", reason: noAdapterReason() });
   const skip: readonly GpuDevice[] = JSON.parse(skipped);
   for (const device of adapters) {
     if (skip.some(({ backend, name }) => backend === device.backend && name === device.name)) continue;
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });
-  const fastest = await preferred(dawn, adapters, "high-performance");
-  const lowPower = await preferred(dawn, adapters, "low-power");
+  const fastest = await preferredAdapter(dawn, adapters, "high-performance");
+  const lowPower = await preferredAdapter(dawn, adapters, "low-power");
   await send({ type: "done", ...(fastest && { fastest }), ...(lowPower && { lowPower }) });
 }
 
@@ -93,14 +93,14 @@ async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
     if (!adapter)
       return { type: "unopened", adapter: { ...device, problem: `The driver could not open it. ${ADVICE}` } };
     const found = describeAdapter(device, adapter);
-    const problem = unusable(found) ?? (await deviceProblem(dawn, device));
+    const problem = unusableReason(found) ?? (await deviceProblem(dawn, device));
     return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
   } catch (error) {
     return { type: "unopened", adapter: { ...device, problem: firstLine(error) } };
   }
 }
 
-/** Opens and closes the device as llama.cpp does; returns why that failed. */
+/** Opens and closes the device as llama.cpp does; returns the problem, if any. */
 async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | undefined> {
   try {
     const adapter = await dawn.create(deviceFlags(device)).requestAdapter();
@@ -113,7 +113,7 @@ async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | un
 }
 
 /** The adapter that the system prefers; undefined when it has no preference. */
-async function preferred(
+async function preferredAdapter(
   dawn: Dawn,
   adapters: readonly GpuDevice[],
   powerPreference: "high-performance" | "low-power",
@@ -123,14 +123,15 @@ async function preferred(
     const info = (await gpu.requestAdapter({ powerPreference }).catch(() => null))?.info;
     return info && [info.vendor, info.device, info.description].join("\n");
   };
-  const wanted = await idOf(dawn.create([]));
-  if (wanted === undefined) return undefined;
-  for (const device of adapters) if ((await idOf(dawn.create(deviceFlags(device)))) === wanted) return device;
+  const preferredId = await idOf(dawn.create([]));
+  if (preferredId === undefined) return undefined;
+  for (const device of adapters)
+    if ((await idOf(dawn.create(deviceFlags(device)))) === preferredId) return device;
   return undefined;
 }
 
-/** Why there is no adapter at all, and what to do. */
-function whyNone(): string {
+/** Explains why there is no adapter at all, and what to do. */
+function noAdapterReason(): string {
   if (process.platform === "linux" && !canLoad(VULKAN_LOADER)) {
     return `There is no Vulkan loader (${VULKAN_LOADER}); install it and the GPU's Vulkan driver (on Debian and Ubuntu: libvulkan1, and mesa-vulkan-drivers or NVIDIA's driver).`;
   }

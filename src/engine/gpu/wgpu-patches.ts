@@ -6,16 +6,16 @@ import { openGraphRecordings } from "./calls/graph-recordings.ts";
 import { openParallelPrograms } from "./calls/parallel-programs.ts";
 import { openWeightUploads } from "./calls/weight-uploads.ts";
 
-/** GPUBufferUsage.STORAGE | UNIFORM: what programs read and write. */
-const SEEN_BY_PROGRAMS = 0xc0;
+/** GPUBufferUsage.STORAGE | UNIFORM: buffers that programs read and write. */
+const PROGRAM_BUFFER_USAGE = 0xc0;
 
 /**
- * Graphs whose commands are kept: one for each number of slots that decode, and for the steps of a prompt of some thousand
- * tokens. Each takes 1 MB of the heap for a model of 28 blocks, and a bind group for each program once it is repeated.
+ * Recorded graphs: one for each number of decoding slots, and those of the steps of a prompt of some thousand tokens.
+ * Each takes 1 MB of the heap for a model of 28 blocks, and a bind group for each program once it is replayed.
  */
 const MAX_RECORDINGS = 12;
 
-/** The engine has a request rehearsed: what it asks of a GPU is compiled, and does not run. */
+/** Expression that is true during a warm-up request, whose GPU programs are compiled but not run. */
 const IS_REHEARSAL = `getHeapU8()[${MEMORY_CELLS.gpuRehearsal}] === 1`;
 
 /** Patches wllama's part of the worker's script for {@link commandStreamPatches}. */
@@ -35,12 +35,12 @@ export const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
 ];
 
 /**
- * Patches llama.cpp's script to encode the stream of programs that our kernels write, in place of one call for each thing that a
- * program needs, and to repeat what it has encoded.
+ * Patches llama.cpp's script to encode the stream of programs that our kernels write, instead of making several calls
+ * for each program, and to replay recorded graphs.
  * @param replays false: every graph is encoded each time
  */
 export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
-  const mostRecordings = replays ? MAX_RECORDINGS : 0;
+  const maxRecordings = replays ? MAX_RECORDINGS : 0;
   const cells = {
     stream: MEMORY_CELLS.gpuStream,
     words: MEMORY_CELLS.gpuStreamWords,
@@ -62,12 +62,12 @@ export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
     {
       purpose: "forget what was known of handles when a buffer is made",
       find: "buffer=device.createBuffer(desc)",
-      replace: `if(desc.usage&${SEEN_BY_PROGRAMS})daybreakStream.forget();buffer=device.createBuffer(desc)`,
+      replace: `if(desc.usage&${PROGRAM_BUFFER_USAGE})daybreakStream.forget();buffer=device.createBuffer(desc)`,
     },
     {
       purpose: "forget it when a buffer is destroyed",
       find: "buffer.destroy()",
-      replace: `if(buffer.usage&${SEEN_BY_PROGRAMS})daybreakStream.forget();buffer.destroy()`,
+      replace: `if(buffer.usage&${PROGRAM_BUFFER_USAGE})daybreakStream.forget();buffer.destroy()`,
     },
     {
       purpose: "forget it when a program is compiled",
@@ -96,24 +96,24 @@ export function commandStreamPatches(replays: boolean): readonly TextPatch[] {
       find,
       replace: `daybreakStream.unexpected();${find}`,
     })),
-    // The last one, so that the others look for their texts in llama.cpp's script alone.
+    // The last patch, so that the others search llama.cpp's script alone.
     {
       purpose: "answer the kernels that describe programs",
       find: ask,
-      replace: `var daybreakPrograms=globalThis.daybreakPrograms=(${openParallelPrograms.toString()})(WebGPU.Internals.jsObjects);var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},mostRecordings:${mostRecordings},openRecordings:${openGraphRecordings.toString()},words:()=>(growMemViews(),HEAPU32),begin:daybreakPrograms.begin,isDeaf:daybreakPrograms.areCompiling,pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
+      replace: `var daybreakPrograms=globalThis.daybreakPrograms=(${openParallelPrograms.toString()})(WebGPU.Internals.jsObjects);var daybreakStream=(${openCommandStream.toString()})({cells:${JSON.stringify(cells)},maxRecordings:${maxRecordings},openRecordings:${openGraphRecordings.toString()},words:()=>(growMemViews(),HEAPU32),begin:daybreakPrograms.begin,isCompiling:daybreakPrograms.areCompiling,pass:WebGPU.getJsObject,pipeline:WebGPU.getJsObject,buffer:WebGPU.getJsObject});${ask}if(!instance)return daybreakStream.ask(featureEnumValue);`,
     },
   ];
 }
 
-/** How long llama.cpp waits for a GPU before it gives up, in milliseconds. */
+/** Longest time that llama.cpp waits for a GPU, in milliseconds. */
 const STOCK_WAIT_MS = 30_000;
 
 /**
  * Patches llama.cpp's script so that an engine waits for its GPU as long as the daemon waits for the engine. During the
- * first step the driver compiles shaders, which may take longer than llama.cpp waits.
- * @param longestMs longest wait in milliseconds; Infinity: weeks
+ * first step the driver compiles shaders, which may exceed llama.cpp's own limit.
+ * @param maxWaitMs longest wait in milliseconds; Infinity: weeks
  */
-export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
+export function queueWaitPatches(maxWaitMs: number): readonly TextPatch[] {
   return [
     {
       purpose: "keep the timer of a wait",
@@ -123,7 +123,7 @@ export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
     {
       purpose: "wait for the GPU as long as the daemon does",
       find: "new Promise(resolve=>setTimeout(resolve,timeoutMS,0))",
-      replace: `new Promise(resolve=>{timer=setTimeout(resolve,timeoutMS===${STOCK_WAIT_MS}?${Math.min(longestMs, MAX_TIMER_MS)}:timeoutMS)})`,
+      replace: `new Promise(resolve=>{timer=setTimeout(resolve,timeoutMS===${STOCK_WAIT_MS}?${Math.min(maxWaitMs, MAX_TIMER_MS)}:timeoutMS)})`,
     },
     {
       // Each token has two waits, whose timers would otherwise pile up.
@@ -144,7 +144,7 @@ export const UPLOADED_READ_PATCHES: readonly TextPatch[] = [
   },
 ];
 
-/** Patches llama.cpp's script to give a GPU weights as they are read of a file, in place of a copy in the heap. */
+/** Patches llama.cpp's script to upload weights to a GPU while the file is read, without a copy in the heap. */
 export function weightUploadPatches(): readonly TextPatch[] {
   const { gpuUploads, uploadFrom, uploadedBytes } = MEMORY_CELLS;
   const cells = JSON.stringify({ gpuUploads, uploadFrom, uploadedBytes });

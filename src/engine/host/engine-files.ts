@@ -6,8 +6,8 @@ import type { EngineSpec } from "../protocol/engine-spec.ts";
 
 /**
  * Opens the files of a model.
- * @param onProgress called with the share of all bytes that has been read, 0..1
- * @throws ServiceError model_load_failed when a file cannot be opened
+ * @param onProgress called with the fraction of all bytes that has been read, 0..1
+ * @throws ServiceError model_load_failed if a file cannot be opened
  */
 export function openEngineFiles(spec: EngineSpec, onProgress: (progress: number) => void): EngineFiles {
   let total = 0;
@@ -39,12 +39,12 @@ function openFile(path: string, onRead: (bytes: number) => void): FileBlob {
   }
 }
 
-/** Chunk size of {@link FileBlob.stream}. */
+/** Bytes per chunk of {@link FileBlob.stream}. */
 const STREAM_CHUNK_BYTES = 1024 * 1024;
 
 /**
- * A part of an open file. Node's `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32 and does not report
- * progress.
+ * A range of an open file, as a Blob. Node's `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32, and does
+ * not report progress.
  */
 export class FileBlob implements BlobLike {
   readonly #fd: number;
@@ -60,9 +60,9 @@ export class FileBlob implements BlobLike {
   }
 
   /**
-   * Opens a file, which stays open until the process ends: the engine may read it at any time.
+   * Opens a file, which stays open until the process exits because the engine may read it at any time.
    * @param onRead called with the number of bytes after each read
-   * @throws the system's error when the file cannot be opened
+   * @throws the system's error if the file cannot be opened
    */
   static open(path: string, onRead: (bytes: number) => void = () => {}): FileBlob {
     const fd = fs.openSync(path, "r");
@@ -75,7 +75,7 @@ export class FileBlob implements BlobLike {
     return new FileBlob(this.#fd, this.#start + from, to - from, this.#onRead);
   }
 
-  /** @throws Error when the file has been truncated since it was opened */
+  /** @throws Error if the file was truncated after it was opened */
   async arrayBuffer(): Promise<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);
     let filled = 0;
@@ -101,7 +101,7 @@ export class FileBlob implements BlobLike {
   }
 }
 
-/** Resolves an index of Blob.slice(), where a negative one counts from the end. */
+/** Resolves an index of Blob.slice(); negative indices count from the end. */
 function clamp(index: number, size: number): number {
   return index < 0 ? Math.max(0, size + index) : Math.min(index, size);
 }

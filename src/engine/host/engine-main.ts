@@ -1,37 +1,36 @@
 import { setFlagsFromString } from "node:v8";
 import { onParentGone } from "../channel/parent-channel.ts";
-import { skipLanguages } from "../../launch/skip-languages.mjs";
+import { skipZodLocales } from "../../launch/skip-languages.mjs";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
 
 /**
- * The entry of an engine process, which has one model and may only read its files. The main thread only passes messages
- * on; llama.cpp runs in a worker, so that the process notices the end of the daemon while a model computes.
+ * Entry of an engine process, which serves one model and can only read its files. The main thread only forwards
+ * messages. llama.cpp runs in a worker, so that the process notices the end of the daemon while the model computes.
  *
- * Arguments: file URL of llama.cpp's WASM, largest heap in bytes, and for an engine that uses a GPU the path of Dawn's
- * entry file and the longest wait for the GPU in milliseconds.
+ * Arguments: file URL of llama.cpp's WASM, maximum heap in bytes, and for an engine with a GPU the path of Dawn's entry
+ * file and the longest wait for the GPU in milliseconds.
  */
 
-// Without its restrictions, an engine must not parse any file.
+// An engine without its restrictions must not parse any file.
 if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
 
 /**
- * Bytes of machine code that a WASM function executes before V8 optimizes it. With V8's default, V8 also optimizes code
- * that only loading uses and that has finished by the time the optimized code is ready. Kernels reach this budget
- * quickly.
+ * Bytes of machine code that a WASM function executes before V8 optimizes it. With its default, V8 would also optimize
+ * functions that are used only while loading, and finish too late for them. Kernels reach this budget quickly.
  */
 const TIERING_BUDGET = 400_000_000;
 
 setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
-// Functions are validated when they are first called; most never are.
+// Validates functions when they are first called, which most never are.
 setFlagsFromString("--wasm-lazy-validation");
 
-/** An engine must not outlive its daemon. A signal ends it even when a busy worker would delay an exit. */
+/** An engine must not outlive its daemon. A busy worker would delay a normal exit, but not a signal. */
 onParentGone(() => {
   process.kill(process.pid, "SIGKILL");
   // The first process of a PID namespace cannot kill itself with a signal.
   process.abort();
 });
 
-// V8 flags and language settings apply to what is loaded after them.
-skipLanguages();
+// V8 flags and the Zod setting only affect modules that are loaded after them.
+skipZodLocales();
 await import("./serve-daemon.ts");

@@ -1,35 +1,35 @@
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
 import type { EngineFiles, EnginePlatform } from "../core/platform.ts";
-import { laterSteps, warmUpFirst } from "../core/warm-up.ts";
+import { deferredSteps, warmUpBeforeRequests } from "../core/warm-up.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { type DaemonMessage, type EngineMessage, toReportedError } from "../protocol/messages.ts";
 import { IdleWarmUp } from "./idle-warm-up.ts";
 import { Outbox } from "./outbox.ts";
 
-/** A step of progress worth a message. */
+/** Progress between two messages. */
 const PROGRESS_STEP = 0.01;
 
-/** The place in which an engine runs. */
+/** The environment of an engine: a process of its own or a page. */
 interface EngineHost {
   /**
    * Opens the files of a model.
-   * @param onProgress to be called with 0..1, the part of all bytes that has been read
+   * @param onProgress to be called with the fraction of all bytes that has been read, 0..1
    */
   open(
     spec: EngineSpec,
     onProgress: (progress: number) => void,
   ): { readonly platform: EnginePlatform; readonly files: EngineFiles };
-  /** Sends a message, and calls back when it has been written. */
+  /** Sends a message, and calls `written` when it has been written. */
   send(message: EngineMessage, written?: () => void): void;
   /** Resident bytes of the engine. */
   memoryUsage(): number;
-  /** Ends the engine: it is beyond use. */
+  /** Ends the engine, which can no longer work. */
   kill(): void;
 }
 
-/** Does what the messages for an engine say: loads a model, then runs calls. */
+/** Handles the messages to an engine: loads a model, then runs calls. */
 export class EngineServer {
   readonly #host: EngineHost;
   #core: EngineCore | undefined;
@@ -52,16 +52,16 @@ export class EngineServer {
         return;
       default:
         if (this.#calls) void this.#calls.run(message);
-        else this.die("a call came before the model was loaded");
+        else this.fail("received a call before the model was loaded");
     }
   }
 
-  /** Says why, then ends the engine; whoever started it starts another one. */
-  die(reason: string): void {
+  /** Reports a fatal error, then ends the engine. The daemon starts a new one. */
+  fail(reason: string): void {
     this.#host.send({ type: "fatal", reason }, () => this.#host.kill());
   }
 
-  /** Bytes of WebAssembly memory that the loaded model has. */
+  /** Bytes of WebAssembly memory of the loaded model. */
   get heapBytes(): number {
     return this.#core?.heapBytes ?? 0;
   }
@@ -79,21 +79,21 @@ export class EngineServer {
       const { platform, files } = host.open(spec, reportProgress);
       const core = await EngineCore.load(platform, spec, files);
       this.#core = core;
-      // Nothing is read any more, but silence would be taken for standstill.
-      const reportLife = (): void => host.send({ type: "load-progress", progress: reported });
+      // All files are read, but without messages the daemon would consider the load stalled.
+      const reportAlive = (): void => host.send({ type: "load-progress", progress: reported });
       const usesGpu = core.info.gpuLayers > 0;
-      const stepMs = usesGpu ? await warmUpFirst(core, spec, reportLife) : undefined;
+      const stepMs = usesGpu ? await warmUpBeforeRequests(core, spec, reportAlive) : undefined;
       const outbox = new Outbox((message, written) => host.send(message, written));
-      const onFatal = (reason: string): void => this.die(reason);
+      const onFatal = (reason: string): void => this.fail(reason);
       const { sharedContext } = spec;
       const idle = usesGpu
-        ? new IdleWarmUp(core, laterSteps(core, spec), { sharedContext, onFatal })
+        ? new IdleWarmUp(core, deferredSteps(core, spec), { sharedContext, onFatal })
         : undefined;
       this.#calls = new CallRunner(core, outbox, onFatal, idle);
       host.send({ type: "loaded", info: { ...core.info, ...(stepMs !== undefined && { stepMs }) } });
-      idle?.begin();
+      idle?.schedule();
     } catch (error) {
-      // A GPU that fails while its programs are compiled has failed to load the model as well.
+      // Includes a GPU that fails while its shaders are compiled.
       const failure = toReportedError(fromLoadFailure(error));
       host.send({ type: "load-failed", error: failure }, () => host.kill());
     }
@@ -105,7 +105,7 @@ type CallMessage = Extract<
   { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" | "slots" }
 >;
 
-/** Runs the daemon's calls on the engine and answers each of them exactly once. */
+/** Runs the daemon's calls and answers each of them exactly once. */
 class CallRunner {
   readonly #engine: EngineCore;
   readonly #outbox: Outbox;
@@ -113,7 +113,7 @@ class CallRunner {
   readonly #idle: IdleWarmUp | undefined;
   readonly #calls = new Map<number, AbortController>();
 
-  /** @param idle what is done while there are no calls */
+  /** @param idle deferred warm-up, which runs while there are no calls */
   constructor(engine: EngineCore, outbox: Outbox, onFatal: (reason: string) => void, idle?: IdleWarmUp) {
     this.#engine = engine;
     this.#outbox = outbox;
@@ -126,7 +126,7 @@ class CallRunner {
     const controller = new AbortController();
     this.#calls.set(call, controller);
     try {
-      await this.#idle?.enter();
+      await this.#idle?.callStarted();
       await this.#answer(message, controller.signal);
     } catch (error) {
       if (error instanceof EngineFatalError) {
@@ -136,12 +136,12 @@ class CallRunner {
       } else if (controller.signal.aborted) this.#outbox.push({ type: "cancelled", call });
       else this.#outbox.push({ type: "call-failed", call, error: toReportedError(error) });
     } finally {
-      this.#idle?.leave();
+      this.#idle?.callEnded();
       this.#calls.delete(call);
     }
   }
 
-  /** Ignores a call that has already ended: its answer is on its way. */
+  /** Ignores a call that has already ended, because its answer has been sent. */
   cancel(call: number): void {
     this.#calls.get(call)?.abort();
   }

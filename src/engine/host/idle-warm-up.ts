@@ -1,40 +1,40 @@
 import type { EngineCore } from "../core/engine-core.ts";
-import type { LaterStep } from "../core/warm-up.ts";
+import type { DeferredStep } from "../core/warm-up.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
 
-/** A request that has waited for the model comes sooner than this. */
+/** Delay before idle work starts. Requests that waited for the load arrive sooner. */
 const IDLE_MS = 250;
 
-/** A prompt of so few tokens is read again as quickly as it is found. */
-const FEW_TOKENS = 8;
+/** A slot with this many cached tokens or fewer counts as unused: reading them again costs nearly nothing. */
+const MAX_UNUSED_SLOT_TOKENS = 8;
 
 interface IdleWarmUpOptions {
-  /** Where slots share a context, a prompt can empty other slots. */
+  /** In a shared context, a prompt of the warm-up could evict other slots. */
   readonly sharedContext: boolean;
   readonly onFatal: (reason: string) => void;
 }
 
 /**
- * Does the rest of the warm-up while an engine has no calls. A call goes first: what is being done is cancelled for it, and done
- * again later. No conversation loses its slot for it.
+ * Runs the deferred steps of the warm-up while an engine has no calls. A call cancels the current step, which is
+ * repeated later. Only unused slots are used, so that no conversation loses its KV cache.
  */
 export class IdleWarmUp {
   readonly #engine: Pick<EngineCore, "slots">;
   readonly #options: IdleWarmUpOptions;
-  #steps: readonly LaterStep[];
+  #steps: readonly DeferredStep[];
   #calls = 0;
   #wasCalled = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: { readonly controller: AbortController; readonly ended: Promise<void> } | undefined;
 
-  constructor(engine: Pick<EngineCore, "slots">, steps: readonly LaterStep[], options: IdleWarmUpOptions) {
+  constructor(engine: Pick<EngineCore, "slots">, steps: readonly DeferredStep[], options: IdleWarmUpOptions) {
     this.#engine = engine;
     this.#steps = steps;
     this.#options = options;
   }
 
-  /** No call is in flight any more, or none has come yet. */
-  begin(): void {
+  /** Starts the next step after a delay, unless calls are in flight. */
+  schedule(): void {
     if (this.#steps.length === 0 || this.#calls > 0) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
@@ -43,8 +43,8 @@ export class IdleWarmUp {
     }, IDLE_MS);
   }
 
-  /** A call comes; it may begin when this resolves. */
-  async enter(): Promise<void> {
+  /** Cancels the current step; resolves when the call may begin. */
+  async callStarted(): Promise<void> {
     this.#calls += 1;
     this.#wasCalled = true;
     clearTimeout(this.#timer);
@@ -52,16 +52,16 @@ export class IdleWarmUp {
     await this.#running?.ended;
   }
 
-  /** A call has ended. */
-  leave(): void {
+  /** Continues the warm-up if no other call is in flight. */
+  callEnded(): void {
     this.#calls -= 1;
-    this.begin();
+    this.schedule();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
     try {
       for (let step = this.#steps[0]; step && !signal.aborted; [step] = this.#steps) {
-        const slot = this.#wasCalled ? await this.#spareSlot(signal) : undefined;
+        const slot = this.#wasCalled ? await this.#findUnusedSlot(signal) : undefined;
         if (this.#wasCalled && slot === undefined) this.#steps = [];
         else {
           await step({ signal, slot });
@@ -69,7 +69,7 @@ export class IdleWarmUp {
         }
       }
     } catch (error) {
-      // What a driver cannot compile now, requests will report when they need it.
+      // A shader that the driver cannot compile is reported by the request that needs it.
       if (!signal.aborted) this.#steps = [];
       if (error instanceof EngineFatalError)
         this.#options.onFatal(error.message.split("\n", 1)[0] ?? "unknown");
@@ -78,12 +78,12 @@ export class IdleWarmUp {
     }
   }
 
-  /** A slot without a conversation. */
-  async #spareSlot(signal: AbortSignal): Promise<number | undefined> {
+  /** Returns the number of a slot without a conversation, if there is one. */
+  async #findUnusedSlot(signal: AbortSignal): Promise<number | undefined> {
     if (this.#options.sharedContext) return undefined;
     const result = await this.#engine.slots({ action: "list" }, signal);
     const slots = result.action === "list" ? result.slots : [];
-    const spare = slots.findIndex(({ tokens, isBusy }) => !isBusy && tokens <= FEW_TOKENS);
-    return spare < 0 ? undefined : spare;
+    const unused = slots.findIndex(({ tokens, isBusy }) => !isBusy && tokens <= MAX_UNUSED_SLOT_TOKENS);
+    return unused < 0 ? undefined : unused;
   }
 }

@@ -29,8 +29,8 @@ const MODULE_PATCHES: readonly TextPatch[] = [
   },
 ];
 
-/** Passed to the worker, whose script is evaluated from text and cannot resolve relative paths. */
-const GPU_OPENER = path.join(
+/** Absolute path for the worker, whose script is evaluated from text and cannot resolve relative paths. */
+const GPU_OPENER_PATH = path.join(
   import.meta.dirname,
   "..",
   "gpu",
@@ -38,7 +38,7 @@ const GPU_OPENER = path.join(
   `open-gpu${path.extname(import.meta.filename)}`,
 );
 
-/** How the worker opens its GPU. */
+/** GPU options of the worker. */
 interface WorkerGpu {
   /** Entry file of the package with Dawn. */
   readonly dawnPath: string;
@@ -46,23 +46,23 @@ interface WorkerGpu {
   readonly flags: readonly string[];
   /** Longest wait for the GPU, in milliseconds. */
   readonly maxWaitMs: number;
-  /** False: each step is described to the GPU again; absent: what was described before is repeated. */
+  /** False: record the GPU commands of every step anew. Absent: replay the recorded commands of an equal step. */
   readonly replays?: boolean | undefined;
 }
 
-/** Limit of the worker's JavaScript heap: wllama's script and one request or result at a time. */
+/** Maximum JavaScript heap of the worker, which holds wllama's script and one request or result at a time. */
 const WORKER_HEAP_MIB = 512;
 
 interface NodePlatformOptions {
-  /** Absent: the engine stays on the CPU. */
+  /** Absent: the engine runs on the CPU. */
   readonly gpu?: WorkerGpu | undefined;
-  /** Largest heap of the WASM; absent: that of the stock WASM. */
+  /** Maximum heap of the WASM; absent: that of the stock WASM. */
   readonly heapLimitBytes?: number;
 }
 
 /**
- * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is only defined for an engine with
- * a GPU: when it exists, llama.cpp opens a device even for a model that stays on the CPU.
+ * The part of a web worker's global scope that wllama's script uses. Defines `navigator.gpu` only for an engine with a
+ * GPU, because llama.cpp opens any GPU that it finds, even for a model on the CPU.
  */
 const WORKER_SCOPE = `
 {
@@ -78,7 +78,7 @@ const WORKER_SCOPE = `
 `;
 
 /**
- * wllama's platform inside a Node process. Defines two globals of a page that wllama's code uses.
+ * Platform of the engine core in a Node process. Defines two globals of a page that wllama's code uses.
  * @param wasmUrl file URL of llama.cpp's WASM
  */
 export function createNodePlatform(
@@ -128,7 +128,7 @@ function startWorker(
       const worker = new Worker(WORKER_SCOPE + script, {
         eval: true,
         resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MIB },
-        workerData: gpu && { ...gpu, openerPath: GPU_OPENER },
+        workerData: gpu && { ...gpu, openerPath: GPU_OPENER_PATH },
       });
       worker.on("message", (data: unknown) => shim.onMessage(data));
       worker.on("error", (error) => shim.onError(toError(error)));
@@ -145,7 +145,7 @@ type Decode = (file: ArrayBuffer) => Promise<Pixels>;
 
 let decoder: Promise<Decode> | undefined;
 
-/** Decodes a WebP image in WebAssembly, which is loaded with the first one. Rejects when the image is damaged. */
+/** Decodes a WebP image in WebAssembly, which is loaded for the first image. Rejects if the image is damaged. */
 export async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
   decoder ??= loadDecoder();
   const decode = await decoder;
@@ -155,7 +155,7 @@ export async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels>
 async function loadDecoder(): Promise<Decode> {
   const wasm = fileURLToPath(import.meta.resolve("@jsquash/webp/codec/dec/webp_dec.wasm"));
   const { default: decode, init } = await import("@jsquash/webp/decode.js");
-  // Otherwise it would fetch its WebAssembly, as in a page.
+  // By default it would fetch its WebAssembly, as in a page.
   await init(await WebAssembly.compile(await readFile(wasm)));
   return decode;
 }

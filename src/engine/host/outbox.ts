@@ -5,19 +5,19 @@ import type { EngineMessage } from "../protocol/messages.ts";
 /** Writes a message to the channel and calls back when it has been written. */
 type Send = (message: EngineMessage, written: () => void) => void;
 
-/** How long what nobody reads waits for the text that follows: an extra message would delay that text. */
+/** Delay of events without text. If text follows soon, one message carries both; two messages would delay the text. */
 const TEXTLESS_DELAY_MS = 5;
 
-/** Not "start": the daemon prepares its answer while the text is fetched from llama.cpp. */
-const TEXTLESS: ReadonlySet<GenerationEvent["type"]> = new Set(["prompt-progress", "tokens"]);
+/** Event types that are delayed. "start" is not: the daemon prepares its answer while llama.cpp computes the text. */
+const TEXTLESS_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["prompt-progress", "tokens"]);
 
 /**
- * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first
- * token does not wait, and a fast model does not need a message per token.
+ * Sends events to the daemon: immediately while the channel is free, otherwise several in one message. So the first
+ * token is not delayed, and a fast model does not need a message per token.
  */
 export class Outbox {
   readonly #send: Send;
-  readonly #waiting = new Map<number, GenerationEvent[]>();
+  readonly #pending = new Map<number, GenerationEvent[]>();
   #isWriting = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -26,10 +26,10 @@ export class Outbox {
   }
 
   pushEvent(call: number, event: GenerationEvent): void {
-    const events = this.#waiting.get(call);
-    if (!events) this.#waiting.set(call, [event]);
+    const events = this.#pending.get(call);
+    if (!events) this.#pending.set(call, [event]);
     else if (!joinText(events.at(-1), event) && !joinTokens(events, event)) events.push(event);
-    if (TEXTLESS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
+    if (TEXTLESS_EVENTS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), TEXTLESS_DELAY_MS);
     else this.#flush();
   }
 
@@ -43,13 +43,13 @@ export class Outbox {
     if (this.#isWriting) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const call of this.#waiting.keys()) this.#write(call);
+    for (const call of this.#pending.keys()) this.#write(call);
   }
 
   #write(call: number): void {
-    const events = this.#waiting.get(call);
+    const events = this.#pending.get(call);
     if (!events) return;
-    this.#waiting.delete(call);
+    this.#pending.delete(call);
     this.#isWriting = true;
     this.#send({ type: "events", call, events }, () => {
       this.#isWriting = false;
@@ -58,7 +58,7 @@ export class Outbox {
   }
 }
 
-/** Joins text, and keeps where each token's ends: whoever counts them must not depend on how fast the channel is. */
+/** Joins text and records where each token ends, so that token counts do not depend on the speed of the channel. */
 function joinText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
   if (!last || !isTextDelta(last)) return false;
   const end = deltaText(last).length;
@@ -68,12 +68,15 @@ function joinText(last: GenerationEvent | undefined, event: GenerationEvent): bo
   return true;
 }
 
-/** Tells tokens with those before them, so that the text between them becomes one; returns false when there are none. */
+/**
+ * Appends tokens to an earlier event with tokens, so that the texts around them can be joined. Returns false if there
+ * is no such event.
+ */
 function joinTokens(events: readonly GenerationEvent[], event: GenerationEvent): boolean {
   if (event.type !== "tokens") return false;
-  const told = events.find((each) => each.type === "tokens");
-  if (!told) return false;
-  for (const id of event.ids) told.ids.push(id);
-  told.replaced += event.replaced;
+  const earlier = events.find((each) => each.type === "tokens");
+  if (!earlier) return false;
+  for (const id of event.ids) earlier.ids.push(id);
+  earlier.replaced += event.replaced;
   return true;
 }

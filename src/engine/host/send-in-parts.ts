@@ -6,8 +6,8 @@ import { type EngineMessage, toReportedError } from "../protocol/messages.ts";
 type Post = (message: EngineMessage, written?: () => void) => void;
 
 /**
- * Sends a message. Splits events over several messages when they exceed the limit of one.
- * @param written called when the last part has been written
+ * Sends a message. Splits events into several messages if they exceed the size of one.
+ * @param written called when the last message has been written
  */
 export function sendInParts(message: EngineMessage, post: Post, written?: () => void): void {
   try {
@@ -27,7 +27,7 @@ function halves<Item>(items: readonly Item[]): [Item[], Item[]] {
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Splits one event into two that mean the same; undefined when that is not possible. */
+/** Splits one event into two with the same meaning; `[undefined]` if that is not possible. */
 function split(event: GenerationEvent | undefined): [GenerationEvent[], GenerationEvent[]] | [undefined] {
   switch (event?.type) {
     case "text-delta": {
@@ -55,7 +55,7 @@ function split(event: GenerationEvent | undefined): [GenerationEvent[], Generati
   }
 }
 
-/** Does not split surrogate pairs. */
+/** Splits a text in the middle, but not within a surrogate pair. */
 function textHalves(text: string): [string, string] {
   const characters = text.length >> 1;
   const isPair = /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "");
@@ -63,7 +63,7 @@ function textHalves(text: string): [string, string] {
   return [text.slice(0, middle), text.slice(middle)];
 }
 
-/** Fails the call when its answer does not fit into a message. */
+/** Fails a call whose answer does not fit into a message. */
 function sendFailure(message: EngineMessage, post: Post, written?: () => void): void {
   if (!("call" in message)) throw new TypeError(`The message ${message.type} is too large.`);
   const error = new ServiceError("inference_failed", "The answer is too large to be sent.");

@@ -15,9 +15,9 @@ import { EngineServer } from "./engine-server.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { sendInParts } from "./send-in-parts.ts";
 
-/** The engine process: serves the daemon. Loaded by engine-main.ts. */
+/** Serves the daemon in an engine process. Loaded by engine-main.ts. */
 
-const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
+const [, , wasmUrl = "", heapLimit, dawnPath, maxGpuWait] = process.argv;
 
 const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   incoming: DAEMON_MESSAGE_KINDS,
@@ -25,9 +25,9 @@ const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   onMessage: (message) => {
     const parsed = daemonMessageSchema.safeParse(message);
     if (parsed.success) server.receive(parsed.data);
-    else server.die(`the daemon sent an invalid message: ${firstProblem(parsed.error)}`);
+    else server.fail(`the daemon sent an invalid message: ${firstProblem(parsed.error)}`);
   },
-  onProblem: (error) => server.die(`the daemon's messages cannot be read: ${toError(error).message}`),
+  onProblem: (error) => server.fail(`the daemon's messages cannot be read: ${toError(error).message}`),
 });
 
 const server: EngineServer = new EngineServer({
@@ -37,7 +37,7 @@ const server: EngineServer = new EngineServer({
         ? {
             dawnPath,
             flags: deviceFlags(spec.gpu),
-            maxWaitMs: Number(longestWait),
+            maxWaitMs: Number(maxGpuWait),
             replays: spec.gpu.replay,
           }
         : undefined;
@@ -49,10 +49,10 @@ const server: EngineServer = new EngineServer({
   kill: () => process.kill(process.pid, "SIGKILL"),
 });
 
-// What fails before there is a server ends the process, and Node prints why.
-process.on("uncaughtException", (error) => server.die(error.message));
+// An earlier error ends the process, and Node prints it.
+process.on("uncaughtException", (error) => server.fail(error.message));
 
-/** The daemon keeps the last lines to explain an exit. */
+/** Prints warnings and errors. The daemon includes the last lines in its report on an exit. */
 function logProblem(level: LogLevel, line: string): void {
   if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "./generation.ts";
 
-/** What the short calls take and return: embed, rerank, tokenize and pieces. */
+/** Arguments and results of the calls embed, rerank, tokenize and pieces. */
 
 export const embeddingResultSchema = z.object({
   /** L2-normalized. */
@@ -19,45 +19,47 @@ export type RerankResult = z.infer<typeof rerankResultSchema>;
 
 /** How to tokenize a text. */
 export const tokenizeOptionsSchema = z.object({
-  /** Add the tokens that begin and end a text, where the model's vocabulary asks for them. */
+  /** Add the tokens that begin and end a text, if the model's vocabulary has them. */
   addSpecial: z.boolean(),
   /** Recognize special tokens that are spelled out in the text; otherwise they are ordinary text. */
   parseSpecial: z.boolean(),
 });
 export type TokenizeOptions = z.infer<typeof tokenizeOptionsSchema>;
 
-/** Token ids, as a typed array because that is much smaller when sent between processes. */
+/** Token IDs as a typed array, which is sent between processes as 4 bytes per token. */
 export const tokenIdsSchema = z.instanceof(Int32Array);
 export type TokenIds = z.infer<typeof tokenIdsSchema>;
 
 export const tokenPiecesSchema = z.object({
   /** The text of all tokens, concatenated; special tokens are spelled out. */
   bytes: z.instanceof(Uint8Array),
-  /** Where each token's bytes end. */
+  /** Offset in `bytes` at which each token ends. */
   ends: z.instanceof(Int32Array),
 });
-/** The text of tokens as bytes, because one character may be spread over several tokens. */
+/** The text of tokens as bytes, because a character may consist of several tokens. */
 export type TokenPieces = z.infer<typeof tokenPiecesSchema>;
 
 /**
- * Calls for the slots of an engine. A saved state is longer than a message may be, so it is kept in the engine while it is
- * read or written in pieces: save, then read; or begin, write, then restore. An engine keeps one at a time.
+ * Calls for the slots of an engine. The state of a slot (its KV cache) can exceed the size of a message, so the engine
+ * buffers it while it is transferred in chunks. To save a slot: `save`, then `read` until the end. To restore one:
+ * `begin`, `write` until the end, then `restore`. An engine has one such buffer.
  */
 
-/** Most bytes of a state in one message. */
-export const STATE_PIECE_BYTES = 4 * 1024 * 1024;
+/** Maximum bytes of a slot's state in one message. */
+export const STATE_CHUNK_BYTES = 4 * 1024 * 1024;
 
 const slot = z.int().min(0).max(63);
 const offset = z.int().min(0);
 const data = z.instanceof(Uint8Array);
 
-/** Of each adapter that is loaded, with which a state was computed. */
+/** Scale of each loaded LoRA adapter with which a state was computed. */
 export const adapterScalesSchema = z
   .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
   .max(MAX_ADAPTERS);
 
 export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("list") }),
+  /** Fails if the state has more than `most` bytes. */
   z.object({ action: z.literal("save"), slot, most: z.int().min(0) }),
   z.object({ action: z.literal("read"), offset }),
   z.object({ action: z.literal("begin"), bytes: z.int().min(1) }),
@@ -70,7 +72,7 @@ export const slotRequestSchema = z.discriminatedUnion("action", [
   }),
   z.object({ action: z.literal("erase"), slot }),
   z.object({ action: z.literal("drop") }),
-  /** Keeps a slot for requests that name it, until it is released. */
+  /** Reserves a slot for requests that name it, until it is released. */
   z.object({ action: z.literal("reserve"), slot }),
   z.object({ action: z.literal("release"), slot }),
 ]);
@@ -83,7 +85,7 @@ export const slotResultSchema = z.discriminatedUnion("action", [
       z.object({
         tokens: z.int().min(0),
         isBusy: z.boolean(),
-        /** Grows with each use; less than 0: never used. */
+        /** Increases with each use; negative for a slot that was never used. */
         lastUsed: z.number(),
       }),
     ),
@@ -96,7 +98,7 @@ export const slotResultSchema = z.discriminatedUnion("action", [
   }),
   z.object({ action: z.literal("read"), data }),
   z.object({ action: z.literal("erase"), tokens: z.int().min(0) }),
-  /** Whether another request has the slot. */
+  /** `isBusy`: another request is using the slot. */
   z.object({ action: z.literal("reserve"), isBusy: z.boolean() }),
   z.object({ action: z.literal("done") }),
 ]);

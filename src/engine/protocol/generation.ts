@@ -2,8 +2,8 @@ import { z } from "zod";
 import { samplingShape } from "./sampling-fields.ts";
 
 /**
- * What an engine is asked to generate and what it answers, independent of any wire format. Both sides of the process
- * boundary validate with these schemas.
+ * Generation requests and the events of their answers, independent of any HTTP API. The daemon and the engine both
+ * validate with these schemas.
  */
 
 const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
@@ -16,13 +16,13 @@ const imagePartSchema = z.object({
 
 const audioPartSchema = z.object({
   type: z.literal("audio"),
-  /** A WAV, MP3 or FLAC file that has been checked: see readAudio(). */
+  /** A WAV, MP3 or FLAC file that readAudio() has checked. */
   data: z.instanceof(Uint8Array),
 });
 
 const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema, audioPartSchema]);
 export type ContentPart = z.infer<typeof contentPartSchema>;
-/** What a projector turns into tokens. */
+/** An image or a recording, which the projector turns into tokens. */
 export type MediaPart = Exclude<ContentPart, { type: "text" }>;
 
 const toolCallSchema = z.object({
@@ -36,7 +36,7 @@ export type ToolCall = z.infer<typeof toolCallSchema>;
 const chatMessageSchema = z.object({
   role: z.enum(["system", "user", "assistant", "tool"]),
   content: z.array(contentPartSchema),
-  /** Reasoning of an earlier assistant turn, for templates that keep it. */
+  /** Reasoning of an earlier assistant message, for chat templates that include it. */
   reasoning: z.string().optional(),
   toolCalls: z.array(toolCallSchema).optional(),
   /** For role tool: the call this message answers. */
@@ -53,9 +53,9 @@ const toolDefinitionSchema = z.object({
   name: z.string(),
   description: z.string().optional(),
   parameters: jsonSchemaSchema.optional(),
-  /** Refuse a schema that cannot be kept, instead of keeping what can be. */
+  /** Reject a schema that cannot be enforced completely, instead of enforcing a part of it. */
   strict: z.boolean().optional(),
-  /** The field of the request that has the parameters; absent: tools. */
+  /** Field of the API request that contains the parameters, for error messages; absent: tools. */
   param: z.string().optional(),
 });
 export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
@@ -70,34 +70,37 @@ export const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("json_schema"),
     schema: jsonSchemaSchema,
-    /** Refuse a schema that cannot be kept, instead of keeping what can be. */
+    /** Reject a schema that cannot be enforced completely, instead of enforcing a part of it. */
     strict: z.boolean().optional(),
-    /** The field of the request that it comes from; absent: format. */
+    /** Field of the API request that contains the schema, for error messages; absent: format. */
     param: z.string().optional(),
   }),
   /** A grammar in llama.cpp's GBNF. */
   z.object({
     type: z.literal("grammar"),
     grammar: z.string(),
-    /** The field of the request that it comes from; absent: grammar. */
+    /** Field of the API request that contains the grammar, for error messages; absent: grammar. */
     param: z.string().optional(),
-    /** All that it allows is JSON. */
+    /** True if the grammar allows only JSON. */
     isJson: z.boolean().optional(),
   }),
 ]);
 export type OutputFormat = z.infer<typeof outputFormatSchema>;
 
 export const generationInputSchema = z.discriminatedUnion("kind", [
-  /** Text for the model as it is, without the chat template. */
+  /** Text that is passed to the model without the chat template. */
   z.object({ kind: z.literal("prompt"), prompt: z.string() }),
   z.object({
     kind: z.literal("chat"),
     messages: z.array(chatMessageSchema).min(1),
-    /** False: the answer to a conversation that ends with an assistant message is a new message. Absent: it continues that one. */
+    /**
+     * False: if the conversation ends with an assistant message, the answer is a new message. Absent: the answer
+     * continues that message.
+     */
     continueLast: z.boolean().optional(),
     tools: z.array(toolDefinitionSchema),
     toolChoice: toolChoiceSchema,
-    /** When false, at most one call per turn. */
+    /** False: at most one tool call per answer. */
     parallelToolCalls: z.boolean(),
     /** Passed to the template as enable_thinking; absent: the template's default. */
     thinking: z.boolean().optional(),
@@ -108,88 +111,92 @@ export const generationInputSchema = z.discriminatedUnion("kind", [
 export type GenerationInput = z.infer<typeof generationInputSchema>;
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 
-/** True if the answer continues the last message of the conversation, instead of being a message of its own. */
+/** True if the answer continues the last message of the conversation instead of starting a new one. */
 export function continuesLast({ messages, continueLast }: ChatInput): boolean {
   const last = messages.at(-1);
   return continueLast !== false && last?.role === "assistant" && !last.toolCalls?.length;
 }
 
-/** Sampling settings, in the ranges that the engine accepts. An absent one means the engine's default. */
+/** Sampling settings in the ranges that the engine accepts. Absent: the engine's default. */
 export const samplingSchema = z.object(samplingShape);
 export type Sampling = z.infer<typeof samplingSchema>;
 
-/** Most alternatives per position that a request may ask for. */
+/** Maximum alternatives per position in `logprobs`. */
 export const MAX_TOP_LOGPROBS = 20;
 
-/** More tokens than any context has. */
+/** Upper bound for token counts in requests, larger than any context. */
 export const MAX_SHIFTED_TOKENS = 16 * 1024 * 1024;
 
-/** Adapters cost time in every matrix multiplication; nobody stacks more. */
+/** Every adapter makes every matrix multiplication slower; more than this many is not useful. */
 export const MAX_ADAPTERS = 16;
-/** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
+/** At scale 1 an adapter has the effect for which it was trained. */
 export const MAX_ADAPTER_SCALE = 10;
 
-/** More tokens than any context has. */
+/** Upper bound for reasoning budgets, larger than any context. */
 const MAX_REASONING_TOKENS = 16 * 1024 * 1024;
 
-/** More tokens than answers have; each takes room in messages. */
-export const MAX_GIVEN_TOKENS = 1024 * 1024;
-export const prefixTokensSchema = z.array(z.int().min(0)).max(MAX_GIVEN_TOKENS);
+/** Larger than any answer; bounds the size of messages. */
+export const MAX_PREFIX_TOKENS = 1024 * 1024;
+export const prefixTokensSchema = z.array(z.int().min(0)).max(MAX_PREFIX_TOKENS);
 
 export const generationRequestSchema = z.object({
   input: generationInputSchema,
-  /** Most tokens to generate; absent: until the context is full. */
+  /** Maximum number of tokens to generate; absent: until the context is full. */
   maxTokens: z.int().min(1).optional(),
   stop: z.array(z.string().min(1)),
   sampling: samplingSchema,
   format: outputFormatSchema,
-  /** Alternatives to report per position; 0: only the chosen token; absent: no log probabilities. */
+  /** Number of alternatives to report per position; 0: only the sampled token; absent: no log probabilities. */
   logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
-  /** How long a chat may reason before it has to answer. Absent: as long as it likes. */
+  /** Limit of reasoning in a chat; absent: unlimited. */
   reasoning: z
     .object({
-      /** Tokens. */
+      /** Maximum tokens of reasoning. */
       budget: z.int().min(0).max(MAX_REASONING_TOKENS),
-      /** Around it, where the template does not say so. */
+      /** Tags around reasoning, used if llama.cpp does not find any in the chat template. */
       tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
     })
     .optional(),
-  /** What a context that shifts does when it is full; absent: as the model was loaded. */
+  /** Context shift, which makes space in a full context; absent: as the model was loaded. */
   shift: z
     .object({
-      /** First tokens that stay; -1: the whole prompt. */
+      /** Number of tokens at the start of the context that are never dropped; -1: the whole prompt. */
       keep: z.int().min(-1).max(MAX_SHIFTED_TOKENS).optional(),
-      /** Tokens that are dropped; 0: half of the others. */
+      /** Number of tokens to drop; 0: half of the tokens that may be dropped. */
       discard: z.int().min(0).max(MAX_SHIFTED_TOKENS).optional(),
     })
     .optional(),
-  /** Of the model's LoRA adapters, in order; absent: as they were loaded. */
+  /** Scales of the model's LoRA adapters, in order; absent: as the model was loaded. */
   adapterScales: z
     .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
     .max(MAX_ADAPTERS)
     .optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
-  /** Least tokens of a part of the prompt that is reused although it has moved; 0: none is; absent: as the model was loaded. */
+  /**
+   * Minimum length in tokens of a prompt part that is reused from the KV cache at another position; 0: none is reused;
+   * absent: as the model was loaded.
+   */
   cacheReuse: z.int().min(0).max(MAX_SHIFTED_TOKENS).optional(),
-  /** The slot that answers if it is idle, from 0; absent: any. */
+  /** Preferred slot, from 0, used if it is idle; absent: any slot. */
   slot: z.int().min(0).optional(),
-  /** Report how the prompt was read when the answer is done. */
+  /** Include {@link GenerationDetails} in the last event. */
   details: z.boolean().optional(),
-  /** Report usage and timings so far with each piece of the answer. */
+  /** Include usage and timings so far in each delta of the answer. */
   timings: z.boolean().optional(),
   /**
-   * Tokens with which the answer begins, as another engine has generated them. They are a part of the answer like any other, and
-   * sampling, grammar and text go on from there. An engine without our kernels generates them itself.
+   * Tokens that the answer begins with, generated by another engine before it failed. They are part of the answer;
+   * sampling, grammar and text continue after them. An engine with the stock kernels ignores them and generates its
+   * own.
    */
   given: prefixTokensSchema.optional(),
-  /** Report the tokens of the answer, where our kernels run. */
+  /** Report the token IDs of the answer. Only engines with Daybreak's kernels can. */
   reportsTokens: z.boolean().optional(),
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
 export const tokenLogprobSchema = z.object({
-  /** Number of the token in the model's vocabulary. */
+  /** ID of the token in the model's vocabulary. */
   id: z.int(),
   token: z.string(),
   /** Natural logarithm of the probability. */
@@ -206,14 +213,14 @@ const usageSchema = z.object({
   completionTokens: z.int().min(0),
   /** Prompt tokens that were found in the KV cache. */
   cachedTokens: z.int().min(0),
-  /** Completion tokens spent on reasoning, as far as that is known. */
+  /** Completion tokens spent on reasoning, if known. */
   reasoningTokens: z.int().min(0),
-  /** Tokens that were guessed, and those of them that the model said too; absent: none were. */
+  /** Speculative decoding: drafted tokens, and how many the model accepted (`kept`); absent: no drafts. */
   guesses: z.object({ tokens: z.int().min(0), kept: z.int().min(0) }).optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 
-/** Tokens between two reports of how long an answer is. */
+/** Number of tokens between two `answer-progress` events. */
 export const ANSWER_PROGRESS_TOKENS = 16;
 
 const timingsSchema = z.object({
@@ -225,22 +232,22 @@ const timingsSchema = z.object({
 export type Timings = z.infer<typeof timingsSchema>;
 
 const figuresSchema = z.object({ usage: usageSchema, timings: timingsSchema });
-/** How much has been read and generated up to a place in an answer, and how long that took. */
+/** Token counts and durations up to a position in an answer. */
 export type Figures = z.infer<typeof figuresSchema>;
 
-/** If the request asks for them. */
+/** Only if the request asks for timings. */
 const soFar = figuresSchema.optional();
 
-/** Where the text of each token ends, if the text of several has been joined on its way to the daemon. */
+/** Offset at which the text of each token ends, if the texts of several tokens were joined into one event. */
 const ends = z.array(z.int().min(0)).optional();
 
 const detailsSchema = z.object({
-  /** As the model has read it, with the special tokens that were added. */
+  /** Prompt that the model has read, including special tokens. */
   prompt: z.string(),
   slot: z.int().min(0),
-  /** Tokens that are in the KV cache of the slot after the answer. */
+  /** Number of tokens in the KV cache of the slot after the answer. */
   tokensInCache: z.int().min(0),
-  /** Whether the context was full before the answer ended. */
+  /** True if the context was full before the answer ended. */
   truncated: z.boolean(),
 });
 export type GenerationDetails = z.infer<typeof detailsSchema>;
@@ -251,17 +258,17 @@ export type FinishReason = z.infer<typeof finishReasonSchema>;
 export const doneEventSchema = z.object({
   type: z.literal("done"),
   reason: finishReasonSchema,
-  /** The stop string that ended the generation, if one did. */
+  /** Stop string that ended the answer. */
   stopSequence: z.string().optional(),
   usage: usageSchema,
   timings: timingsSchema,
-  /** If the request asks for them. */
+  /** Only if the request asks for details. */
   details: detailsSchema.optional(),
 });
 
 /**
- * One event of a generation. A stream is one `start`, any number of deltas, one `done`. An error is thrown and ends the
- * stream. A tool call arrives as one `tool-call-start` with its index, then `tool-call-delta`s with pieces of the JSON
+ * One event of a generation. A stream is one `start`, any number of deltas, and one `done`. Errors are thrown and end
+ * the stream. A tool call is one `tool-call-start` with its index, then `tool-call-delta`s with parts of the JSON
  * arguments.
  */
 export const generationEventSchema = z.discriminatedUnion("type", [
@@ -270,9 +277,9 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     type: z.literal("prompt-progress"),
     processed: z.int().min(0),
     total: z.int().min(0),
-    /** Of these, the tokens that were found in the KV cache. */
+    /** Those of the processed tokens that were found in the KV cache. */
     cached: z.int().min(0).optional(),
-    /** Since the engine began with the prompt. */
+    /** Milliseconds since the engine started to process the prompt. */
     elapsedMs: z.number().min(0).optional(),
   }),
   z.object({
@@ -288,22 +295,24 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     index: z.int().min(0),
     id: z.string(),
     name: z.string(),
-    /** When only one call is allowed: up to the start of another one. */
+    /** Figures up to the start of this call, for requests that allow only one call. */
     soFar,
   }),
   z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string(), ends, soFar }),
   /**
-   * In a shared context, after every {@link ANSWER_PROGRESS_TOKENS}: usage and timings up to here, with the tokens that have
-   * no text, or none yet.
+   * Only in a shared context, every {@link ANSWER_PROGRESS_TOKENS} tokens: usage and timings so far, including tokens
+   * that have no text or whose text is not complete yet.
    */
   z.object({ type: z.literal("answer-progress"), usage: usageSchema, timings: timingsSchema }),
-  /** If the request asks for them: the next tokens of the answer, before the text of any of them. */
+  /** Only if the request asks for tokens: the IDs of the next tokens, sent before their text. */
   z.object({
     type: z.literal("tokens"),
     ids: z.array(z.int().min(0)),
-    /** Those of them that were given, and instead of which this engine would have said others. */
+    /** Number of these that come from `given` and differ from the tokens that this engine would have generated. */
     replaced: z.int().min(0),
-    /** Whole answers before this one that did not fit what was asked for, and of which nobody gets anything; absent: none. */
+    /**
+     * Number of complete answers that were discarded before this one because they had the wrong format; absent: none.
+     */
     failedTries: z.int().min(0).optional(),
   }),
   doneEventSchema,

@@ -1,40 +1,42 @@
 import type { GenerationEvent } from "./generation.ts";
 
-/** An event with the text of a token, or of several in a row. */
+/** An event with the text of one token or of several consecutive tokens. */
 export type TextDelta = Extract<
   GenerationEvent,
   { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }
 >;
 
-/** Whether an event has text. */
+/** True if an event has text. */
 export function isTextDelta(event: GenerationEvent): event is TextDelta {
   return event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call-delta";
 }
 
-/** The text of all its tokens. */
-export function deltaText(piece: TextDelta): string {
-  return piece.type === "tool-call-delta" ? piece.arguments : piece.text;
+/** Returns the text of all tokens of an event. */
+export function deltaText(delta: TextDelta): string {
+  return delta.type === "tool-call-delta" ? delta.arguments : delta.text;
 }
 
-/** The text of each of its tokens. */
-export function tokenTexts(piece: TextDelta): readonly string[] {
-  const text = deltaText(piece);
-  return piece.ends?.map((end, at, ends) => text.slice(ends[at - 1] ?? 0, end)) ?? [text];
+/** Returns the text of each token of an event. */
+export function tokenTexts(delta: TextDelta): readonly string[] {
+  const text = deltaText(delta);
+  return delta.ends?.map((end, at, ends) => text.slice(ends[at - 1] ?? 0, end)) ?? [text];
 }
 
-/** Its first tokens. */
-export function firstTokens(piece: TextDelta, count: number): TextDelta {
-  const end = piece.ends?.[count - 1];
-  if (piece.type === "tool-call-delta") return { ...piece, arguments: piece.arguments.slice(0, end) };
-  const text = piece.text.slice(0, end);
-  if (piece.type === "reasoning-delta") return { ...piece, text };
-  return { ...piece, text, ...(piece.logprobs && { logprobs: piece.logprobs.slice(0, count) }) };
+/** Returns an event with the first `count` tokens of another. */
+export function firstTokens(delta: TextDelta, count: number): TextDelta {
+  const end = delta.ends?.[count - 1];
+  if (delta.type === "tool-call-delta") return { ...delta, arguments: delta.arguments.slice(0, end) };
+  const text = delta.text.slice(0, end);
+  if (delta.type === "reasoning-delta") return { ...delta, text };
+  return { ...delta, text, ...(delta.logprobs && { logprobs: delta.logprobs.slice(0, count) }) };
 }
 
-/** Appends a piece of an answer to the one before it, so that fewer events are sent; returns false when that is not possible. */
+/**
+ * Appends the text of an event to the previous event, so that fewer are sent. Returns false if they cannot be joined.
+ */
 export function joinDeltas(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
   if (last?.type === "text-delta" && event.type === "text-delta") {
-    // Empty text has the log-probabilities of something else, such as reasoning.
+    // The log probabilities of an event with empty text belong to other tokens, such as reasoning.
     if ((last.text === "") !== (event.text === "")) return false;
     last.text += event.text;
     if (event.logprobs) last.logprobs = [...(last.logprobs ?? []), ...event.logprobs];

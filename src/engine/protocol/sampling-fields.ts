@@ -2,18 +2,18 @@ import { z } from "zod";
 
 /** Seeds are 32 bits wide. */
 const UINT32_MAX = 0xffffffff;
-/** More tokens than any context has. */
-const MANY_TOKENS = 1_000_000;
-/** Beyond any use; llama.cpp itself knows no bound. */
-const LARGE = 100;
-/** Longer than any answer takes. */
-const LONGEST_MS = 24 * 60 * 60 * 1000;
-/** For each of them llama.cpp searches the vocabulary before the first token. */
+/** Upper bound for token counts, larger than any context. */
+const MAX_TOKEN_COUNT = 1_000_000;
+/** Upper bound for settings that llama.cpp does not limit; larger than any useful value. */
+const GENEROUS_LIMIT = 100;
+/** Upper bound for durations, longer than any answer takes. */
+const MAX_DURATION_MS = 24 * 60 * 60 * 1000;
+/** Limited because llama.cpp searches the vocabulary for each breaker before the first token. */
 export const MAX_DRY_BREAKERS = 16;
-/** llama.cpp cuts them to this length, in bytes. */
+/** llama.cpp cuts longer breakers, in bytes. */
 export const MAX_DRY_BREAKER_LENGTH = 40;
 
-/** llama.cpp's samplers, with the letters that stand for them in a string. */
+/** llama.cpp's samplers, and the letter of each in the string form of `samplers`. */
 export const SAMPLERS = {
   penalties: "e",
   dry: "d",
@@ -32,34 +32,34 @@ type SamplerName = keyof typeof SAMPLERS;
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerName[]];
 
-/** Most tokens that are guessed at once: longer guesses are rarely right to their end. */
-export const MAX_GUESSED = 64;
+/** Maximum tokens of one draft (speculative decoding): the end of a longer draft is rarely accepted. */
+export const MAX_DRAFT_TOKENS = 64;
 
-/** How a setting is called, in which range it may be and what it does. */
+/** Name, range and description of a sampling setting. */
 interface SamplingField {
-  /** In llama.cpp's server, in requests and as a PARAMETER. */
+  /** Name in llama.cpp's server, in requests and as a PARAMETER of a Modelfile. */
   readonly name: string;
-  /** Further names in requests. */
+  /** Other names in requests. */
   readonly aliases?: readonly string[];
-  /** The range that the engine accepts. */
+  /** Range that the engine accepts. */
   readonly type: z.ZodType;
-  /** What all APIs use unless the request or the model says otherwise; absent: llama.cpp's own default. */
+  /** Default of all APIs, unless the request or the model sets a value; absent: llama.cpp's default. */
   readonly default?: number;
   readonly description: string;
-  /** A number that a Modelfile may set. */
+  /** A Modelfile may set this number. */
   readonly isParameter?: true;
-  /** Counts the last tokens, where -1 means the whole context. */
+  /** Number of recent tokens to consider; -1: the entire context. */
   readonly isWindow?: true;
 }
 
 /**
- * Every setting of sampling, in the order in which it is listed. The engine's schema, the fields of requests, the
- * PARAMETERs of Modelfiles and the tables of the documentation are made from it.
+ * All sampling settings, in the order of the documentation. The engine's schema, the fields of requests, the PARAMETERs
+ * of Modelfiles and the tables of the documentation are generated from this object.
  */
 export const SAMPLING_FIELDS = {
   temperature: {
     name: "temperature",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     default: 0.7,
     description: "Sampling temperature; 0 always picks the most likely token.",
     isParameter: true,
@@ -73,7 +73,7 @@ export const SAMPLING_FIELDS = {
   },
   topK: {
     name: "top_k",
-    type: z.int().min(0).max(MANY_TOKENS),
+    type: z.int().min(0).max(MAX_TOKEN_COUNT),
     default: 40,
     description: "Top-k sampling; 0 and -1 disable it.",
     isParameter: true,
@@ -92,7 +92,7 @@ export const SAMPLING_FIELDS = {
   },
   topNSigma: {
     name: "top_n_sigma",
-    type: z.number().min(-1).max(LARGE),
+    type: z.number().min(-1).max(GENEROUS_LIMIT),
     description:
       "Keep tokens within so many standard deviations of the highest logit; 0 or less disables it.",
     isParameter: true,
@@ -107,7 +107,7 @@ export const SAMPLING_FIELDS = {
   },
   repeatLastN: {
     name: "repeat_last_n",
-    type: z.int().min(-1).max(MANY_TOKENS),
+    type: z.int().min(-1).max(MAX_TOKEN_COUNT),
     description: "How many of the last tokens repeat_penalty looks at; -1: the whole context.",
     isParameter: true,
     isWindow: true,
@@ -126,25 +126,25 @@ export const SAMPLING_FIELDS = {
   },
   dryMultiplier: {
     name: "dry_multiplier",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Strength of the DRY penalty for repeated sequences; 0 disables it.",
     isParameter: true,
   },
   dryBase: {
     name: "dry_base",
-    type: z.number().min(1).max(LARGE),
+    type: z.number().min(1).max(GENEROUS_LIMIT),
     description: "Base of the DRY penalty, which grows with the length of the repetition.",
     isParameter: true,
   },
   dryAllowedLength: {
     name: "dry_allowed_length",
-    type: z.int().min(0).max(MANY_TOKENS),
+    type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "Tokens that may repeat before the DRY penalty begins.",
     isParameter: true,
   },
   dryPenaltyLastN: {
     name: "dry_penalty_last_n",
-    type: z.int().min(-1).max(MANY_TOKENS),
+    type: z.int().min(-1).max(MAX_TOKEN_COUNT),
     description: "How many of the last tokens the DRY penalty looks at; -1: the whole context.",
     isParameter: true,
     isWindow: true,
@@ -168,13 +168,13 @@ export const SAMPLING_FIELDS = {
   },
   dynatempRange: {
     name: "dynatemp_range",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "How far the temperature may move with the entropy; 0 disables it.",
     isParameter: true,
   },
   dynatempExponent: {
     name: "dynatemp_exponent",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "How the temperature follows the entropy.",
     isParameter: true,
   },
@@ -186,13 +186,13 @@ export const SAMPLING_FIELDS = {
   },
   mirostatTau: {
     name: "mirostat_tau",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Mirostat target entropy.",
     isParameter: true,
   },
   mirostatEta: {
     name: "mirostat_eta",
-    type: z.number().min(0).max(LARGE),
+    type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Mirostat learning rate.",
     isParameter: true,
   },
@@ -209,7 +209,7 @@ export const SAMPLING_FIELDS = {
   },
   minKeep: {
     name: "min_keep",
-    type: z.int().min(0).max(MANY_TOKENS),
+    type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "Tokens that the samplers leave to choose from at least.",
     isParameter: true,
   },
@@ -241,20 +241,20 @@ export const SAMPLING_FIELDS = {
   guessTokens: {
     name: "draft_max",
     aliases: ["speculative.n_max"],
-    type: z.int().min(0).max(MAX_GUESSED),
+    type: z.int().min(0).max(MAX_DRAFT_TOKENS),
     description:
       "Most tokens to guess at once and have checked in one step, which changes how fast an answer comes and nothing else; 0: none. Default: by how the model was loaded.",
     isParameter: true,
   },
   maxPredictMs: {
     name: "t_max_predict_ms",
-    type: z.int().min(0).max(LONGEST_MS),
+    type: z.int().min(0).max(MAX_DURATION_MS),
     description: "Milliseconds after which an answer that has a line end is cut off; 0: none.",
     isParameter: true,
   },
   minIndent: {
     name: "n_indent",
-    type: z.int().min(0).max(MANY_TOKENS),
+    type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "End the answer at a line with less indentation, in characters; 0: off.",
     isParameter: true,
   },
@@ -265,14 +265,14 @@ export type SamplingKey = keyof SamplingFields;
 
 type SamplingShape = { -readonly [Key in SamplingKey]: z.ZodOptional<SamplingFields[Key]["type"]> };
 
-/** For the schema of sampling settings; an absent one means the engine's default. */
-// The keys and types are the table's.
+/** Shape of the schema of sampling settings, all of which are optional. */
+// Keys and types are those of SAMPLING_FIELDS.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const samplingShape = Object.fromEntries(
   Object.entries(SAMPLING_FIELDS).map(([key, { type }]) => [key, type.optional()]),
 ) as unknown as SamplingShape;
 
-/** All settings by their keys. */
+/** Key and description of each setting. */
 export const SAMPLING_ENTRIES: readonly (readonly [SamplingKey, SamplingField])[] =
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
   Object.entries(SAMPLING_FIELDS) as [SamplingKey, SamplingField][];

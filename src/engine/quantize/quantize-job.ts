@@ -1,57 +1,57 @@
-/** How a tensor's weights are stored: `type` is ggml's number, and `weights` of them take `bytes` bytes. */
+/** Format of a tensor's blocks: `type` is ggml's number, and a block of `weights` weights takes `bytes` bytes. */
 export interface BlockFormat {
   readonly type: number;
   readonly weights: number;
   readonly bytes: number;
 }
 
-/** One tensor to be converted, or copied when both formats are the same. */
+/** One tensor to convert, or to copy when both formats are the same. */
 export interface TensorJob {
   /** Position in {@link QuantizeJob.files}. */
   readonly file: number;
-  /** Where its data begins in that file. */
+  /** Offset of its data in that file. */
   readonly offset: number;
   readonly weights: number;
   readonly from: BlockFormat;
   readonly to: BlockFormat;
 }
 
-/** All that the process which quantizes is told. */
+/** Input of the process that quantizes a model. */
 export interface QuantizeJob {
   /** Absolute paths. */
   readonly files: readonly string[];
-  /** In the order in which their data comes out. */
+  /** In the order of the output. */
   readonly tensors: readonly TensorJob[];
-  /** Each tensor's data is padded with zeros to a multiple of this. */
+  /** Each tensor's data is padded with zeros to a multiple of this number of bytes. */
   readonly alignment: number;
   readonly threads: number;
 }
 
-/** Bytes of so many weights, which are a whole number of blocks. */
+/** Size in bytes of weights that fill their blocks. */
 export function bytesOf(weights: number, format: BlockFormat): number {
   return (weights / format.weights) * format.bytes;
 }
 
-/** Bytes to the next multiple. */
+/** Number of padding bytes up to the next multiple. */
 export function paddingOf(bytes: number, alignment: number): number {
   return Math.ceil(bytes / alignment) * alignment - bytes;
 }
 
 /** A part of a tensor, converted in one step. */
-export interface Piece extends TensorJob {
-  /** Zeros to append. */
+export interface TensorChunk extends TensorJob {
+  /** Number of zeros to append. */
   readonly padding: number;
 }
 
-/** A multiple of every block, so that what comes out does not depend on it; in memory it takes 4 MiB as F32. */
-const PIECE_WEIGHTS = 1024 * 1024;
+/** Weights of a chunk: a multiple of all block sizes, so that it does not affect the output; 4 MiB as F32. */
+const CHUNK_WEIGHTS = 1024 * 1024;
 
 /** Cuts the tensors of a job into parts that fit into memory. Blocks are independent of each other. */
-export function* piecesOf({ tensors, alignment }: QuantizeJob): Generator<Piece, void, undefined> {
+export function* chunksOf({ tensors, alignment }: QuantizeJob): Generator<TensorChunk, void, undefined> {
   for (const tensor of tensors) {
     const whole = bytesOf(tensor.weights, tensor.to);
-    for (let done = 0; done < tensor.weights; done += PIECE_WEIGHTS) {
-      const weights = Math.min(PIECE_WEIGHTS, tensor.weights - done);
+    for (let done = 0; done < tensor.weights; done += CHUNK_WEIGHTS) {
+      const weights = Math.min(CHUNK_WEIGHTS, tensor.weights - done);
       const isLast = done + weights === tensor.weights;
       yield {
         ...tensor,

@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
-import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
+import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import { STOCK_WASM_PATH } from "../engine-image.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, readableCode, spawnEngine, spawnFailure } from "../launch.ts";
@@ -10,38 +10,38 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
 /**
- * Converts tensors in a process of its own, and yields their data one after another, padded. The process does not get
- * ahead of who reads, and ends when the signal aborts or nobody reads any more.
+ * Converts tensors in a separate process and yields their padded data in order. The process waits for the reader, and
+ * ends when the signal aborts or the reader returns.
  */
 export type QuantizeTensors = (job: QuantizeJob, signal: AbortSignal) => AsyncIterable<Uint8Array>;
 
 interface QuantizerOptions {
-  /** Finds the wall for engines, which this process gets too. */
-  readonly findWall: () => Promise<Sandbox | undefined>;
+  /** Finds the sandbox for engines, which confines this process, too. */
+  readonly findSandbox: () => Promise<Sandbox | undefined>;
 }
 
-/** Lines of output kept to explain an exit. */
-const KEPT_LINES = 20;
+/** Last lines of output that may explain an exit. */
+const MAX_OUTPUT_LINES = 20;
 
 /** Creates the function that quantizes with these settings. */
-export function createTensorQuantizer({ findWall }: QuantizerOptions): QuantizeTensors {
+export function createTensorQuantizer({ findSandbox }: QuantizerOptions): QuantizeTensors {
   return async function* quantize(job, signal) {
-    const wall = await findWall();
+    const sandbox = await findSandbox();
     signal.throwIfAborted();
-    const child = launchQuantizer(job.files, wall);
+    const child = launchQuantizer(job.files, sandbox);
     const exit = watchExit(child);
     const stop = (): void => killGroup(child);
     signal.addEventListener("abort", stop);
     try {
       child.stdin?.on("error", () => {});
       child.stdin?.write(`${JSON.stringify(job)}\n`);
-      const output: unknown = child.stdio?.[CHILD_SPEAKS_ON];
+      const output: unknown = child.stdio?.[CHILD_OUTPUT_FD];
       if (output instanceof Readable) yield* output;
       const failure = await exit;
       signal.throwIfAborted();
       if (failure) throw failure;
     } catch (error) {
-      // A pipe that breaks because the process was ended is no failure of its own.
+      // The pipe also breaks when the signal ends the process.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -51,13 +51,13 @@ export function createTensorQuantizer({ findWall }: QuantizerOptions): QuantizeT
   };
 }
 
-/** Resolves when the process has ended, with what went wrong; never rejects. */
+/** Resolves when the process has ended, with the error, if any; never rejects. */
 async function watchExit(child: ChildProcess): Promise<ServiceError | undefined> {
-  const lines = new LastLines(KEPT_LINES);
+  const lines = new LastLines(MAX_OUTPUT_LINES);
   if (child.stdout) lines.watch(child.stdout);
   if (child.stderr) lines.watch(child.stderr);
   return await new Promise((resolve) => {
-    child.on("error", (error) => resolve(spawnFailure(QUANTIZER, error)));
+    child.on("error", (error) => resolve(spawnFailure(PROCESS_NAME, error)));
     child.on("exit", () => killGroup(child));
     child.on("close", (code, signal) => {
       if (code === 0) return resolve(undefined);
@@ -74,24 +74,24 @@ async function watchExit(child: ChildProcess): Promise<ServiceError | undefined>
       resolve(
         new ServiceError(
           "quantization_failed",
-          `${QUANTIZER} ${how}${line === undefined ? "" : ` (${line})`}.`,
+          `${PROCESS_NAME} ${how}${line === undefined ? "" : ` (${line})`}.`,
         ),
       );
     });
   });
 }
 
-/** What the process is called in errors. */
-const QUANTIZER = "The process that quantizes";
+/** Name of the process in errors. */
+const PROCESS_NAME = "The process that quantizes";
 
-/** The weights are in WebAssembly memory and buffers, which have no such limit. */
+/** Limit of the JavaScript heap. The weights are in WebAssembly memory and buffers, which do not count. */
 const SCRIPT_HEAP_MIB = 512;
 
 /**
  * Starts a process with the rights of an engine: it may read its own code and the given files, and nothing else.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
-function launchQuantizer(files: readonly string[], wall: Sandbox | undefined): ChildProcess {
+function launchQuantizer(files: readonly string[], sandbox: Sandbox | undefined): ChildProcess {
   const entry = path.join(import.meta.dirname, `quantizer-main${path.extname(import.meta.filename)}`);
   const readable = [...readableCode(), STOCK_WASM_PATH, ...files];
   const start = {
@@ -100,11 +100,11 @@ function launchQuantizer(files: readonly string[], wall: Sandbox | undefined): C
     env: MINIMAL_ENVIRONMENT,
     cwd: import.meta.dirname,
   };
-  const { command, args, ...rest } = wall ? wall.enclose(start, { readable }) : start;
+  const { command, args, ...rest } = sandbox ? sandbox.enclose(start, { readable }) : start;
   try {
     return spawnEngine(command, args, rest);
   } catch (error) {
     // Some failures are thrown, others are emitted by the child.
-    throw spawnFailure(QUANTIZER, error);
+    throw spawnFailure(PROCESS_NAME, error);
   }
 }

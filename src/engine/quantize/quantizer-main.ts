@@ -4,19 +4,19 @@ import { Worker } from "node:worker_threads";
 import { buildQuantizerImage } from "../../../wasm/quantizer-image.ts";
 import { onParentGone, parentInput, writeToParent } from "../channel/parent-channel.ts";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
-import { type Piece, piecesOf, type QuantizeJob } from "./quantize-job.ts";
+import { type TensorChunk, chunksOf, type QuantizeJob } from "./quantize-job.ts";
 import type { ThreadData } from "./quantizer-thread.ts";
 
 /**
- * The entry of a process that quantizes the tensors of one model, whose files are all that it may read besides its code.
- * It gets its job as a line of JSON on standard input, and writes the tensors' data to the channel's descriptor.
+ * Entry of the process that quantizes the tensors of one model. It may read only its code and the model's files. It reads
+ * its job as a line of JSON from standard input, and writes the tensors' data to the channel's descriptor.
  *
  * Argument: path of llama.cpp's WASM.
  */
 
 if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
 
-// It must not outlive its daemon, even while its threads compute.
+// The process must not outlive its daemon, even while its threads compute.
 onParentGone(() => {
   process.kill(process.pid, "SIGKILL");
   // The first process of a PID namespace cannot kill itself with a signal.
@@ -26,13 +26,13 @@ onParentGone(() => {
 const [, , wasmPath = ""] = process.argv;
 const job = await readJob();
 const module = await WebAssembly.compile(await buildQuantizerImage(await readFile(wasmPath)));
-const quantizerMainData = { module, files: job.files };
+const threadData = { module, files: job.files };
 
-/** Pieces that a thread has been given, one of them while it computes another. */
-const PIECES_AHEAD = 2;
+/** Chunks that a thread has at once: one to convert, and one that waits. */
+const CHUNKS_PER_THREAD = 2;
 
-/** Answers in the order in which it was asked. */
-class Thread {
+/** Worker thread that converts chunks in the order of the calls. */
+class QuantizerThread {
   readonly #worker: Worker;
   readonly #waiting: ((output: Uint8Array) => void)[] = [];
 
@@ -44,23 +44,21 @@ class Thread {
     this.#worker.on("exit", onEnd);
   }
 
-  async convert(piece: Piece): Promise<Uint8Array> {
+  async convert(chunk: TensorChunk): Promise<Uint8Array> {
     return await new Promise((resolve) => {
       this.#waiting.push(resolve);
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-      this.#worker.postMessage(piece);
+      this.#worker.postMessage(chunk);
     });
   }
 }
 
-const quantizerMainConverted = convertAll(piecesOf(job), quantizerMainData, job.threads, (code) =>
-  process.exit(code || 1),
-);
-for await (const bytes of quantizerMainConverted) if (!writeToParent(bytes)) break;
-// Its threads would wait for more.
+const convertedChunks = convertAll(chunksOf(job), threadData, job.threads, (code) => process.exit(code || 1));
+for await (const bytes of convertedChunks) if (!writeToParent(bytes)) break;
+// The threads would wait for more chunks.
 process.exit();
 
-/** The daemon's job; the pipe stays open for as long as the daemon lives. */
+/** Reads the daemon's job; the pipe stays open as long as the daemon runs. */
 async function readJob(): Promise<QuantizeJob> {
   return await new Promise((resolve) => {
     let text = "";
@@ -74,21 +72,21 @@ async function readJob(): Promise<QuantizeJob> {
 }
 
 /**
- * Converts pieces on several threads; what comes out is in the order of the pieces.
- * @param onEnd called when a thread has ended, which it never does by itself, with its exit code
+ * Converts chunks on several threads and yields the results in the same order.
+ * @param onEnd called with the exit code of a thread that ended unexpectedly
  */
 async function* convertAll(
-  pieces: Iterable<Piece>,
+  chunks: Iterable<TensorChunk>,
   data: ThreadData,
   threads: number,
   onEnd: (code: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const started = Array.from({ length: threads }, () => new Thread(data, onEnd));
+  const started = Array.from({ length: threads }, () => new QuantizerThread(data, onEnd));
   const ahead: Promise<Uint8Array>[] = [];
-  let given = 0;
-  for (const piece of pieces) {
-    ahead.push(started[given++ % threads]!.convert(piece));
-    if (ahead.length === threads * PIECES_AHEAD) yield await ahead.shift()!;
+  let count = 0;
+  for (const chunk of chunks) {
+    ahead.push(started[count++ % threads]!.convert(chunk));
+    if (ahead.length === threads * CHUNKS_PER_THREAD) yield await ahead.shift()!;
   }
   for (const converted of ahead) yield await converted;
 }

@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { bytesOf, INVALID_WEIGHTS_EXIT_CODE, type Piece } from "./quantize-job.ts";
+import { bytesOf, INVALID_WEIGHTS_EXIT_CODE, type TensorChunk } from "./quantize-job.ts";
 import { InvalidWeights, Quantizer } from "./quantizer.ts";
 
-/** What a thread of the process that quantizes is started with. */
+/** Data with which a quantizer thread is started. */
 export interface ThreadData {
   readonly module: WebAssembly.Module;
   readonly files: readonly string[];
@@ -13,14 +13,14 @@ export interface ThreadData {
 const { module, files } = workerData as ThreadData;
 const quantizer = await Quantizer.start(module);
 
-parentPort?.on("message", (piece: Piece) => {
-  const input = read(files[piece.file]!, piece.offset, bytesOf(piece.weights, piece.from));
+parentPort?.on("message", (chunk: TensorChunk) => {
+  const input = read(files[chunk.file]!, chunk.offset, bytesOf(chunk.weights, chunk.from));
   try {
-    const output = quantizer.convert(input, piece);
+    const output = quantizer.convert(input, chunk);
     parentPort?.postMessage(output, [output.buffer]);
   } catch (error) {
     if (!(error instanceof InvalidWeights)) throw error;
-    // The daemon knows what this code means; a message of this process would not be trusted.
+    // The daemon knows this code; it would not trust a message of this process.
     process.exit(INVALID_WEIGHTS_EXIT_CODE);
   }
 });

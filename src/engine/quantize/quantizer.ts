@@ -2,18 +2,18 @@ import type { QUANTIZER_FUNCTIONS } from "../../../wasm/quantizer-image.ts";
 import { type BlockFormat, bytesOf } from "./quantize-job.ts";
 
 const PAGE_BYTES = 64 * 1024;
-/** As llama.cpp's script has them; a thread uses some 16 MB more than the first. */
+/** Memory limits of llama.cpp's script; a thread uses some 16 MB more than the initial size. */
 const FIRST_PAGES = 2048n;
 const MAX_PAGES = 65_536n;
 const F32_BYTES = 4;
 /** Number of points in the grid of IQ3_S. */
 const IQ3_S_GRID = 512;
-/** Attempts to improve a scale, as llama.cpp makes them when it quantizes. */
+/** Attempts to improve a scale, as many as llama.cpp makes when it quantizes. */
 const IQ4_NL_ATTEMPTS = 7;
 const IQ4_NL_WEIGHTS = 32;
-/** Scratch of quantize_row_iq4_nl_impl(): one scale, and a float and a byte for each weight. */
+/** Offsets in the scratch memory of quantize_row_iq4_nl_impl(): one scale, and a float and a byte for each weight. */
 const IQ4_NL_SCRATCH = {
-  high: 0,
+  highOffset: 0,
   scale: 8,
   weights: 16,
   levels: 16 + IQ4_NL_WEIGHTS * F32_BYTES,
@@ -22,16 +22,16 @@ const IQ4_NL_SCRATCH = {
 
 type Callable = (...args: (number | bigint)[]) => number | bigint | undefined;
 
-/** A tensor holds values that are not finite, or blocks that mean nothing. */
+/** Error for a tensor with values that are not finite, or with invalid blocks. */
 export class InvalidWeights extends Error {
   override readonly name = "InvalidWeights";
 }
 
-/** llama.cpp's functions that convert weights, in a memory of their own. */
+/** Instance of llama.cpp's functions that convert weights, with its own memory. */
 export class Quantizer {
   readonly #memory: WebAssembly.Memory;
   readonly #exports: Record<string, Callable>;
-  #room = { at: 0, bytes: 0 };
+  #scratch = { at: 0, bytes: 0 };
   #hasGrid = false;
 
   private constructor(memory: WebAssembly.Memory, exports: Record<string, Callable>) {
@@ -39,7 +39,7 @@ export class Quantizer {
     this.#exports = exports;
   }
 
-  /** @param module what buildQuantizerImage() makes */
+  /** @param module compiled result of buildQuantizerImage() */
   static async start(module: WebAssembly.Module): Promise<Quantizer> {
     const limits = { initial: FIRST_PAGES, maximum: MAX_PAGES, shared: true, address: "i64" };
     // The DOM's types do not know memory64 yet.
@@ -51,9 +51,9 @@ export class Quantizer {
   }
 
   /**
-   * Converts weights by way of F32; in the same format they are checked and returned as they are.
-   * @param input the blocks of so many weights
-   * @param padding zeros to append
+   * Converts weights through F32; if both formats are the same, checks the weights and returns them unchanged.
+   * @param input the blocks of `weights` weights
+   * @param padding number of zeros to append
    * @throws InvalidWeights as llama.cpp's quantization does
    */
   convert(
@@ -86,10 +86,10 @@ export class Quantizer {
     this.#call(FROM_F32.get(type), from, to, weights);
   }
 
-  /** What quantize_iq4_nl() does; the compiler has left only the function for one block. */
+  /** Replaces quantize_iq4_nl(), which the compiler has inlined: only the function for one block is left. */
   #quantizeIq4Nl(blockBytes: number, from: number, to: number, weights: number, scratch: number): void {
     const quantizeBlock = this.#function("quantize_row_iq4_nl_impl");
-    const { high, scale, weights: squares, levels } = IQ4_NL_SCRATCH;
+    const { highOffset: high, scale, weights: weightScratch, levels } = IQ4_NL_SCRATCH;
     for (let block = 0; block * IQ4_NL_WEIGHTS < weights; block++) {
       const out = to + block * blockBytes;
       quantizeBlock(
@@ -100,7 +100,7 @@ export class Quantizer {
         BigInt(scratch + high),
         0n,
         BigInt(scratch + scale),
-        BigInt(scratch + squares),
+        BigInt(scratch + weightScratch),
         BigInt(scratch + levels),
         IQ4_NL_ATTEMPTS,
       );
@@ -112,7 +112,7 @@ export class Quantizer {
     try {
       isValid = this.#function("ggml_validate_row_data")(type, BigInt(at), BigInt(bytes));
     } catch (error) {
-      // It describes the fault on standard error, which this module does not have.
+      // The function prints the problem to standard error, which this module does not have.
       if (!(error instanceof NoSystem)) throw error;
     }
     if (isValid !== 1) throw new InvalidWeights();
@@ -132,13 +132,13 @@ export class Quantizer {
   #allocate(inputBytes: number, floatBytes: number, outputBytes: number): Record<Part, number> {
     const [input, floats, output] = [inputBytes, floatBytes, outputBytes].map(roundedUp);
     const needed = input! + floats! + output! + IQ4_NL_SCRATCH.bytes;
-    if (needed > this.#room.bytes) {
-      if (this.#room.at > 0) this.#function("free")(BigInt(this.#room.at));
+    if (needed > this.#scratch.bytes) {
+      if (this.#scratch.at > 0) this.#function("free")(BigInt(this.#scratch.at));
       const at = Number(this.#function("memalign")(BigInt(ALIGNMENT), BigInt(needed)));
       if (at === 0) throw new RangeError("no memory is left");
-      this.#room = { at, bytes: needed };
+      this.#scratch = { at, bytes: needed };
     }
-    const { at } = this.#room;
+    const { at } = this.#scratch;
     return {
       input: at,
       floats: at + input!,
@@ -156,7 +156,7 @@ function roundedUp(bytes: number): number {
   return Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 }
 
-/** The module called for the system, of which it gets nothing but memory. */
+/** Error for a call of a system function other than memory growth, which the module does not get. */
 class NoSystem extends Error {}
 
 function importsOf(module: WebAssembly.Module, memory: WebAssembly.Memory): WebAssembly.Imports {
@@ -185,12 +185,12 @@ function grow(memory: WebAssembly.Memory, bytes: bigint): number {
 
 type QuantizerFunction = (typeof QUANTIZER_FUNCTIONS)[number];
 
-/** ggml's number of 32-bit floats, which every conversion goes through. */
+/** Numbers of ggml's types. Every conversion goes through F32. */
 const F32 = 0;
 const IQ3_S = 21;
 const IQ4_NL = 20;
 
-/** Functions of three arguments, from, to and the number of weights, that turn a type into F32; by ggml's number of it. */
+/** Functions that convert a type to F32, by ggml's number of the type. Arguments: source, destination, number of weights. */
 export const TO_F32: ReadonlyMap<number, QuantizerFunction> = new Map([
   [1, "ggml_fp16_to_fp32_row"],
   [2, "dequantize_row_q4_0"],
@@ -218,7 +218,7 @@ export const TO_F32: ReadonlyMap<number, QuantizerFunction> = new Map([
   [39, "dequantize_row_mxfp4"],
 ]);
 
-/** Functions of the same kind that turn F32 into a type, as ggml_quantize_chunk() does without an importance matrix. */
+/** Functions that convert F32 to a type, as ggml_quantize_chunk() does without an importance matrix; the same arguments. */
 export const FROM_F32: ReadonlyMap<number, QuantizerFunction> = new Map([
   [1, "ggml_cpu_fp32_to_fp16"],
   [2, "quantize_row_q4_0_ref"],
@@ -231,7 +231,7 @@ export const FROM_F32: ReadonlyMap<number, QuantizerFunction> = new Map([
   [12, "quantize_row_q4_K_ref"],
   [13, "quantize_row_q5_K_ref"],
   [14, "quantize_row_q6_K_ref"],
-  // Its arguments differ: quantizer.ts calls it for each block.
+  // Has other arguments; #quantizeIq4Nl() calls it for each block.
   [IQ4_NL, "quantize_row_iq4_nl_impl"],
   [IQ3_S, "quantize_iq3_s"],
   [23, "quantize_iq4_xs"],

@@ -1,14 +1,14 @@
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
-import { FIRST_INPUT_ON } from "../channel/parent-channel.ts";
+import { FIRST_INPUT_FD } from "../channel/parent-channel.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
 import type { ProcessStart, Sandbox, SandboxView } from "./sandbox.ts";
 
 interface BubblewrapOptions {
   /** Path of bwrap. */
   readonly binary: string;
-  /** Node's libraries, and what the loader needs to find them. */
+  /** Node's libraries, and the files with which the loader finds them. */
   readonly runtimeFiles: readonly string[];
   readonly arch: string;
 }
@@ -17,7 +17,7 @@ interface BubblewrapOptions {
 const NOBODY = "65534";
 
 /**
- * The bubblewrap wall: a separate root with only Node, the engine's code and the model's files, all read-only; no
+ * Sandbox of bubblewrap: a separate root with only Node, the engine's code and the model's files, all read-only; no
  * network, no other processes, no privileges, and a system call filter.
  */
 export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Sandbox {
@@ -44,14 +44,14 @@ export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): S
         "ALL",
         "--die-with-parent",
         // Parents are mounted before the folders inside them.
-        ...[...visible].toSorted().flatMap(show),
+        ...[...visible].toSorted().flatMap(mountArgs),
         "--proc",
         "/proc",
         "--remount-ro",
         "/",
         "--chdir",
         start.cwd,
-        ...(filter ? ["--seccomp", String(FIRST_INPUT_ON)] : []),
+        ...(filter ? ["--seccomp", String(FIRST_INPUT_FD)] : []),
         "--",
         start.command,
         ...start.args,
@@ -68,13 +68,13 @@ export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): S
   return { name: "bubblewrap", parts, enclose };
 }
 
-/** Links are kept: Node finds the files of a linked package through its link. */
-function show(file: string): string[] {
+/** Arguments that mount a file. Links stay links, because Node finds the files of a linked package through them. */
+function mountArgs(file: string): string[] {
   const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
   return isLink && !isLibrary(file) ? ["--symlink", readlinkSync(file), file] : ["--ro-bind", file, file];
 }
 
-/** A library is often a link to another name in its folder, which is not visible inside the wall. */
+/** True for a library, which is often a link to another name in a folder that is not visible inside the sandbox. */
 function isLibrary(file: string): boolean {
   return /\.so(\.\d+)*$/.test(file);
 }
@@ -84,9 +84,9 @@ const LOADER_CACHE = "/etc/ld.so.cache";
 
 const reportSchema = z.object({ sharedObjects: z.array(z.string()) });
 
-/** Files that Node needs in order to start: its libraries, under the names by which it loads them. */
+/** Files that Node needs in order to start: its libraries, by the names under which it loads them. */
 export function findRuntimeFiles(): string[] {
-  // Otherwise the report resolves the host names of all connections.
+  // Without this, the report resolves the host names of all connections.
   Object.assign(process.report, { excludeNetwork: true });
   const { sharedObjects } = reportSchema.parse(process.report.getReport());
   return [...sharedObjects, LOADER_CACHE].filter((file) => path.isAbsolute(file) && existsSync(file));
@@ -99,7 +99,7 @@ interface UnshareOptions {
 }
 
 /**
- * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk stays
+ * Sandbox of util-linux, for systems without bubblewrap: no network, no other processes and no privileges. The disk stays
  * visible, so only Node's permission model protects the user's files.
  */
 export function unshare({ unshare: binary, setpriv }: UnshareOptions): Sandbox {

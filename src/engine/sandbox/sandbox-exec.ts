@@ -1,11 +1,11 @@
 import { lstatSync } from "node:fs";
 import type { ProcessStart, Sandbox, SandboxView } from "./sandbox.ts";
 
-/** Part of every macOS installation. */
+/** Path of sandbox-exec, a part of every macOS installation. */
 export const SANDBOX_EXEC = "/usr/bin/sandbox-exec";
 
 /**
- * The macOS wall, which denies everything that the profile does not allow. The process may read its own files and the
+ * Sandbox of macOS, which denies everything that the profile does not allow. The process may read its own files and the
  * system's libraries, without which no program starts; it cannot write, use the network or start processes.
  */
 export function sandboxExec(): Sandbox {

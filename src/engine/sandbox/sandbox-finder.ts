@@ -9,17 +9,17 @@ import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
 import { tryEngineStart } from "./try-engine-start.ts";
 import type { Sandbox, SandboxName } from "./sandbox.ts";
 
-/** auto: the best wall that works on this machine; require: engines start only inside a wall; off: no wall. */
+/** auto: the best sandbox that works on this machine; require: engines start only inside a sandbox; off: no sandbox. */
 export type SandboxMode = "auto" | "require" | "off";
 
-/** State of the wall around engines. */
+/** State of the sandbox around engines, with the fields of /api/system/status. */
 export interface SandboxState {
   readonly mode: SandboxMode;
-  /** none: only Node's permission model; unknown: no engine has been started yet. */
+  /** Name of the sandbox; none: only Node's permission model; unknown: not tried yet. */
   readonly wall: SandboxName | "none" | "unknown";
-  /** What it consists of, for people. */
+  /** Restrictions of the sandbox, for people. */
   readonly parts: readonly string[];
-  /** Why there is no wall or no better one, and what to do. */
+  /** Explains why there is no sandbox or no better one, and what to do. */
   readonly problem: string | undefined;
 }
 
@@ -28,20 +28,20 @@ interface SandboxFinderOptions {
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   readonly candidates?: () => Candidates;
-  /** Longest time for one wall, in milliseconds. */
+  /** Longest trial of one sandbox, in milliseconds. */
   readonly trialMs?: number;
-  /** Told when a wall that this machine has does not keep engines in, although none is required. */
+  /** Called when no sandbox works, although the machine has one; not when a sandbox is required. */
   readonly onProblem?: (problem: string) => void;
 }
 
-/** Walls to try, best first, and what is missing for the others. */
+/** Sandboxes to try, best first, and explanations of which programs are missing for others. */
 export interface Candidates {
-  readonly walls: readonly Sandbox[];
+  readonly sandboxes: readonly Sandbox[];
   readonly missing: readonly string[];
 }
 
 /**
- * Finds the best wall that works on this machine by trying them once. Tries again only after the system lacked the
+ * Finds the best sandbox that works on this machine by trying them once. Tries again only after the system lacked the
  * resources for a trial.
  */
 export class SandboxFinder {
@@ -52,9 +52,9 @@ export class SandboxFinder {
   constructor(options: SandboxFinderOptions) {
     this.#options = options;
     const { mode } = options;
-    const wall = mode === "off" ? "none" : "unknown";
+    const initial = mode === "off" ? "none" : "unknown";
     const problem = mode === "off" ? "The configuration turns it off (sandbox = off)." : undefined;
-    this.#state = { mode, wall, parts: [], problem };
+    this.#state = { mode, wall: initial, parts: [], problem };
   }
 
   get state(): SandboxState {
@@ -62,52 +62,52 @@ export class SandboxFinder {
   }
 
   /**
-   * Returns the wall for engines; undefined when there is none and none is required.
+   * Returns the sandbox for engines; undefined when there is none and none is required.
    * @throws ServiceError sandbox_unavailable when one is required and none works
    */
   async find(): Promise<Sandbox | undefined> {
     if (this.#options.mode === "off") return undefined;
-    this.#trial ??= this.#look();
-    const wall = await this.#trial;
-    if (wall || this.#options.mode === "auto") return wall;
+    this.#trial ??= this.#tryCandidates();
+    const sandbox = await this.#trial;
+    if (sandbox || this.#options.mode === "auto") return sandbox;
     throw new ServiceError(
       "sandbox_unavailable",
       `The configuration requires a sandbox (sandbox = require), but none works here. ${this.#state.problem}`,
     );
   }
 
-  async #look(): Promise<Sandbox | undefined> {
+  async #tryCandidates(): Promise<Sandbox | undefined> {
     const {
       mode,
       runtime = process.execPath,
       spawn = spawnEngine,
-      candidates = candidatesHere,
+      candidates = findCandidates,
       trialMs,
       onProblem,
     } = this.#options;
     const problems: string[] = [];
     let wasTried = false;
-    let isTriedAgain = false;
+    let willRetry = false;
     try {
-      const { walls, missing } = candidates();
+      const { sandboxes, missing } = candidates();
       problems.push(...missing);
-      for (const wall of walls) {
+      for (const sandbox of sandboxes) {
         wasTried = true;
-        const failure = await tryEngineStart({ runtime, wall, spawn, deadlineMs: trialMs });
+        const failure = await tryEngineStart({ runtime, sandbox, spawn, deadlineMs: trialMs });
         if (failure === undefined) {
           const problem = problems.length > 0 ? problems.join(" ") : undefined;
-          this.#state = { mode, wall: wall.name, parts: wall.parts, problem };
-          return wall;
+          this.#state = { mode, wall: sandbox.name, parts: sandbox.parts, problem };
+          return sandbox;
         }
-        problems.push(`${wall.name} does not work here (${failure}).`);
+        problems.push(`${sandbox.name} does not work here (${failure}).`);
       }
     } catch (error) {
-      // A lack of resources says nothing about the walls: the next engine tries again.
-      isTriedAgain = exhaustedResource(error) !== undefined;
-      if (isTriedAgain) this.#trial = undefined;
+      // A lack of resources says nothing about the sandboxes: the next engine tries again.
+      willRetry = exhaustedResource(error) !== undefined;
+      if (willRetry) this.#trial = undefined;
       problems.push(`The sandbox could not be tested: ${toError(error).message}.`);
     }
-    const advice = isTriedAgain ? ["The next engine tries again."] : namespaceAdvice();
+    const advice = willRetry ? ["The next engine tries again."] : namespaceAdvice();
     const problem = [...problems, ...advice].join(" ");
     this.#state = { mode, wall: "none", parts: [], problem };
     if (mode === "auto" && wasTried) onProblem?.(problem);
@@ -115,16 +115,16 @@ export class SandboxFinder {
   }
 }
 
-/** Walls that this system has, not tried yet. */
-export function candidatesHere(): Candidates {
+/** Sandboxes that are installed on this system, not tried yet. */
+export function findCandidates(): Candidates {
   switch (process.platform) {
     case "linux":
-      return candidatesOfLinux();
+      return linuxCandidates();
     case "darwin":
-      return { walls: isExecutable(SANDBOX_EXEC) ? [sandboxExec()] : [], missing: [] };
+      return { sandboxes: isExecutable(SANDBOX_EXEC) ? [sandboxExec()] : [], missing: [] };
     default:
       return {
-        walls: [],
+        sandboxes: [],
         missing: [
           "This system offers no sandbox that works without native code or administrator rights; run Daybreak in a container or a virtual machine instead.",
         ],
@@ -132,20 +132,20 @@ export function candidatesHere(): Candidates {
   }
 }
 
-function candidatesOfLinux(): Candidates {
-  const walls: Sandbox[] = [];
+function linuxCandidates(): Candidates {
+  const sandboxes: Sandbox[] = [];
   const missing: string[] = [];
   const bwrap = findProgram("bwrap");
   if (bwrap === undefined) missing.push("bubblewrap, which provides the best sandbox, is not installed.");
-  else walls.push(bubblewrap({ binary: bwrap, runtimeFiles: findRuntimeFiles(), arch: process.arch }));
+  else sandboxes.push(bubblewrap({ binary: bwrap, runtimeFiles: findRuntimeFiles(), arch: process.arch }));
   const [unshareBinary, setpriv] = [findProgram("unshare"), findProgram("setpriv")];
   if (unshareBinary !== undefined && setpriv !== undefined) {
-    walls.push(unshare({ unshare: unshareBinary, setpriv }));
+    sandboxes.push(unshare({ unshare: unshareBinary, setpriv }));
   }
-  return { walls, missing };
+  return { sandboxes, missing };
 }
 
-/** What to do when the kernel's settings forbid namespaces. */
+/** Advice for kernel settings that forbid namespaces. */
 function namespaceAdvice(): string[] {
   if (process.platform !== "linux") return [];
   if (kernelSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
@@ -168,7 +168,7 @@ function kernelSetting(name: string): string | undefined {
   return readSystemFile(path.join("/proc/sys", name))?.trim();
 }
 
-/** System folders; the daemon's PATH may contain folders that others can write to. */
+/** Folders for programs; the daemon's PATH may contain folders that other users can write to. */
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 function findProgram(name: string): string | undefined {

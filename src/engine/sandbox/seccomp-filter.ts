@@ -3,30 +3,30 @@ import { endianness } from "node:os";
 /** Architectures for which there is a filter. */
 export type FilteredArch = "x64" | "arm64";
 
-interface ArchFacts {
-  /** The kernel's number for it (AUDIT_ARCH_*). */
+interface ArchConstants {
+  /** Kernel's number of the architecture (AUDIT_ARCH_*). */
   readonly audit: number;
   readonly clone: number;
   readonly ioctl: number;
 }
 
-const ARCHS: Readonly<Record<FilteredArch, ArchFacts>> = {
+const ARCHS: Readonly<Record<FilteredArch, ArchConstants>> = {
   x64: { audit: 0xc000003e, clone: 56, ioctl: 16 },
   arm64: { audit: 0xc00000b7, clone: 220, ioctl: 29 },
 };
 
-/** A filter cannot see its flags, which are in memory; without it, libraries fall back to clone. */
+/** Denied, because its flags are in memory, which a filter cannot read; libraries then fall back to clone. */
 const CLONE3 = 435;
 
-/** The last system call that was reviewed; later ones, from newer kernels, fail as unknown. */
+/** Last system call that was reviewed; later ones, from newer kernels, fail as unknown. */
 const LAST_KNOWN = 466;
 
-/** Numbers from here on are the x32 system calls of x64, which Node does not use. */
+/** First number of the x32 system calls of x64, which Node does not use. */
 const X32_BIT = 0x40000000;
 
 const CLONE_THREAD = 0x00010000;
 
-/** They insert characters into a terminal as if the user had typed them. */
+/** Requests of ioctl that insert characters into a terminal as if the user had typed them. */
 const TIOCSTI = 0x5412;
 const TIOCLINUX = 0x541c;
 
@@ -53,7 +53,7 @@ const FAIL_NO_SUCH_CALL = FAIL | 38;
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 const load = (at: number): Instruction => [LOAD, 0, 0, at];
-const answer = (value: number): Instruction => [RETURN, 0, 0, value];
+const returnWith = (value: number): Instruction => [RETURN, 0, 0, value];
 /** Runs the next instruction only if the condition holds. */
 const when = (code: number, value: number): Instruction => [code, 0, 1, value];
 /** Skips the next instruction if the condition holds. */
@@ -64,40 +64,40 @@ export function isFilteredArch(arch: string): arch is FilteredArch {
 }
 
 /**
- * A seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls that are not
- * known here. A denied call fails with an error; the process goes on.
+ * Assembles a seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls after
+ * the last reviewed one. A denied call fails with an error; the process continues.
  */
 export function seccompFilter(arch: FilteredArch): Buffer {
-  const facts = ARCHS[arch];
+  const constants = ARCHS[arch];
   const denied = Object.values(DENIED_SYSCALLS)
     .flat()
     .flatMap((syscall) => syscall[arch] ?? []);
   return assemble([
     load(AT_ARCH),
-    unless(JUMP_IF_EQUAL, facts.audit),
-    answer(KILL_PROCESS),
+    unless(JUMP_IF_EQUAL, constants.audit),
+    returnWith(KILL_PROCESS),
     load(AT_NUMBER),
     when(JUMP_IF_AT_LEAST, X32_BIT),
-    answer(FAIL_NO_SUCH_CALL),
+    returnWith(FAIL_NO_SUCH_CALL),
     when(JUMP_IF_GREATER, LAST_KNOWN),
-    answer(FAIL_NO_SUCH_CALL),
+    returnWith(FAIL_NO_SUCH_CALL),
     when(JUMP_IF_EQUAL, CLONE3),
-    answer(FAIL_NO_SUCH_CALL),
-    ...denied.flatMap((number) => [when(JUMP_IF_EQUAL, number), answer(FAIL_NOT_PERMITTED)]),
+    returnWith(FAIL_NO_SUCH_CALL),
+    ...denied.flatMap((number) => [when(JUMP_IF_EQUAL, number), returnWith(FAIL_NOT_PERMITTED)]),
     // clone may only create threads.
-    [JUMP_IF_EQUAL, 0, 4, facts.clone],
+    [JUMP_IF_EQUAL, 0, 4, constants.clone],
     load(AT_FIRST_ARGUMENT),
     unless(JUMP_IF_ANY_BIT, CLONE_THREAD),
-    answer(FAIL_NOT_PERMITTED),
-    answer(ALLOW),
-    unless(JUMP_IF_EQUAL, facts.ioctl),
-    answer(ALLOW),
+    returnWith(FAIL_NOT_PERMITTED),
+    returnWith(ALLOW),
+    unless(JUMP_IF_EQUAL, constants.ioctl),
+    returnWith(ALLOW),
     load(AT_SECOND_ARGUMENT),
     when(JUMP_IF_EQUAL, TIOCSTI),
-    answer(FAIL_NOT_PERMITTED),
+    returnWith(FAIL_NOT_PERMITTED),
     when(JUMP_IF_EQUAL, TIOCLINUX),
-    answer(FAIL_NOT_PERMITTED),
-    answer(ALLOW),
+    returnWith(FAIL_NOT_PERMITTED),
+    returnWith(ALLOW),
   ]);
 }
 
@@ -127,12 +127,12 @@ const call = (x64: number | undefined, arm64: number | undefined): Syscall => ({
   ...(arm64 !== undefined && { arm64 }),
 });
 
-/** A newer system call, which has the same number on all architectures. */
-const everywhere = (number: number): Syscall => call(number, number);
+/** Newer system call, with the same number on all architectures. */
+const allArchs = (number: number): Syscall => call(number, number);
 
 /**
- * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. None of
- * those that Node, its threads and compiled WebAssembly were observed to make is in this list.
+ * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. Node, its
+ * threads and compiled WebAssembly were not observed to make any of them.
  */
 export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
   "other processes": [
@@ -140,11 +140,11 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(310, 270), // process_vm_readv
     call(311, 271), // process_vm_writev
     call(312, 272), // kcmp
-    everywhere(424), // pidfd_send_signal
-    everywhere(434), // pidfd_open
-    everywhere(438), // pidfd_getfd
-    everywhere(440), // process_madvise
-    everywhere(448), // process_mrelease
+    allArchs(424), // pidfd_send_signal
+    allArchs(434), // pidfd_open
+    allArchs(438), // pidfd_getfd
+    allArchs(440), // process_madvise
+    allArchs(448), // process_mrelease
   ],
   "new processes": [
     call(57, undefined), // fork
@@ -173,15 +173,15 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(161, 51), // chroot
     call(272, 97), // unshare
     call(308, 268), // setns
-    everywhere(428), // open_tree
-    everywhere(429), // move_mount
-    everywhere(430), // fsopen
-    everywhere(431), // fsconfig
-    everywhere(432), // fsmount
-    everywhere(433), // fspick
-    everywhere(442), // mount_setattr
-    everywhere(457), // statmount
-    everywhere(458), // listmount
+    allArchs(428), // open_tree
+    allArchs(429), // move_mount
+    allArchs(430), // fsopen
+    allArchs(431), // fsconfig
+    allArchs(432), // fsmount
+    allArchs(433), // fspick
+    allArchs(442), // mount_setattr
+    allArchs(457), // statmount
+    allArchs(458), // listmount
   ],
   "other identities": [
     call(105, 146), // setuid
@@ -199,9 +199,9 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(321, 280), // bpf
     call(298, 241), // perf_event_open
     call(323, 282), // userfaultfd
-    everywhere(425), // io_uring_setup
-    everywhere(426), // io_uring_enter
-    everywhere(427), // io_uring_register
+    allArchs(425), // io_uring_setup
+    allArchs(426), // io_uring_enter
+    allArchs(427), // io_uring_register
     call(248, 217), // add_key
     call(249, 218), // request_key
     call(250, 219), // keyctl
@@ -216,7 +216,7 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(276, 77), // tee
     call(278, 75), // vmsplice
     call(319, 279), // memfd_create
-    everywhere(447), // memfd_secret
+    allArchs(447), // memfd_secret
   ],
   "shared memory and messages": [
     call(29, 194), // shmget
@@ -252,7 +252,7 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(163, 89), // acct
     call(103, 116), // syslog
     call(179, 60), // quotactl
-    everywhere(443), // quotactl_fd
+    allArchs(443), // quotactl_fd
     call(164, 170), // settimeofday
     call(227, 112), // clock_settime
     call(305, 266), // clock_adjtime

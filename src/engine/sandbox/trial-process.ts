@@ -3,10 +3,10 @@ import { Worker } from "node:worker_threads";
 import { parentInput, writeToParent } from "../channel/parent-channel.ts";
 
 /**
- * The entry of a process that checks that engines can run under this Node and inside a wall (shared memory, threads,
- * WebAssembly, pipes), and that the wall is in effect. Writes back what it reads, and exits with code 0 when both are true.
+ * Entry of a process that checks that engines can run under this Node and inside a sandbox (shared memory, threads,
+ * WebAssembly, pipes), and that the sandbox is in effect. Echoes its input, and exits with code 0 when both are true.
  *
- * Argument: "own-processes" when processes outside the wall must not be visible.
+ * Argument: "own-processes" when processes outside the sandbox must not be visible.
  */
 
 /** The smallest WebAssembly module with a shared memory. */

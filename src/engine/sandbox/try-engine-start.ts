@@ -3,7 +3,7 @@ import path from "node:path";
 import { Readable } from "node:stream";
 import { Watchdog } from "../../async/timers.ts";
 import { exhaustedResource } from "../../errors/service-error.ts";
-import { CHILD_SPEAKS_ON } from "../channel/parent-channel.ts";
+import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import {
   engineRights,
@@ -17,16 +17,16 @@ import type { ProcessStart, Sandbox } from "./sandbox.ts";
 /** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
 export const TRIAL_MS = 60_000;
 
-/** What the trial process writes back as it got it. */
+/** Text that the trial process must echo. */
 const GREETING = "Can an engine run here?";
 
-const KEPT_LINES = 5;
+const MAX_OUTPUT_LINES = 5;
 
 interface Trial {
   /** The Node binary. */
   readonly runtime: string;
   /** Encloses the process; absent: Node's permission model alone restricts it. */
-  readonly wall?: Sandbox;
+  readonly sandbox?: Sandbox;
   readonly spawn?: SpawnEngine;
   readonly deadlineMs?: number | undefined;
 }
@@ -34,22 +34,22 @@ interface Trial {
 /**
  * Runs a small program with an engine's permissions, pipes and threads. Returns why that failed; undefined when it
  * worked.
- * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
+ * @throws the system's error when it lacks the resources to start a process, which says nothing about the sandbox
  */
 export async function tryEngineStart({
   runtime,
-  wall,
+  sandbox,
   spawn = spawnEngine,
   deadlineMs = TRIAL_MS,
 }: Trial): Promise<string | undefined> {
-  const { command, args, ...options } = trialStart(runtime, wall);
+  const { command, args, ...options } = trialStart(runtime, sandbox);
   const child = spawn(command, args, options);
-  const output = new LastLines(KEPT_LINES);
+  const output = new LastLines(MAX_OUTPUT_LINES);
   if (child.stderr) output.watch(child.stderr);
   child.stdout?.resume();
   child.stdin?.on("error", () => {});
   child.stdin?.write(GREETING);
-  const said = heardFrom(child);
+  const answer = collectAnswer(child);
   let isLate = false;
   const watchdog = new Watchdog(deadlineMs, () => {
     isLate = true;
@@ -61,14 +61,14 @@ export async function tryEngineStart({
       else reject(error);
     });
     child.on("close", (code, signal) => {
-      if (code === 0) resolve(said() === GREETING ? undefined : "what it writes does not arrive");
+      if (code === 0) resolve(answer() === GREETING ? undefined : "what it writes does not arrive");
       else resolve(output.lastError ?? output.last ?? `it exited with ${signal ?? `code ${code}`}`);
     });
   }).finally(() => watchdog.stop());
   return isLate ? `no result within ${deadlineMs / 1000} s` : why;
 }
 
-function trialStart(runtime: string, wall: Sandbox | undefined): ProcessStart {
+function trialStart(runtime: string, sandbox: Sandbox | undefined): ProcessStart {
   const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
   const readable = [
     NETWORK_CLOSER,
@@ -76,20 +76,20 @@ function trialStart(runtime: string, wall: Sandbox | undefined): ProcessStart {
       path.join(import.meta.dirname, folder, path.sep),
     ),
   ];
-  const hidesProcesses = wall !== undefined && wall.name !== "sandbox-exec";
+  const hidesProcesses = sandbox !== undefined && sandbox.name !== "sandbox-exec";
   const plain: ProcessStart = {
     command: runtime,
     args: [...engineRights(readable), entry, ...(hidesProcesses ? ["own-processes"] : [])],
     env: MINIMAL_ENVIRONMENT,
     cwd: import.meta.dirname,
   };
-  return wall ? wall.enclose(plain, { readable }) : plain;
+  return sandbox ? sandbox.enclose(plain, { readable }) : plain;
 }
 
-/** What a process writes to its end of the channel, when it has ended. */
-function heardFrom(child: ChildProcess): () => string {
+/** Collects what a process writes to the channel; the result is complete when the process has ended. */
+function collectAnswer(child: ChildProcess): () => string {
   let text = "";
-  const pipe: unknown = child.stdio?.[CHILD_SPEAKS_ON];
+  const pipe: unknown = child.stdio?.[CHILD_OUTPUT_FD];
   if (pipe instanceof Readable) {
     pipe.setEncoding("utf8").on("data", (part: string) => (text += part));
     pipe.on("error", () => {});

@@ -1,25 +1,25 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Models } from "../../models/models.ts";
-import { findIn, isSame, type CandidateMachine } from "../members.ts";
+import { findModel, isSameModel, type CandidateMachine } from "../members.ts";
 import type { Presence } from "../presence.ts";
 import type { SelfDescription } from "../self-description.ts";
 import type { LineGroup } from "./batch-record.ts";
 
 interface BatchModelsOptions {
-  readonly self: Pick<SelfDescription, "card" | "beat" | "model">;
-  readonly presence: Pick<Presence, "machines" | "departed" | "unreachable">;
-  /** Of this machine alone. */
+  readonly self: Pick<SelfDescription, "info" | "heartbeat" | "model">;
+  readonly presence: Pick<Presence, "machines" | "departed" | "unreachableError">;
+  /** Models of this machine only. */
   readonly models: Pick<Models, "get" | "defaultAlias">;
 }
 
-/** A model of this machine, for lines. */
-export interface ModelHere {
+/** Local model for lines. */
+export interface LocalModel {
   readonly alias: string;
-  /** How lines have to call it here, if not as they do. */
-  readonly rename: string | undefined;
+  /** Model name to use in requests, if it differs from that in the lines. */
+  readonly requestName: string | undefined;
 }
 
-/** Which models lines mean, and whether this machine has them. */
+/** Resolves the models of lines, and finds them on this machine. */
 export class BatchModels {
   readonly #options: BatchModelsOptions;
 
@@ -28,54 +28,54 @@ export class BatchModels {
   }
 
   /**
-   * What a name means here, or else on other machines, also on one that is only being started again; "unsettled" while that
-   * is not known.
+   * Resolves a model name on this machine, or else on others, including those that are restarting. Returns "unsettled"
+   * while the result is not known yet.
    */
-  async meaning(name: string): Promise<LineGroup["model"] | "unsettled"> {
+  async resolve(name: string): Promise<LineGroup["model"] | "unsettled"> {
     const { self, presence, models } = this.#options;
-    const wanted = name || models.defaultAlias;
-    const own = findIn([self], wanted);
-    const found = own ?? (wanted === undefined ? undefined : await this.#ownModel(wanted));
+    const requestedName = name || models.defaultAlias;
+    const exact = findModel([self], requestedName);
+    const found = exact ?? (requestedName === undefined ? undefined : await this.#findLocal(requestedName));
     if (found === "unsettled") return found;
-    const present = found ?? findIn(presence.machines, wanted);
-    if (!present && presence.unreachable(wanted)) return "unsettled";
-    const named = present ?? findIn(presence.departed, wanted);
+    const present = found ?? findModel(presence.machines, requestedName);
+    if (!present && presence.unreachableError(requestedName)) return "unsettled";
+    const named = present ?? findModel(presence.departed, requestedName);
     if (!named) return undefined;
     const { model, adapter } = named;
     return { files: model.files, settings: model.settings, ...(adapter !== undefined && { adapter }) };
   }
 
-  /** The model of these lines on this machine; undefined if it has none. */
-  here({ name, model }: LineGroup): ModelHere | undefined {
+  /** Returns the local model of a group of lines; undefined if this machine has none. */
+  localModel({ name, model }: LineGroup): LocalModel | undefined {
     const { self, presence } = this.#options;
     if (!model) return undefined;
-    const named = findIn([self], name || undefined);
-    if (named && isSame(named.model, model)) return { alias: named.alias, rename: undefined };
+    const named = findModel([self], name || undefined);
+    if (named && isSameModel(named.model, model)) return { alias: named.alias, requestName: undefined };
     const { adapter } = model;
-    const same = self.card.models.find((each) => isSame(each, model));
+    const same = self.info.models.find((each) => isSameModel(each, model));
     if (same) {
       const { alias } = same;
-      return { alias, rename: adapter === undefined ? alias : `${alias}:${adapter}` };
+      return { alias, requestName: adapter === undefined ? alias : `${alias}:${adapter}` };
     }
-    if (!named || presence.unreachable(name || undefined)) return undefined;
+    if (!named || presence.unreachableError(name || undefined)) return undefined;
     const others = [...presence.machines, ...presence.departed];
-    // Nobody has it any longer as it was; what has its name now is what a request would get.
+    // No machine has the original model any longer, so the name now means what it means for requests.
     return others.some((machine) => hasModel(machine, model))
       ? undefined
-      : { alias: named.alias, rename: undefined };
+      : { alias: named.alias, requestName: undefined };
   }
 
-  /** Whether these lines wait until a machine comes that has their model. */
-  isAway(group: LineGroup): boolean {
+  /** Returns true if the lines wait for a machine that has their model. */
+  isMissing(group: LineGroup): boolean {
     const { name, model } = group;
     const { presence } = this.#options;
-    if (!model || this.here(group) || presence.unreachable(name || undefined)) return false;
+    if (!model || this.localModel(group) || presence.unreachableError(name || undefined)) return false;
     if (presence.machines.some((machine) => hasModel(machine, model))) return false;
     const isExpected = presence.departed.some((machine) => hasModel(machine, model));
-    return isExpected || !findIn(presence.machines, name || undefined);
+    return isExpected || !findModel(presence.machines, name || undefined);
   }
 
-  async #ownModel(name: string): Promise<ReturnType<typeof findIn> | "unsettled"> {
+  async #findLocal(name: string): Promise<ReturnType<typeof findModel> | "unsettled"> {
     const { models, self } = this.#options;
     try {
       const { alias } = await models.get(name);
@@ -89,6 +89,6 @@ export class BatchModels {
   }
 }
 
-function hasModel({ card }: CandidateMachine, model: NonNullable<LineGroup["model"]>): boolean {
-  return card.models.some((each) => isSame(each, model));
+function hasModel({ info }: CandidateMachine, model: NonNullable<LineGroup["model"]>): boolean {
+  return info.models.some((each) => isSameModel(each, model));
 }

@@ -4,75 +4,77 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { JetStreamStore } from "./jetstream-store.ts";
 
-/** Below what any server lets a message have. */
-const PIECE_BYTES = 128 * 1024;
-/** Neighboring lines of a batch are read from the same pieces: 8 MiB at most. */
-const PIECES_KEPT = 64;
-/** On their way at once. */
-const PIECES_AT_ONCE = 8;
-/** A client that has a part of a file waits for the rest while the server is away; a cluster is without a leader for ten seconds. */
-const PATIENCE_MS = 30_000;
-const AGAIN_MS = 500;
-/** Longer than any upload takes. */
-const UNKNOWN_MS = 24 * 3_600_000;
+/** Bytes of a chunk, below the message limit of every server. */
+const CHUNK_BYTES = 128 * 1024;
+/** Maximum cached chunks, 8 MiB in total: neighboring lines of a batch are read from the same chunks. */
+const MAX_CACHED_CHUNKS = 64;
+/** Maximum parallel writes. */
+const PARALLEL_WRITES = 8;
+/** Time that a started download waits for an unreachable server; a cluster may lack a leader for ten seconds. */
+const STREAM_RETRY_MS = 30_000;
+const RETRY_DELAY_MS = 500;
+/** Files without a record are deleted after this time, which is longer than any upload takes. */
+const UNKNOWN_TTL_MS = 24 * 3_600_000;
 
-/** Content of files in pieces of a stream. What no record knows of is not there for anyone. */
+/** Content of files in chunks of a stream. Files without a record are not visible. */
 export class ChunkFolder implements FileContents {
-  readonly #place: JetStreamStore;
-  /** Pieces that were read last. A file never changes. */
-  readonly #kept = new Map<string, Promise<Uint8Array>>();
+  readonly #jetStream: JetStreamStore;
+  /** Recently used chunks. Files never change. */
+  readonly #cached = new Map<string, Promise<Uint8Array>>();
 
-  constructor(place: JetStreamStore) {
-    this.#place = place;
+  constructor(jetStream: JetStreamStore) {
+    this.#jetStream = jetStream;
   }
 
-  async write(id: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
+  async write(id: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
     let bytes = 0;
     let number = 0;
-    const underWay = new Set<Promise<unknown>>();
+    const pendingWrites = new Set<Promise<unknown>>();
     try {
-      for await (const piece of inPieces(pieces)) {
-        if (underWay.size >= PIECES_AT_ONCE) await Promise.race(underWay);
-        const put = this.#place.put(this.#subject(id, number), piece).finally(() => underWay.delete(put));
-        // Awaited below; until then it must not count as unhandled.
+      for await (const chunk of splitIntoChunks(chunks)) {
+        if (pendingWrites.size >= PARALLEL_WRITES) await Promise.race(pendingWrites);
+        const put = this.#jetStream
+          .put(this.#subject(id, number), chunk)
+          .finally(() => pendingWrites.delete(put));
+        // Awaited below; until then a rejection must not count as unhandled.
         put.catch(() => undefined);
-        underWay.add(put);
+        pendingWrites.add(put);
         number += 1;
-        bytes += piece.byteLength;
+        bytes += chunk.byteLength;
       }
-      await Promise.all(underWay);
+      await Promise.all(pendingWrites);
       return bytes;
     } catch (error) {
-      await Promise.allSettled(underWay);
-      // What stays because the server is away is swept later.
+      await Promise.allSettled(pendingWrites);
+      // Remains are swept later if the server is unreachable.
       await this.remove(id).catch(() => undefined);
       throw error;
     }
   }
 
   async check(id: string, bytes: number): Promise<void> {
-    await Promise.all([this.#piece(id, 0), this.#piece(id, Math.floor(bytes / PIECE_BYTES))]);
+    await Promise.all([this.#chunk(id, 0), this.#chunk(id, Math.floor(bytes / CHUNK_BYTES))]);
   }
 
   async *read(
     id: string,
     start = 0,
     end = Number.POSITIVE_INFINITY,
-    patienceMs = 0,
+    retryMs = 0,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     let position = start;
     while (position <= end) {
-      const piece = await this.#patiently(id, Math.floor(position / PIECE_BYTES), patienceMs);
-      const from = position % PIECE_BYTES;
-      const part = piece.subarray(from, Math.min(piece.byteLength, from + end - position + 1));
+      const chunk = await this.#chunkWithRetry(id, Math.floor(position / CHUNK_BYTES), retryMs);
+      const from = position % CHUNK_BYTES;
+      const part = chunk.subarray(from, Math.min(chunk.byteLength, from + end - position + 1));
       if (part.byteLength > 0) yield part;
-      if (piece.byteLength < PIECE_BYTES) return;
+      if (chunk.byteLength < CHUNK_BYTES) return;
       position += part.byteLength;
     }
   }
 
   stream(id: string, start: number, end: number): ReadableStream<Uint8Array> {
-    const parts = this.read(id, start, end, PATIENCE_MS);
+    const parts = this.read(id, start, end, STREAM_RETRY_MS);
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { value, done } = await parts.next();
@@ -89,75 +91,75 @@ export class ChunkFolder implements FileContents {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#place.purge("batchdata", this.#subject(id, "*"));
+    await this.#jetStream.purge("batchdata", this.#subject(id, "*"));
   }
 
-  /** Removes what nobody has known of for a day: what was left by a machine that was killed. */
+  /** Removes files without a record that are a day old, left by killed machines. */
   async sweep(isKnown: (id: string) => boolean, now: number): Promise<void> {
-    for (const subject of await this.#place.subjects("batchdata", this.#subject("*", 0))) {
+    for (const subject of await this.#jetStream.subjects("batchdata", this.#subject("*", 0))) {
       const id = subject.split(".").at(-2) ?? "";
       if (isKnown(id)) continue;
-      const first = await this.#place.get("batchdata", subject);
-      if (first && first.time < now - UNKNOWN_MS) await this.remove(id);
+      const first = await this.#jetStream.get("batchdata", subject);
+      if (first && first.time < now - UNKNOWN_TTL_MS) await this.remove(id);
     }
   }
 
-  #subject(id: string, piece: number | "*"): string {
-    return this.#place.subject("batchdata", "file", id, String(piece));
+  #subject(id: string, chunk: number | "*"): string {
+    return this.#jetStream.subject("batchdata", "file", id, String(chunk));
   }
 
-  async #patiently(id: string, number: number, patienceMs: number): Promise<Uint8Array> {
-    const deadline = performance.now() + patienceMs;
+  async #chunkWithRetry(id: string, number: number, retryMs: number): Promise<Uint8Array> {
+    const deadline = performance.now() + retryMs;
     for (;;) {
       try {
-        return await this.#piece(id, number);
+        return await this.#chunk(id, number);
       } catch (error) {
         if (!isUnreachable(error) || performance.now() >= deadline) throw error;
-        await sleep(AGAIN_MS, undefined, { ref: false });
+        await sleep(RETRY_DELAY_MS, undefined, { ref: false });
       }
     }
   }
 
-  async #piece(id: string, number: number): Promise<Uint8Array> {
+  async #chunk(id: string, number: number): Promise<Uint8Array> {
     const subject = this.#subject(id, number);
-    const known = this.#kept.get(subject) ?? this.#fetch(subject);
-    // The one that was used last is the last to go.
-    this.#kept.delete(subject);
-    this.#kept.set(subject, known);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > PIECES_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    const known = this.#cached.get(subject) ?? this.#fetch(subject);
+    // Keeps the map in order of use.
+    this.#cached.delete(subject);
+    this.#cached.set(subject, known);
+    const [oldest] = this.#cached.keys();
+    if (this.#cached.size > MAX_CACHED_CHUNKS && oldest !== undefined) this.#cached.delete(oldest);
     try {
       return await known;
     } catch (error) {
-      this.#kept.delete(subject);
+      this.#cached.delete(subject);
       throw error;
     }
   }
 
   async #fetch(subject: string): Promise<Uint8Array> {
-    const found = await this.#place.get("batchdata", subject);
+    const found = await this.#jetStream.get("batchdata", subject);
     if (found) return found.data;
     throw new ServiceError("file_not_found", "The file's content is not there, or no longer.");
   }
 }
 
-/** Pieces of the same size, the last of which is shorter, if only by being empty: it ends the file. */
-async function* inPieces(
+/** Splits data into chunks of the same size; the last one is shorter, and perhaps empty, and so marks the end. */
+async function* splitIntoChunks(
   parts: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let piece = new Uint8Array(PIECE_BYTES);
+  let chunk = new Uint8Array(CHUNK_BYTES);
   let length = 0;
   for await (const part of parts) {
     for (let from = 0; from < part.byteLength;) {
-      const taken = part.subarray(from, from + PIECE_BYTES - length);
-      piece.set(taken, length);
+      const taken = part.subarray(from, from + CHUNK_BYTES - length);
+      chunk.set(taken, length);
       length += taken.byteLength;
       from += taken.byteLength;
-      if (length < PIECE_BYTES) continue;
-      yield piece;
-      piece = new Uint8Array(PIECE_BYTES);
+      if (length < CHUNK_BYTES) continue;
+      yield chunk;
+      chunk = new Uint8Array(CHUNK_BYTES);
       length = 0;
     }
   }
-  yield piece.subarray(0, length);
+  yield chunk.subarray(0, length);
 }

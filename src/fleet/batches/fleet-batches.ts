@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import { BatchDesk, batchEnded } from "../../batches/batch-intake.ts";
-import { type BatchRoom, removeExpired } from "../../batches/batch-service.ts";
+import { BatchService, batchEnded } from "../../batches/batch-intake.ts";
+import { type LocalBatches, removeExpired } from "../../batches/batch-service.ts";
 import type {
   Batches,
   FileContent,
@@ -18,11 +18,11 @@ import type {
   StoredFile,
   Viewer,
 } from "../../batches/batch.ts";
-import type { LinePool } from "../../batches/line-scheduler.ts";
+import type { LineScheduler } from "../../batches/line-scheduler.ts";
 import type { Config } from "../../config/schema.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
-import { Answers } from "./answer-store.ts";
+import { AnswerStore } from "./answer-store.ts";
 import type { BatchModels } from "./batch-models.ts";
 import { ReportedRefusals } from "./batch-notices.ts";
 import { isSharedId, newSharedId } from "./batch-record.ts";
@@ -34,59 +34,59 @@ import { SharedRunner } from "./shared-runner.ts";
 import { SharedStore } from "./shared-store.ts";
 
 export interface FleetBatchesOptions extends Omit<SharedBatchesOptions, "pool" | "runLine"> {
-  /** What this machine has had before, and has where the fleet has no place for batches. */
-  readonly own: BatchRoom;
+  /** Batches of this machine, used for older items and where the fleet has no JetStream. */
+  readonly local: LocalBatches;
 }
 
-type Desk = Omit<Batches, "maxFileBytes" | "maxLines">;
+type ItemStore = Omit<Batches, "maxFileBytes" | "maxLines">;
 
-/** Files and batches of the fleet, where it has a place for them, and those of this machine; ids tell which is which. */
+/** Files and batches of the fleet, together with those of this machine; ids distinguish them. */
 export class FleetBatches implements Batches {
   readonly #options: FleetBatchesOptions;
-  readonly #own: BatchRoom;
-  readonly #place: JetStreamStore;
+  readonly #local: LocalBatches;
+  readonly #jetStream: JetStreamStore;
   #shared: SharedBatches | undefined;
 
   constructor(options: FleetBatchesOptions) {
     this.#options = options;
-    this.#own = options.own;
-    this.#place = options.place;
+    this.#local = options.local;
+    this.#jetStream = options.jetStream;
   }
 
   get maxFileBytes(): number {
-    return this.#own.maxFileBytes;
+    return this.#local.maxFileBytes;
   }
 
   get maxLines(): number {
-    return this.#own.maxLines;
+    return this.#local.maxLines;
   }
 
-  /** Batches that are not over, without those that another machine leads. */
+  /** Number of unfinished batches, except those that other machines lead. */
   get running(): number {
-    return this.#own.running + (this.#shared?.running ?? 0);
+    return this.#local.running + (this.#shared?.running ?? 0);
   }
 
   async start(runLine: RunLine): Promise<void> {
-    await this.#own.start(runLine);
-    this.#shared = new SharedBatches({ ...this.#options, pool: this.#own.pool, runLine });
+    await this.#local.start(runLine);
+    this.#shared = new SharedBatches({ ...this.#options, pool: this.#local.scheduler, runLine });
   }
 
-  /** Removes what the fleet has kept for long enough. */
+  /** Removes expired items of the fleet. */
   async sweep(): Promise<void> {
     await this.#shared?.sweep();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#own.stop(), this.#shared?.stop()]);
+    await Promise.all([this.#local.stop(), this.#shared?.stop()]);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#own.close(), this.#shared?.stop()]);
+    await Promise.all([this.#local.close(), this.#shared?.stop()]);
   }
 
-  async receive(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
-    const home = await this.#place.home();
-    return await (home === "machine" ? this.#own : this.#desk()).receive(pieces);
+  async receive(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
+    const primaryStore = await this.#jetStream.primaryStore();
+    return await (primaryStore === "machine" ? this.#local : this.#sharedService()).receive(chunks);
   }
 
   async file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile> {
@@ -94,7 +94,7 @@ export class FleetBatches implements Batches {
   }
 
   async files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>> {
-    return await this.#page(query, async (desk, each) => await desk.files({ ...query, ...each }));
+    return await this.#page(query, async (service, each) => await service.files({ ...query, ...each }));
   }
 
   async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
@@ -114,7 +114,7 @@ export class FleetBatches implements Batches {
   }
 
   async batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
-    return await this.#page(query, async (desk, each) => await desk.batches({ ...query, ...each }));
+    return await this.#page(query, async (service, each) => await service.batches({ ...query, ...each }));
   }
 
   async cancel(viewer: Viewer, api: string, id: string): Promise<Batch> {
@@ -125,86 +125,84 @@ export class FleetBatches implements Batches {
     await this.#of(id).deleteBatch(viewer, api, id);
   }
 
-  #of(id: string): Desk {
-    return isSharedId(id) ? this.#desk() : this.#own;
+  #of(id: string): ItemStore {
+    return isSharedId(id) ? this.#sharedService() : this.#local;
   }
 
-  #desk(): Desk {
-    if (this.#shared) return this.#shared.desk;
+  #sharedService(): ItemStore {
+    if (this.#shared) return this.#shared.service;
     throw new ServiceError("shutting_down", "The daemon has not started yet.");
   }
 
-  /** The machine's own are a list of their own, behind the fleet's where the newest come first. */
+  /** Lists local items and the fleet's as one list; the fleet's count as newer. */
   async #page<Item extends { readonly id: string }>(
     query: PageQuery,
-    ask: (desk: Desk, query: PageQuery) => Promise<Page<Item>>,
+    ask: (service: ItemStore, query: PageQuery) => Promise<Page<Item>>,
   ): Promise<Page<Item>> {
-    if ((await this.#place.home()) === "machine") return await ask(this.#own, query);
+    if ((await this.#jetStream.primaryStore()) === "machine") return await ask(this.#local, query);
     const { limit, descending, after, before } = query;
-    const whole = { ...query, after: undefined, before: undefined };
-    const shared = this.#desk();
-    const [first, second] = descending ? [shared, this.#own] : [this.#own, shared];
-    const isOf = (desk: Desk, id: string): boolean => (desk === shared) === isSharedId(id);
+    const firstPageQuery = { ...query, after: undefined, before: undefined };
+    const shared = this.#sharedService();
+    const [first, second] = descending ? [shared, this.#local] : [this.#local, shared];
+    const isOf = (service: ItemStore, id: string): boolean => (service === shared) === isSharedId(id);
     const isBackward = after === undefined && before !== undefined;
     const cursor = after ?? before;
-    const [start, rest] = isBackward ? [second, first] : [first, second];
-    if (cursor !== undefined && isOf(rest, cursor)) return await ask(rest, query);
+    const [start, other] = isBackward ? [second, first] : [first, second];
+    if (cursor !== undefined && isOf(other, cursor)) return await ask(other, query);
     const page = await ask(start, query);
     if (page.items.length === limit) {
-      const hasMore = page.hasMore || (await ask(rest, { ...whole, limit: 1 })).items.length > 0;
+      const hasMore = page.hasMore || (await ask(other, { ...firstPageQuery, limit: 1 })).items.length > 0;
       return { ...page, hasMore };
     }
-    // What is right before the first of the second list is the end of the first one.
-    const further = await ask(rest, {
-      ...whole,
+    // The items right before the first of the second list are the last of the first list.
+    const rest = await ask(other, {
+      ...firstPageQuery,
       descending: isBackward ? !descending : descending,
       limit: limit - page.items.length,
     });
-    const items = isBackward
-      ? further.items.toReversed().concat(page.items)
-      : [...page.items, ...further.items];
-    return { items, hasMore: further.hasMore };
+    const items = isBackward ? rest.items.toReversed().concat(page.items) : [...page.items, ...rest.items];
+    return { items, hasMore: rest.hasMore };
   }
 }
 
-const SWEEP_MS = 10 * 60_000;
+const SWEEP_INTERVAL_MS = 10 * 60_000;
 
 interface SharedBatchesOptions {
   readonly config: Pick<Config, "batches" | "http">;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
-  /** Told when a line is done here. */
+  /** Called when a line is done on this machine. */
   readonly onLine: (outcome: RunOutcome) => void;
-  readonly place: JetStreamStore;
-  /** Of this machine, for one run of its daemon. */
+  readonly jetStream: JetStreamStore;
+  /** Id of this machine for one run of its daemon. */
   readonly selfId: string;
   readonly models: BatchModels;
   /** Runs the lines of this machine. */
-  readonly pool: LinePool;
+  readonly pool: LineScheduler;
   readonly runLine: RunLine;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now?: () => number;
 }
 
-/** Files and batches that all machines share, with this machine's work on them. */
+/** Files and batches shared by all machines, and this machine's work on them. */
 class SharedBatches {
-  readonly desk: BatchDesk;
+  readonly service: BatchService;
   readonly #options: SharedBatchesOptions;
   readonly #leases: Leases;
   readonly #store: SharedStore;
   readonly #folder: ChunkFolder;
-  readonly #answers: Answers;
+  readonly #answers: AnswerStore;
   readonly #runner: SharedRunner;
   readonly #sweep: NodeJS.Timeout;
 
   constructor(options: SharedBatchesOptions) {
-    const { config, place, selfId, events, logger, now = Date.now } = options;
+    const { config, jetStream, selfId, events, logger, now = Date.now } = options;
     this.#options = options;
-    this.#leases = new Leases(place, selfId);
-    this.#answers = new Answers(place);
-    this.#folder = new ChunkFolder(place);
-    this.#store = new SharedStore({ place, answers: this.#answers, leases: this.#leases, now });
+    this.#leases = new Leases(jetStream, selfId);
+    this.#answers = new AnswerStore(jetStream);
+    this.#folder = new ChunkFolder(jetStream);
+    this.#store = new SharedStore({ jetStream, answers: this.#answers, leases: this.#leases, now });
     const limits = { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit };
     const parts = { store: this.#store, folder: this.#folder, now };
     this.#runner = new SharedRunner({
@@ -212,28 +210,28 @@ class SharedBatches {
       ...parts,
       answers: this.#answers,
       leases: this.#leases,
-      refusals: new ReportedRefusals(place, this.#answers),
-      runs: new LineRuns(place),
+      refusals: new ReportedRefusals(jetStream, this.#answers),
+      runs: new LineRuns(jetStream),
       limits,
       onEnd: (batch) => events.emit(batchEnded(batch)),
     });
-    const { max_total_size: ownBytes } = config.batches;
-    this.desk = new BatchDesk({
+    const { max_total_size: localLimit } = config.batches;
+    this.service = new BatchService({
       ...parts,
-      // Zero refuses all; any other bound is that of the machine's own disk.
-      config: { ...config.batches, max_total_size: ownBytes && Number.POSITIVE_INFINITY },
+      // Zero disables uploads; any other limit concerns only this machine's disk.
+      config: { ...config.batches, max_total_size: localLimit && Number.POSITIVE_INFINITY },
       events,
       runner: this.#runner,
       newId: newSharedId,
     });
     this.#sweep = setInterval(() => {
       this.sweep().catch((error: unknown) =>
-        logger.warn({ err: error }, "Expired files of the fleet's batches stay for now"),
+        logger.warn({ err: error }, "Cannot remove expired files of the fleet's batches now"),
       );
-    }, SWEEP_MS).unref();
+    }, SWEEP_INTERVAL_MS).unref();
   }
 
-  /** Batches that are led from here. */
+  /** Number of batches that this machine leads. */
   get running(): number {
     return this.#runner.running;
   }
@@ -243,15 +241,15 @@ class SharedBatches {
     await this.#runner.stop();
   }
 
-  /** Removes what is too old, and what machines have left that were killed; one machine does it. */
+  /** Removes expired items, and what killed machines have left; one machine does it at a time. */
   async sweep(): Promise<void> {
-    const { place, config, now = Date.now } = this.#options;
-    if ((await place.home()) !== "fleet" || !(await this.#leases.hold("sweep", true))) return;
+    const { jetStream, config, now = Date.now } = this.#options;
+    if ((await jetStream.primaryStore()) !== "fleet" || !(await this.#leases.acquire("sweep", true))) return;
     await removeExpired({ store: this.#store, folder: this.#folder }, now(), config.batches.retention);
     const known = new Set((await this.#store.allFiles()).map(({ id }) => id));
     await this.#folder.sweep((id) => known.has(id), now());
-    for (const id of await this.#store.unled()) await this.#leases.hold(id, true);
-    // In this order: a batch that begins meanwhile has a lease before it has answers.
+    for (const id of await this.#store.withoutLease()) await this.#leases.acquire(id, true);
+    // In this order: a new batch has a lease before it has answers.
     const answered = await this.#answers.batches();
     const open = new Set(await this.#leases.ids());
     for (const id of answered) if (!open.has(id)) await this.#answers.remove(id);

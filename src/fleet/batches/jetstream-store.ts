@@ -11,32 +11,32 @@ import { type MsgHdrs, type NatsConnection, nuid } from "@nats-io/transport-node
 import type { Logger } from "pino";
 import type { FleetConnection } from "../fleet-connection.ts";
 import {
-  ASKED_ONCE_MS,
+  FIRST_RESEND_MS,
   codeOf,
-  explained,
+  describeError,
   IN_PROCESS,
   removeMessages,
   WRONG_LAST_SEQUENCE,
 } from "../jetstream/jetstream-errors.ts";
-import { type FewCopies, makeStream, PreparedStreams, type SharingLog } from "../jetstream/streams.ts";
+import { type TooFewReplicas, makeStream, PreparedStreams, type SharingLog } from "../jetstream/streams.ts";
 import { readMessages } from "./read-messages.ts";
 
-/** A request to the server: longer than a cluster is without a leader, also on busy machines. */
+/** Timeout of a request, longer than a cluster lacks a leader, also on busy machines. */
 const TIMEOUT_MS = 20_000;
-/** Before a message is stored again of which the server says that it is being stored. */
-const IN_PROCESS_MS = 250;
-/** Before the streams are looked for again, where they have been and where they have never been. */
-const PAUSE_MS = { there: 1000, absent: 300_000 };
+/** Delay before a message is stored again while the server is still storing it. */
+const IN_PROCESS_DELAY_MS = 250;
+/** Delay before the streams are looked for again: where they existed, and where they never did. */
+const RETRY_DELAY_MS = { there: 1000, absent: 300_000 };
 
-/** The header with the id of a message. */
+/** Header with the id of a message. */
 const MSG_ID = "Nats-Msg-Id";
 
-/** Of a batch, in bytes; whatever else comes is cut. */
-const LONGEST_ID = 64;
+/** Maximum bytes of a batch id in a notification; longer ones are cut. */
+const MAX_ID_BYTES = 64;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Where new files and batches belong. */
+/** Where new files and batches are stored. */
 export type PrimaryStore = "fleet" | "machine" | "away";
 
 export interface Stored {
@@ -46,7 +46,7 @@ export interface Stored {
   readonly time: number;
 }
 
-/** JetStream, as batches use it: messages by subject that are replaced only by those who know the one before. */
+/** Client of JetStream for batches: messages by subject, replaced with compare-and-swap on their sequence number. */
 export class JetStreamStore {
   readonly #connection: FleetConnection;
   readonly #prefix: string;
@@ -64,11 +64,11 @@ export class JetStreamStore {
       connection,
       sharing,
       timeoutMs: TIMEOUT_MS,
-      pauseMs: PAUSE_MS,
+      pauseMs: RETRY_DELAY_MS,
       make: async (manager, isCluster) => await makeStreams(manager, prefix, isCluster),
       onPrepared: (error, wasThere) => {
         if (error !== undefined) return sharing.failed("batches", error);
-        const isBack = sharing.works("batches");
+        const isBack = sharing.recovered("batches");
         if (!wasThere) logger.info("fleet: all machines share files and batches");
         else if (isBack) logger.info("fleet: files and batches are shared again");
         return undefined;
@@ -76,7 +76,7 @@ export class JetStreamStore {
     });
   }
 
-  /** Whether the server can be reached now, as far as is known. */
+  /** True if the server is reachable, as far as is known. */
   get isConnected(): boolean {
     return this.#connection.isConnected;
   }
@@ -89,28 +89,28 @@ export class JetStreamStore {
     return streamName(this.#prefix, kind);
   }
 
-  /** Tells without delay that a batch has changed; what is lost is found when it is looked for. */
-  nudge(batch: string): void {
-    this.tell("batchnews", encoder.encode(batch));
+  /** Announces that a batch has changed; a lost announcement is made up for by polling. */
+  announceChange(batch: string): void {
+    this.broadcast("batchnews", encoder.encode(batch));
   }
 
-  /** Calls back when a batch may have changed; undefined: any may have. */
-  onNews(listener: (batch: string | undefined) => void): void {
+  /** Calls back when a batch may have changed; with undefined if any may have. */
+  onBatchChange(listener: (batch: string | undefined) => void): void {
     this.listen("batchnews", (data) => {
-      // Older machines do not say which.
-      const batch = decoder.decode(data.subarray(0, LONGEST_ID));
+      // Older machines send no id.
+      const batch = decoder.decode(data.subarray(0, MAX_ID_BYTES));
       listener(batch === "" ? undefined : batch);
     });
     this.onChange(() => listener(undefined));
   }
 
-  /** Tells all machines something, this one as well, without anything stored. */
-  tell(word: string, data: Uint8Array): void {
-    this.#connection.publish(this.#connection.subject(word), data);
+  /** Sends a message to all machines, including this one, without storing it. */
+  broadcast(topic: string, data: Uint8Array): void {
+    this.#connection.publish(this.#connection.subject(topic), data);
   }
 
-  listen(word: string, read: (data: Uint8Array) => void): void {
-    this.#connection.listen(this.#connection.subject(word), read);
+  listen(topic: string, read: (data: Uint8Array) => void): void {
+    this.#connection.listen(this.#connection.subject(topic), read);
   }
 
   /** Calls back when the connection is made or lost. */
@@ -118,31 +118,31 @@ export class JetStreamStore {
     this.#connection.onChange(listener);
   }
 
-  /** Where new files and batches belong now: on this machine where the fleet has never had a place for them. */
-  async home(): Promise<PrimaryStore> {
+  /** Returns where to store new items: on this machine if the fleet has never had JetStream. */
+  async primaryStore(): Promise<PrimaryStore> {
     const { nats } = this.#connection;
-    if (!nats) return this.#streams.areThere ? "away" : "machine";
+    if (!nats) return this.#streams.exist ? "away" : "machine";
     try {
       await this.#streams.ready(nats);
       return "fleet";
     } catch {
-      return this.#streams.areThere === false ? "machine" : "away";
+      return this.#streams.exist === false ? "machine" : "away";
     }
   }
 
   /**
-   * Does something with JetStream, once more if its streams were gone.
-   * @throws ServiceError fleet_unreachable, or insufficient_disk when the server has no room
+   * Runs an action with JetStream, once more if its streams had disappeared.
+   * @throws ServiceError fleet_unreachable, or insufficient_disk if the server's storage is full
    */
   async use<Result>(
     action: (manager: JetStreamManager, nats: NatsConnection) => Promise<Result>,
   ): Promise<Result> {
     const { nats } = this.#connection;
-    if (!nats) throw explained(undefined, this.#connection);
+    if (!nats) throw describeError(undefined, this.#connection);
     try {
       return await this.#streams.use(nats, async (manager) => await action(manager, nats));
     } catch (error) {
-      throw explained(error, this.#connection);
+      throw describeError(error, this.#connection);
     }
   }
 
@@ -154,9 +154,9 @@ export class JetStreamStore {
   }
 
   /**
-   * Stores a message in the place of the one before.
-   * @param expected the number of the one before, 0: none; absent: whichever
-   * @returns its number, or undefined when another one is there
+   * Stores a message in place of the current one of its subject.
+   * @param expected sequence number of the current message, 0 if there must be none; absent if any may be replaced
+   * @returns the new sequence number, or undefined if another message is there
    */
   async put(
     subject: string,
@@ -165,7 +165,7 @@ export class JetStreamStore {
     headers?: MsgHdrs,
   ): Promise<number | undefined> {
     const expect = expected === undefined ? {} : { expect: { lastSubjectSequence: expected } };
-    // By this, the server knows a message that is sent again.
+    // Lets the server recognize a message that is resent.
     const options = { timeout: TIMEOUT_MS, msgID: nuid.next(), ...expect, ...(headers && { headers }) };
     const startedAt = performance.now();
     return await this.use(async (manager) => {
@@ -174,18 +174,25 @@ export class JetStreamStore {
           return (await manager.jetstream().publish(subject, data, options)).seq;
         } catch (error) {
           const tookMs = performance.now() - startedAt;
-          const isAgain = tookMs >= ASKED_ONCE_MS;
+          const wasResent = tookMs >= FIRST_RESEND_MS;
           if (codeOf(error) === WRONG_LAST_SEQUENCE)
-            return isAgain ? await this.#stored(manager, subject, options.msgID) : undefined;
+            return wasResent ? await this.#sequenceIfStored(manager, subject, options.msgID) : undefined;
           if (codeOf(error) !== IN_PROCESS || tookMs > TIMEOUT_MS) throw error;
         }
-        await sleep(IN_PROCESS_MS, undefined, { ref: false });
+        await sleep(IN_PROCESS_DELAY_MS, undefined, { ref: false });
       }
     });
   }
 
-  /** The number of a message that may have been sent twice, if it is the one that is there: older servers compare that first. */
-  async #stored({ streams }: JetStreamManager, subject: string, msgId: string): Promise<number | undefined> {
+  /**
+   * Returns the number of a resent message if it was stored: older servers check the expected number before the message
+   * id.
+   */
+  async #sequenceIfStored(
+    { streams }: JetStreamManager,
+    subject: string,
+    msgId: string,
+  ): Promise<number | undefined> {
     const kind = STREAMS.find((each) => subject.startsWith(this.subject(each, "")));
     const found = kind && (await streams.getMessage(this.stream(kind), { last_by_subj: subject }));
     return found?.header.get(MSG_ID) === msgId ? found.seq : undefined;
@@ -197,7 +204,7 @@ export class JetStreamStore {
     await this.use(async (manager, { info }) => await removeMessages(manager, info, stream, filter));
   }
 
-  /** The subjects that have a message. */
+  /** Returns the subjects that have a message. */
   async subjects(kind: StreamKind, filter: string): Promise<readonly string[]> {
     return await this.use(async ({ streams }) => {
       const { state } = await streams.info(this.stream(kind), { subjects_filter: filter });
@@ -205,7 +212,7 @@ export class JetStreamStore {
     });
   }
 
-  /** Reads all messages of a filter from a number on, in their order; without their content if `headersOnly`. */
+  /** Reads all messages of a filter in order, from a sequence number on; without content if `headersOnly`. */
   async readAll(
     kind: StreamKind,
     filter: string,
@@ -221,43 +228,43 @@ export class JetStreamStore {
 }
 
 const MIB = 1024 * 1024;
-/** What is on its way to be run is over after 24 hours, with its batch. */
-const WORK_KEPT_MS = 3 * 24 * 3_600_000;
+/** Maximum age of queued lines; their batches end after 24 hours. */
+const WORK_TTL_MS = 3 * 24 * 3_600_000;
 
-/** The streams of batches. Their subjects begin with the same word. */
+/** Streams of batches. All their subjects begin with this word after the prefix. */
 export const STREAMS = ["batches", "batchdata", "batchwork"] as const;
 type StreamKind = (typeof STREAMS)[number];
 
-/** Bytes on the server's disk; less where an account allows less. */
+/** Bytes on the server's disk in order of preference. */
 const SIZES: Readonly<Record<StreamKind, readonly number[]>> = {
   batches: [64, 16, 4].map((size) => size * MIB),
   batchwork: [64, 16, 4].map((size) => size * MIB),
   batchdata: [4096, 1024, 256, 64, 16].map((size) => size * MIB),
 };
 
-/** The name of a stream. */
+/** Returns the name of a stream. */
 export function streamName(prefix: string, kind: StreamKind): string {
   return `${prefix.replaceAll(".", "_")}_${kind}`;
 }
 
-/** Makes the streams that are missing, as {@link makeStream} does. */
+/** Creates missing streams as {@link makeStream} does. */
 async function makeStreams(
   manager: JetStreamManager,
   prefix: string,
   isCluster: boolean,
-): Promise<FewCopies | undefined> {
-  let few: FewCopies | undefined;
+): Promise<TooFewReplicas | undefined> {
+  let tooFew: TooFewReplicas | undefined;
   for (const kind of ["batches", "batchwork", "batchdata"] as const) {
     const config = configOf(kind, streamName(prefix, kind), `${prefix}.${kind}.>`);
     const fewer = await makeStream(manager, config, SIZES[kind], isCluster);
-    few ??= fewer;
+    tooFew ??= fewer;
   }
-  return few;
+  return tooFew;
 }
 
-/** Nothing makes room for something else: what does not fit is refused. */
+/** Full streams refuse new messages instead of evicting old ones. */
 function configOf(kind: StreamKind, name: string, subject: string): Partial<StreamConfig> & { name: string } {
-  const work = { retention: RetentionPolicy.Workqueue, max_age: WORK_KEPT_MS * 1e6 };
+  const work = { retention: RetentionPolicy.Workqueue, max_age: WORK_TTL_MS * 1e6 };
   return {
     name,
     subjects: [subject],

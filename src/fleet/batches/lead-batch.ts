@@ -6,42 +6,42 @@ import {
   formatOf,
   type InputProblem,
   type LineCounts,
-  UNFINISHED,
-  type WaitingLine,
+  UNFINISHED_STATUSES,
+  type PendingLine,
 } from "../../batches/batch.ts";
 import type { FileContents } from "../../batches/batch-store.ts";
 import { readInput } from "../../batches/input-file.ts";
-import { forget, writeOutput } from "../../batches/batch-runner.ts";
+import { removeUnrecorded, writeOutput } from "../../batches/batch-runner.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Answers } from "./answer-store.ts";
+import type { AnswerStore } from "./answer-store.ts";
 import type { BatchModels } from "./batch-models.ts";
 import { type LineGroup, newNonce, newOutputId, type SharedBatch } from "./batch-record.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { LineRuns } from "./line-runs.ts";
 import type { SharedStore } from "./shared-store.ts";
 
-const INPUT_GONE = "file_not_found";
+const INPUT_MISSING = "file_not_found";
 
 export interface LeadOptions {
   readonly store: SharedStore;
   readonly folder: FileContents;
-  readonly answers: Answers;
+  readonly answers: AnswerStore;
   readonly runs: LineRuns;
   readonly models: BatchModels;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly limits: { readonly maxLines: number; readonly maxLineBytes: number };
   readonly logger: Pick<Logger, "warn">;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
 interface ReadLines {
   readonly total: number;
   readonly problems: SharedBatch["problems"];
-  readonly lines: readonly WaitingLine[];
+  readonly lines: readonly PendingLine[];
 }
 
-/** Who leads a batch does its steps one after the other; each can be done again after any interruption, by anyone. */
+/** Steps of the machine that leads a batch. Each can be repeated after any interruption, also by another machine. */
 export class BatchLeader {
   readonly #options: LeadOptions;
 
@@ -49,51 +49,51 @@ export class BatchLeader {
     this.#options = options;
   }
 
-  /** Checks the lines and queues them; the batch as it is now, or undefined when that is not known yet. */
+  /** Validates and queues the lines; returns the changed batch, or undefined if that is not known yet. */
   async validate(batch: SharedBatch): Promise<SharedBatch | undefined> {
     const { store, runs } = this.#options;
-    const { total, problems, lines } = await this.#read(batch).catch(inputGone);
+    const { total, problems, lines } = await this.#read(batch).catch(inputMissing);
     if (problems.length > 0)
       return await store.change(batch.id, ["validating"], { status: "failed", problems });
-    const byGroup = await this.#grouped(lines);
+    const byGroup = await this.#groupByModel(lines);
     if (!byGroup) return undefined;
     const { id } = batch;
     const queued = { id, queue: newNonce() };
     const earlier = await runs.queues(id);
-    // From now on no earlier leader can have the batch run its queue, even one that does not know that it has lost its lease.
+    // From now on no earlier leader can make machines use its queue, even if it has not noticed the loss of its lease.
     if (!(await store.change(id, ["validating"], { queue: queued.queue }))) return undefined;
     for (const [queue, numbers] of earlier) await runs.remove({ id, queue }, numbers);
-    for (const [index, { lines: those }] of byGroup.entries()) await runs.add(queued, index, those);
+    for (const [index, { lines: groupLines }] of byGroup.entries()) await runs.add(queued, index, groupLines);
     const groups = byGroup.map(({ group }) => group);
-    const begun = await store.update(id, ({ status, queue }) =>
+    const started = await store.update(id, ({ status, queue }) =>
       status === "validating" && queue === queued.queue
         ? { status: "in_progress", total, groups }
         : undefined,
     );
-    if (begun) return begun;
-    // It may have been this one whose acknowledgment was lost.
+    if (started) return started;
+    // The update may have succeeded although its acknowledgment was lost.
     const found = await store.recorded(id);
     if (found?.queue === queued.queue && found.status === "in_progress") return found;
     await runs.remove(queued, groups.keys());
     return undefined;
   }
 
-  /** Whether all lines are answered. */
+  /** Returns true if all lines are answered. */
   async isAnswered({ id, total }: SharedBatch): Promise<boolean> {
     return (await this.#options.answers.tally(id)).answered.size >= total;
   }
 
   /**
-   * Queues lines again that are neither answered nor queued: a server without power may forget what it had not yet saved.
-   * @param isLeading whether this machine still leads the batch after it has read the lines
+   * Queues lines again that are neither answered nor queued: after a power failure the server may have lost them.
+   * @param isLeading returns true if this machine still leads the batch after reading the lines
    */
   async requeue(batch: SharedBatch, isLeading: () => boolean): Promise<void> {
     const { store, answers, runs, logger } = this.#options;
     if (await runs.hasAny(batch)) return;
     const { answered } = await answers.tally(batch.id);
     if (answered.size >= batch.total) return;
-    const { lines, problems } = await this.#read(batch).catch(inputGone);
-    if (problems.some(isGone)) {
+    const { lines, problems } = await this.#read(batch).catch(inputMissing);
+    if (problems.some(isInputMissing)) {
       await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs: "failed" });
       return;
     }
@@ -104,27 +104,27 @@ export class BatchLeader {
       "fleet: lines of a batch were lost and are queued again",
     );
     for (const [group, { name, model }] of batch.groups.entries()) {
-      const isKnown = (line: WaitingLine): boolean =>
+      const isKnown = (line: PendingLine): boolean =>
         batch.groups.some((each) => each.model && each.name === line.model);
-      const those = lost.filter((line) => (model ? line.model === name : !isKnown(line)));
-      if (those.length > 0) await runs.add(batch, group, those.toSorted(byBeginning));
+      const groupLines = lost.filter((line) => (model ? line.model === name : !isKnown(line)));
+      if (groupLines.length > 0) await runs.add(batch, group, groupLines.toSorted(bySortKey));
     }
   }
 
-  /** Writes the output of a batch and ends it; undefined when somebody else has, or when it has to go on. */
+  /** Writes the output of a batch and ends it; returns undefined if another machine has, or if lines are missing. */
   async finish(batch: SharedBatch): Promise<SharedBatch | undefined> {
     const { store, folder, answers, formats, now } = this.#options;
     const format = formatOf(formats, batch);
     const endsAs: FinalStatus = batch.endsAs ?? (batch.status === "cancelling" ? "cancelled" : "completed");
-    const { lines, problems } = await this.#read(batch).catch(inputGone);
-    const gone = problems.filter(isGone);
-    if (gone.length > 0)
-      return await store.change(batch.id, UNFINISHED, { status: "failed", problems: gone });
+    const { lines, problems } = await this.#read(batch).catch(inputMissing);
+    const missingInput = problems.filter(isInputMissing);
+    if (missingInput.length > 0)
+      return await store.change(batch.id, UNFINISHED_STATUSES, { status: "failed", problems: missingInput });
     const { answered, counts, usage } = await snapshot(answers, batch.id);
     const numbers = new Set(lines.map(({ number }) => number));
-    const strange = [...answered.keys()].filter((number) => !numbers.has(number));
-    if (strange.length > 0) {
-      await answers.discard(batch.id, strange);
+    const unexpected = [...answered.keys()].filter((number) => !numbers.has(number));
+    if (unexpected.length > 0) {
+      await answers.discard(batch.id, unexpected);
       return undefined;
     }
     const missing = lines.length - answered.size;
@@ -132,15 +132,15 @@ export class BatchLeader {
       await store.change(batch.id, ["finalizing"], { status: "in_progress" });
       return undefined;
     }
-    const rest = endsAs === "expired" ? "expired" : "cancelled";
-    const final: LineCounts = { ...counts, [rest]: missing };
+    const remainingOutcome = endsAs === "expired" ? "expired" : "cancelled";
+    const final: LineCounts = { ...counts, [remainingOutcome]: missing };
     const inOrder = lines.toSorted((one, other) => one.number - other.number);
     const lost: number[] = [];
     const page = async (_id: string, after: number, limit: number): Promise<readonly AnsweredLine[]> =>
       await Promise.all(
-        following(inOrder, after, limit).map(async ({ number, customId }): Promise<AnsweredLine> => {
+        linesAfter(inOrder, after, limit).map(async ({ number, customId }): Promise<AnsweredLine> => {
           const outcome = answered.get(number);
-          if (!outcome) return { number, customId, outcome: rest };
+          if (!outcome) return { number, customId, outcome: remainingOutcome };
           const answer = await answers.get(batch.id, number);
           if (answer) return { number, customId, outcome, answer };
           lost.push(number);
@@ -166,27 +166,27 @@ export class BatchLeader {
     try {
       return await store.finish(batch.id, { ...change, counts: final, usage }, files);
     } catch (error) {
-      // Without an answer it may have ended all the same: what is left then is swept later.
-      if (!isUnreachable(error)) await forget(files, { store: source, folder });
+      // The batch may have been ended although the acknowledgment was lost; unused files are swept later.
+      if (!isUnreachable(error)) await removeUnrecorded(files, { store: source, folder });
       throw error;
     }
   }
 
   async #read(batch: SharedBatch): Promise<ReadLines> {
     const { folder, formats } = this.#options;
-    // Once it has been checked, the limits of the machine that did it hold.
+    // After validation, the limits of the machine that validated the input apply.
     const limits = batch.total > 0 ? { maxLines: batch.total, maxLineBytes: Infinity } : this.#options.limits;
-    const lines: WaitingLine[] = [];
+    const lines: PendingLine[] = [];
     const ids = new Set<string>();
-    const isNew = ({ customId }: WaitingLine): boolean => ids.size < ids.add(customId).size;
-    const addLines = async (added: readonly WaitingLine[]): Promise<readonly WaitingLine[]> => {
+    const isNew = ({ customId }: PendingLine): boolean => ids.size < ids.add(customId).size;
+    const addLines = async (added: readonly PendingLine[]): Promise<readonly PendingLine[]> => {
       const fresh = added.filter(isNew);
       lines.push(...fresh);
       return added.filter((line) => !fresh.includes(line));
     };
     const store = {
-      addLines: async (_id: string, added: readonly WaitingLine[]) => await addLines(added),
-      dropLines: async () => undefined,
+      addLines: async (_id: string, added: readonly PendingLine[]) => await addLines(added),
+      deleteLines: async () => undefined,
     };
     const format = formatOf(formats, batch);
     const { total, problems } = await readInput(batch, folder.read(batch.inputFile), {
@@ -197,44 +197,44 @@ export class BatchLeader {
     return { total, problems, lines };
   }
 
-  /** Lines by what they mean by their model; all whose model nobody has are together. Undefined: it is not known yet. */
-  async #grouped(
-    lines: readonly WaitingLine[],
-  ): Promise<readonly { group: LineGroup; lines: readonly WaitingLine[] }[] | undefined> {
-    const known: { group: LineGroup; lines: readonly WaitingLine[] }[] = [];
-    const unknown: WaitingLine[] = [];
-    for (const [name, those] of Map.groupBy(lines, ({ model }) => model)) {
-      const model = await this.#options.models.meaning(name);
+  /** Groups lines by resolved model; lines of unknown models form one group. Undefined if a model is not known yet. */
+  async #groupByModel(
+    lines: readonly PendingLine[],
+  ): Promise<readonly { group: LineGroup; lines: readonly PendingLine[] }[] | undefined> {
+    const known: { group: LineGroup; lines: readonly PendingLine[] }[] = [];
+    const unknown: PendingLine[] = [];
+    for (const [name, groupLines] of Map.groupBy(lines, ({ model }) => model)) {
+      const model = await this.#options.models.resolve(name);
       if (model === "unsettled") return undefined;
-      if (model) known.push({ group: { name, model }, lines: those.toSorted(byBeginning) });
-      else unknown.push(...those);
+      if (model) known.push({ group: { name, model }, lines: groupLines.toSorted(bySortKey) });
+      else unknown.push(...groupLines);
     }
     return unknown.length > 0 ? [...known, { group: { name: "" }, lines: unknown }] : known;
   }
 }
 
-/** An input that is no longer there is what is wrong with its batch. */
-function inputGone(error: unknown): ReadLines {
+/** Returns a missing input file as the problem of its batch. */
+function inputMissing(error: unknown): ReadLines {
   const { code, message } = ServiceError.from(error);
-  if (code !== INPUT_GONE) throw error;
+  if (code !== INPUT_MISSING) throw error;
   return { total: 0, problems: [{ code, message, param: "input_file_id", line: null }], lines: [] };
 }
 
-function isGone({ code }: InputProblem): boolean {
-  return code === INPUT_GONE;
+function isInputMissing({ code }: InputProblem): boolean {
+  return code === INPUT_MISSING;
 }
 
-/** What is answered by now: what comes later does not belong to the output. */
-async function snapshot(answers: Answers, batch: string): ReturnType<Answers["tally"]> {
+/** Copies the current counts, so that later answers do not get into the output. */
+async function snapshot(answers: AnswerStore, batch: string): ReturnType<AnswerStore["tally"]> {
   const { answered, counts, usage } = await answers.tally(batch);
   return { answered: new Map(answered), counts: { ...counts }, usage };
 }
 
-function following(lines: readonly WaitingLine[], after: number, limit: number): readonly WaitingLine[] {
+function linesAfter(lines: readonly PendingLine[], after: number, limit: number): readonly PendingLine[] {
   const start = lines.findIndex(({ number }) => number > after);
   return start < 0 ? [] : lines.slice(start, start + limit);
 }
 
-function byBeginning(one: WaitingLine, other: WaitingLine): number {
-  return one.order === other.order ? one.number - other.number : one.order < other.order ? -1 : 1;
+function bySortKey(one: PendingLine, other: PendingLine): number {
+  return one.sortKey === other.sortKey ? one.number - other.number : one.sortKey < other.sortKey ? -1 : 1;
 }

@@ -2,29 +2,29 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, type JsMsg } from "@na
 import { errors, nuid } from "@nats-io/transport-node";
 import { codeOf, isAtLeast, NO_CONSUMER } from "../jetstream/jetstream-errors.ts";
 
-/** Messages that are asked for at once, and for how long. */
-const READ_AT_ONCE = 2000;
-const FETCH_MS = 1000;
-/** After so long without a word, another reader is made: older servers give one to any server of a cluster, also to one that is gone. */
-const SILENCE_MS = 2000;
-/** From this version on, who asks for a reader can name it. */
-const NAMES = [2, 9, 0] as const;
-/** A reader that has died is forgotten after this. */
-const READER_MS = 15_000;
+/** Messages per fetch, and its duration. */
+const FETCH_MESSAGES = 2000;
+const FETCH_TIMEOUT_MS = 1000;
+/** Silence after which another consumer is created: older servers may place one on a cluster server that is gone. */
+const SILENCE_TIMEOUT_MS = 2000;
+/** First version in which clients can name an ephemeral consumer. */
+const CONSUMER_NAMES_VERSION = [2, 9, 0] as const;
+/** Time after which the server removes an unused consumer. */
+const CONSUMER_TTL_MS = 15_000;
 
 export interface ReadOptions {
-  /** The subject, which may have wildcards. */
+  /** Subject, which may have wildcards. */
   readonly filter: string;
-  /** The number of the first message. */
+  /** Sequence number of the first message. */
   readonly from: number;
   readonly headersOnly: boolean;
-  /** Of the server. */
+  /** Version of the server. */
   readonly version: string;
-  /** After so long, a server that says nothing is away. */
+  /** Time after which a silent server counts as unreachable. */
   readonly timeoutMs: number;
 }
 
-/** Reads all messages of a filter, in their order, each once. @throws the errors of NATS */
+/** Reads all messages of a filter in order, each once. @throws errors of NATS */
 export async function readMessages(
   manager: JetStreamManager,
   stream: string,
@@ -53,10 +53,10 @@ async function readFrom(
   { filter, from, headersOnly, version }: ReadOptions,
   take: (message: JsMsg) => void,
 ): Promise<void> {
-  // One that is asked for twice is the same; older servers give it a name themselves.
-  let name = isAtLeast(version, NAMES) ? nuid.next() : undefined;
+  // With a name, a resent request creates no second consumer; older servers choose the name themselves.
+  let name = isAtLeast(version, CONSUMER_NAMES_VERSION) ? nuid.next() : undefined;
   try {
-    const added = manager.consumers.add(stream, {
+    const created = manager.consumers.add(stream, {
       ...(name !== undefined && { name }),
       filter_subject: filter,
       deliver_policy: DeliverPolicy.StartSequence,
@@ -65,34 +65,34 @@ async function readFrom(
       headers_only: headersOnly,
       mem_storage: true,
       num_replicas: 1,
-      inactive_threshold: READER_MS * 1e6,
+      inactive_threshold: CONSUMER_TTL_MS * 1e6,
     });
-    const reader = await heard(added);
-    name = reader.name;
-    const consumer = manager.jetstream().consumers.getConsumerFromInfo(reader);
-    let heardAt = performance.now();
-    for (let left = reader.num_pending; left > 0;) {
-      const wish = { max_messages: Math.min(left, READ_AT_ONCE), expires: FETCH_MS };
-      for await (const message of await consumer.fetch(wish)) {
+    const info = await withTimeout(created);
+    name = info.name;
+    const consumer = manager.jetstream().consumers.getConsumerFromInfo(info);
+    let lastMessageAt = performance.now();
+    for (let left = info.num_pending; left > 0;) {
+      const request = { max_messages: Math.min(left, FETCH_MESSAGES), expires: FETCH_TIMEOUT_MS };
+      for await (const message of await consumer.fetch(request)) {
         take(message);
-        heardAt = performance.now();
+        lastMessageAt = performance.now();
         left = message.info.pending;
         if (left === 0) break;
       }
-      // Fewer than there were, if some have been removed meanwhile.
-      if (left > 0) left = (await heard(consumer.info())).num_pending;
-      if (left > 0 && performance.now() - heardAt > SILENCE_MS) throw new errors.TimeoutError();
+      // Fewer messages are left if some have been removed meanwhile.
+      if (left > 0) left = (await withTimeout(consumer.info())).num_pending;
+      if (left > 0 && performance.now() - lastMessageAt > SILENCE_TIMEOUT_MS) throw new errors.TimeoutError();
     }
   } finally {
-    // Where this is lost, it ends by itself.
+    // If this request is lost, the consumer expires.
     if (name !== undefined) manager.consumers.delete(stream, name).catch(() => undefined);
   }
 }
 
-/** @throws TimeoutError when the server says nothing for too long */
-async function heard<Result>(answer: Promise<Result>): Promise<Result> {
+/** @throws TimeoutError if the server is silent for too long */
+async function withTimeout<Result>(answer: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new errors.TimeoutError()), SILENCE_MS);
+  const timer = setTimeout(() => reject(new errors.TimeoutError()), SILENCE_TIMEOUT_MS);
   try {
     return await Promise.race([answer, promise]);
   } finally {

@@ -3,40 +3,40 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { BatchStore, FileContents } from "../../batches/batch-store.ts";
 import { type BatchFormat, formatOf, type RunLine, type RunOutcome } from "../../batches/batch.ts";
-import type { Attempt, Lines, NextLine } from "../../batches/line-queue.ts";
-import type { LinePool, Retry } from "../../batches/line-scheduler.ts";
+import type { Attempt, PendingLines, NextLine } from "../../batches/line-queue.ts";
+import type { LineScheduler, Retry } from "../../batches/line-scheduler.ts";
 import { LineRunner } from "../../batches/run-line.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
-import type { Answers } from "./answer-store.ts";
-import type { BatchModels, ModelHere } from "./batch-models.ts";
+import type { AnswerStore } from "./answer-store.ts";
+import type { BatchModels, LocalModel } from "./batch-models.ts";
 import type { ReportedRefusals } from "./batch-notices.ts";
 import type { SharedBatch } from "./batch-record.ts";
 import type { LineRun, LineRuns, QueuedBatch } from "./line-runs.ts";
 
-/** Before a line is read, or an answer saved, again while the server is away. */
-const AGAIN_MS = 1000;
+/** Delay before a line is read, or an answer saved, again while the server is unreachable. */
+const RETRY_DELAY_MS = 1000;
 
 const bodySchema = z.looseObject({});
 
 export interface LineRunnerOptions {
-  readonly answers: Answers;
+  readonly answers: AnswerStore;
   readonly runs: LineRuns;
   readonly folder: FileContents;
-  readonly refusals: Pick<ReportedRefusals, "tell">;
+  readonly refusals: Pick<ReportedRefusals, "report">;
   readonly models: BatchModels;
-  readonly pool: LinePool;
+  readonly pool: LineScheduler;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
   readonly logger: Pick<Logger, "warn">;
-  /** Told when a line is done. */
+  /** Called when a line is done. */
   readonly onLine: (outcome: RunOutcome) => void;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
-/** Runs lines of one batch on this machine, as long as it is told to. */
-export class FleetLineRunner {
+/** Runs lines of one batch on this machine while it is in progress. */
+export class FleetBatchRunner {
   readonly #options: LineRunnerOptions;
   #work: { readonly stop: AbortController; readonly over: Promise<void> } | undefined;
   #failure: unknown;
@@ -46,9 +46,9 @@ export class FleetLineRunner {
   }
 
   /**
-   * Begins, unless it runs already.
-   * @param isLeading whether this machine also answers lines whose model nobody has
-   * @throws what has ended it before
+   * Starts unless it is running.
+   * @param isLeading returns true if this machine also answers lines whose model no machine has
+   * @throws the error that ended the last run
    */
   run(batch: SharedBatch, isLeading: () => boolean): void {
     const failure = this.#failure;
@@ -66,7 +66,7 @@ export class FleetLineRunner {
     this.#work = { stop, over };
   }
 
-  /** Ends lines under way; resolves when none is running. */
+  /** Aborts running lines; resolves when none is running. */
   async stop(): Promise<void> {
     this.#work?.stop.abort();
     await this.#work?.over;
@@ -78,17 +78,18 @@ export class FleetLineRunner {
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
     const format = formatOf(this.#options.formats, batch);
     const queue = new RunQueue({ batch, runs, answers, runnable });
-    const store = { answer: this.#saver(signal) };
-    // One for each name that lines have to use, so that each knows whether its lines wait.
+    const store = { saveAnswer: this.#saver(signal) };
+    // One runner for each requested model name, each with its own reason to wait.
     const runners = new Map<string | undefined, LineRunner>();
-    const runnerFor = (rename: string | undefined): LineRunner => {
+    const runnerFor = (requestName: string | undefined): LineRunner => {
       const runLine: RunLine = async (request, ended) => {
-        if (!format.endpoints.includes(request.path)) throw forbidden(request.path);
-        return await this.#options.runLine({ ...request, body: withModel(request.body, rename) }, ended);
+        if (!format.endpoints.includes(request.path)) throw forbiddenPath(request.path);
+        return await this.#options.runLine({ ...request, body: withModel(request.body, requestName) }, ended);
       };
       const runner =
-        runners.get(rename) ?? new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
-      runners.set(rename, runner);
+        runners.get(requestName) ??
+        new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
+      runners.set(requestName, runner);
       return runner;
     };
     try {
@@ -97,15 +98,15 @@ export class FleetLineRunner {
         queue,
         signal,
         run: async (attempt) => {
-          const runner = runnerFor(queue.renamed(attempt));
-          const again = await runner.run(attempt).catch((error: unknown): Retry => {
-            if (isUnreachable(error)) return { at: this.#options.now() + AGAIN_MS, holdsUpAll: false };
+          const runner = runnerFor(queue.requestName(attempt));
+          const retry = await runner.run(attempt).catch((error: unknown): Retry => {
+            if (isUnreachable(error)) return { at: this.#options.now() + RETRY_DELAY_MS, blocksAll: false };
             throw error;
           });
-          if (again && runner.waiting !== undefined)
-            void this.#options.refusals.tell(batch.id, runner.waiting).catch(() => undefined);
-          if (!again && !signal.aborted) queue.done(attempt);
-          return again;
+          if (retry && runner.waitingReason !== undefined)
+            void this.#options.refusals.report(batch.id, runner.waitingReason).catch(() => undefined);
+          if (!retry && !signal.aborted) queue.done(attempt);
+          return retry;
         },
       });
     } finally {
@@ -115,19 +116,19 @@ export class FleetLineRunner {
 
   #runnable({ groups }: SharedBatch, isLeading: boolean): readonly RunnableGroup[] {
     return groups.flatMap((each, group): RunnableGroup[] => {
-      // Whoever leads says that nobody has the model.
-      if (!each.model) return isLeading ? [{ group, here: { alias: "", rename: undefined } }] : [];
-      const here = this.#options.models.here(each);
-      return here ? [{ group, here }] : [];
+      // The leader answers that no machine has the model.
+      if (!each.model) return isLeading ? [{ group, localModel: { alias: "", requestName: undefined } }] : [];
+      const localModel = this.#options.models.localModel(each);
+      return localModel ? [{ group, localModel }] : [];
     });
   }
 
-  /** What is answered is not computed again because the server is away for a while. */
-  #saver(signal: AbortSignal): BatchStore["answer"] {
+  /** Saves an answer, again and again while the server is unreachable, so that it need not be computed again. */
+  #saver(signal: AbortSignal): BatchStore["saveAnswer"] {
     return async (batch, number, outcome, answer, usage) => {
       for (;;) {
         try {
-          return await this.#options.answers.save(
+          return await this.#options.answers.add(
             batch,
             number,
             outcome === "succeeded" ? outcome : "errored",
@@ -136,211 +137,212 @@ export class FleetLineRunner {
           );
         } catch (error) {
           if (!isUnreachable(error) || signal.aborted) throw error;
-          await sleep(AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+          await sleep(RETRY_DELAY_MS, undefined, { signal, ref: false }).catch(() => undefined);
         }
       }
     };
   }
 }
 
-/** Whoever may use the NATS server may have written the line: it may ask for answers, and for nothing else. */
-function forbidden(path: string): ServiceError {
+/** Any NATS client may have written the line, so it must not reach other routes. */
+function forbiddenPath(path: string): ServiceError {
   return new ServiceError("invalid_parameter", `Lines of batches cannot be for ${path.slice(0, 100)}.`);
 }
 
-/** A body that calls the model as this machine does. */
+/** Replaces the model name in a body. */
 function withModel(body: string, name: string | undefined): string {
   return name === undefined ? body : JSON.stringify({ ...bodySchema.parse(JSON.parse(body)), model: name });
 }
 
-/** Before it is looked again whether lines wait. */
-const LOOK_MS = 1000;
+/** Interval of checks for queued lines. */
+const POLL_INTERVAL_MS = 1000;
 
-/** What another model's turn does not let begin here, another machine may run. */
-const UNBEGUN_MS = 5000;
+/** Time after which lines that have not started here are released to other machines. */
+const MAX_IDLE_MS = 5000;
 
-/** Lines of one model that this machine runs. */
+/** Lines of one model that this machine can run. */
 interface RunnableGroup {
   readonly group: number;
-  readonly here: ModelHere;
+  readonly localModel: LocalModel;
 }
 
 export interface RunQueueOptions {
   readonly batch: QueuedBatch;
   readonly runs: LineRuns;
-  readonly answers: Answers;
-  /** What this machine can run now. */
+  readonly answers: AnswerStore;
+  /** Returns the groups that this machine can run now. */
   readonly runnable: () => readonly RunnableGroup[];
 }
 
 interface OpenRun {
   readonly run: LineRun;
-  readonly here: ModelHere;
+  readonly localModel: LocalModel;
   readonly waiting: Attempt[];
   readonly returned: { readonly attempt: Attempt; readonly at: number }[];
-  /** Lines without an answer. */
-  left: number;
-  /** Lines that are being run. */
+  /** Number of lines without an answer. */
+  unanswered: number;
+  /** Number of running lines. */
   running: number;
-  isBegun: boolean;
-  isLeft: boolean;
+  isStarted: boolean;
+  isReleased: boolean;
 }
 
 /**
- * Lines of a batch of the fleet, for this machine's pool: it takes a run of them when it has nothing else to do, and gives
- * back what it has no room for.
+ * Lines of a fleet batch for this machine's scheduler: takes runs of lines when it has nothing else to do, and releases
+ * those that this machine refuses.
  */
-class RunQueue implements Lines {
+class RunQueue implements PendingLines {
   readonly #options: RunQueueOptions;
   readonly #open = new Set<OpenRun>();
-  readonly #of = new Map<Attempt, OpenRun>();
-  #lookAt = 0;
-  /** Whether the line that came back last found no room. */
-  #isRefused = false;
-  /** The group that comes next. */
-  #turn = 0;
+  readonly #runOf = new Map<Attempt, OpenRun>();
+  #nextPollAt = 0;
+  /** True if the line that was put back last was refused. */
+  #wasRefused = false;
+  /** Index of the next group. */
+  #groupIndex = 0;
   #isClosed = false;
 
   constructor(options: RunQueueOptions) {
     this.#options = options;
   }
 
-  /** Never undefined: other machines may give lines back, until the batch is over. */
+  /** Never undefined: other machines may release lines until the batch ends. */
   async next(now: number): Promise<NextLine> {
-    for (const { here, waiting, returned } of this.#open) {
-      if (waiting.length > 0 || returned.some(({ at }) => at <= now)) return { model: here.alias, at: now };
+    for (const { localModel, waiting, returned } of this.#open) {
+      if (waiting.length > 0 || returned.some(({ at }) => at <= now))
+        return { model: localModel.alias, at: now };
     }
     const taken = await this.#takeRun(now, () => true);
-    if (taken) return { model: taken.here.alias, at: now };
+    if (taken) return { model: taken.localModel.alias, at: now };
     const times = [...this.#open].flatMap(({ returned }) => returned.map(({ at }) => at));
-    return { model: "", at: Math.min(this.#lookAt, ...times) };
+    return { model: "", at: Math.min(this.#nextPollAt, ...times) };
   }
 
   async take(model: string, now: number): Promise<Attempt | undefined> {
-    const held = this.#takeHeld(model, now);
-    if (held || !(await this.#takeRun(now, ({ here }) => here.alias === model))) return held;
-    return this.#takeHeld(model, now);
+    const opened = this.#takeOpen(model, now);
+    if (opened || !(await this.#takeRun(now, ({ localModel }) => localModel.alias === model))) return opened;
+    return this.#takeOpen(model, now);
   }
 
-  giveBack(attempt: Attempt, at: number): void {
-    const open = this.#of.get(attempt);
+  putBack(attempt: Attempt, at: number): void {
+    const open = this.#runOf.get(attempt);
     if (!open) return;
     open.running -= 1;
-    this.#isRefused = attempt.refusals > 0;
-    if (this.#isRefused) {
-      // Another machine may have the room that this one lacks.
-      this.#lookAt = Math.max(this.#lookAt, at);
-      open.isLeft = true;
+    this.#wasRefused = attempt.refusals > 0;
+    if (this.#wasRefused) {
+      // Another machine may have the memory that this one lacks.
+      this.#nextPollAt = Math.max(this.#nextPollAt, at);
+      open.isReleased = true;
     }
-    if (!open.isLeft) open.returned.push({ attempt, at });
+    if (!open.isReleased) open.returned.push({ attempt, at });
     this.#settle(open);
   }
 
-  /** How a line has to call its model here, if not as it does. */
-  renamed(attempt: Attempt): string | undefined {
-    return this.#of.get(attempt)?.here.rename;
+  /** Returns the model name to use for a line, if it differs from that of the line. */
+  requestName(attempt: Attempt): string | undefined {
+    return this.#runOf.get(attempt)?.localModel.requestName;
   }
 
-  /** A line has its answer. */
+  /** Records that a line has its answer. */
   done(attempt: Attempt): void {
-    const open = this.#of.get(attempt);
+    const open = this.#runOf.get(attempt);
     if (!open) return;
-    this.#isRefused = false;
+    this.#wasRefused = false;
     open.running -= 1;
-    open.left -= 1;
-    this.#of.delete(attempt);
+    open.unanswered -= 1;
+    this.#runOf.delete(attempt);
     this.#settle(open);
   }
 
-  /** Gives back all that has no answer. */
+  /** Releases all lines without an answer. */
   close(): void {
     this.#isClosed = true;
-    for (const { run } of this.#open) run.giveBack();
+    for (const { run } of this.#open) run.release();
     this.#open.clear();
-    this.#of.clear();
+    this.#runOf.clear();
   }
 
-  #takeHeld(model: string, now: number): Attempt | undefined {
+  #takeOpen(model: string, now: number): Attempt | undefined {
     for (const open of this.#open) {
-      if (open.here.alias !== model) continue;
+      if (open.localModel.alias !== model) continue;
       const due = open.returned.findIndex(({ at }) => at <= now);
       const attempt = due >= 0 ? open.returned.splice(due, 1)[0]?.attempt : open.waiting.shift();
       if (!attempt) continue;
       open.running += 1;
-      open.isBegun = true;
+      open.isStarted = true;
       return attempt;
     }
     return undefined;
   }
 
   async #takeRun(now: number, isWanted: (each: RunnableGroup) => boolean): Promise<OpenRun | undefined> {
-    if (now < this.#lookAt) return undefined;
+    if (now < this.#nextPollAt) return undefined;
     const { batch, runs, runnable } = this.#options;
     const groups = runnable().filter(isWanted);
     try {
       for (let tried = 0; tried < groups.length; tried += 1) {
-        this.#turn += 1;
-        const next = groups[this.#turn % groups.length];
+        this.#groupIndex += 1;
+        const next = groups[this.#groupIndex % groups.length];
         const run = next && (await runs.take(batch, next.group));
-        const open = run && (await this.#begin(run, next));
+        const open = run && (await this.#openRun(run, next));
         if (open) return open;
       }
     } catch (error) {
-      // Lines under way go on while the server is away.
+      // Running lines continue while the server is unreachable.
       if (!isUnreachable(error)) throw error;
     }
-    this.#lookAt = now + LOOK_MS;
+    this.#nextPollAt = now + POLL_INTERVAL_MS;
     return undefined;
   }
 
-  async #begin(run: LineRun, { here }: RunnableGroup): Promise<OpenRun | undefined> {
+  async #openRun(run: LineRun, { localModel }: RunnableGroup): Promise<OpenRun | undefined> {
     const { batch, answers } = this.#options;
-    // It has come again since the server did not hear of it for a while.
-    const isHere = [...this.#open].some((each) => each.run.sequence === run.sequence);
-    if (isHere) return (run.leave(), undefined);
+    // Redelivered to this machine, because the server did not receive its progress messages for a while.
+    const isOpen = [...this.#open].some((each) => each.run.sequence === run.sequence);
+    if (isOpen) return (run.stopProgress(), undefined);
     let { lines } = run;
-    if (run.wasTaken) {
+    if (run.isRedelivered) {
       try {
         const { answered } = await answers.tally(batch.id);
         lines = lines.filter(({ number }) => !answered.has(number));
       } catch (error) {
-        run.giveBack();
+        run.release();
         throw error;
       }
     }
-    if (this.#isClosed) return (run.giveBack(), undefined);
+    if (this.#isClosed) return (run.release(), undefined);
     if (lines.length === 0) return (run.done(), undefined);
-    const waiting = lines.map((place): Attempt => ({
-      line: { ...place, customId: "", model: here.alias, order: "" },
+    const waiting = lines.map((position): Attempt => ({
+      line: { ...position, customId: "", model: localModel.alias, sortKey: "" },
       failures: 0,
-      refusals: this.#isRefused ? 1 : 0,
+      refusals: this.#wasRefused ? 1 : 0,
     }));
     const open: OpenRun = {
       run,
-      here,
+      localModel: localModel,
       waiting,
       returned: [],
-      left: lines.length,
+      unanswered: lines.length,
       running: 0,
-      isBegun: false,
-      isLeft: false,
+      isStarted: false,
+      isReleased: false,
     };
     this.#open.add(open);
-    for (const attempt of waiting) this.#of.set(attempt, open);
+    for (const attempt of waiting) this.#runOf.set(attempt, open);
     setTimeout(() => {
-      if (open.isBegun) return;
-      open.isLeft = true;
+      if (open.isStarted) return;
+      open.isReleased = true;
       this.#settle(open);
-    }, UNBEGUN_MS).unref();
+    }, MAX_IDLE_MS).unref();
     return open;
   }
 
   #settle(open: OpenRun): void {
-    const isAnswered = open.left === 0;
-    if (!isAnswered && !(open.isLeft && open.running === 0)) return;
+    const isAnswered = open.unanswered === 0;
+    if (!isAnswered && !(open.isReleased && open.running === 0)) return;
     if (!this.#open.delete(open)) return;
-    for (const [attempt, each] of this.#of) if (each === open) this.#of.delete(attempt);
+    for (const [attempt, each] of this.#runOf) if (each === open) this.#runOf.delete(attempt);
     if (isAnswered) open.run.done();
-    else open.run.giveBack();
+    else open.run.release();
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Batch, type BatchFormat, type RunLine, UNFINISHED } from "../../batches/batch.ts";
-import type { LinePool } from "../../batches/line-scheduler.ts";
+import { type Batch, type BatchFormat, type RunLine, UNFINISHED_STATUSES } from "../../batches/batch.ts";
+import type { LineScheduler } from "../../batches/line-scheduler.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { BatchModels } from "./batch-models.ts";
@@ -11,92 +11,94 @@ import type { JetStreamStore } from "./jetstream-store.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import type { LineRuns } from "./line-runs.ts";
-import { type LineRunnerOptions, FleetLineRunner } from "./run-lines.ts";
+import { type LineRunnerOptions, FleetBatchRunner } from "./run-lines.ts";
 
-/** How often batches are looked at when nothing is heard of them. */
-const LOOK_MS = 1000;
+/** Interval of checks of a batch without notifications. */
+const POLL_INTERVAL_MS = 1000;
 /**
- * Between two looks at a batch, whatever is heard, times the looks that there were, and at most times the batches: a new one
- * is looked at often, and a busy fleet tells of something all the time.
+ * Minimum interval between two checks of a batch, multiplied by the number of checks so far and limited by the number
+ * of batches: a new batch is checked often, while a busy fleet announces changes all the time.
  */
-const NEWS_MS = 10;
-/** Between two looks for new batches. */
-const NEW_MS = 50;
-/** Batches that are looked at as often as one when nothing is heard. */
-const OFTEN_LOOKED_AT = 64;
-/** Before a batch goes on whose server is away, or that has failed. */
-const AWAY_MS = 1000;
-const RETRY_MS = 10_000;
-/** Failures in a row of a server that does not answer, until the log has one. */
-const TOLD_AFTER = 10;
-/** A machine that does not know yet that a batch is over may still answer a line; what it says is removed after this. */
-const REMAINS_MS = 15_000;
-/** A daemon that ends waits so long for what is under way. */
-const STOP_MS = 3000;
-/** How often it is looked whether lines were lost. */
-const LOST_MS = 30_000;
+const MIN_CHECK_INTERVAL_MS = 10;
+/** Minimum interval between two checks for new batches. */
+const NEW_BATCHES_INTERVAL_MS = 50;
+/** Number of batches that are checked as often as a single one without notifications. */
+const POLLED_BATCHES = 64;
+/** Delays before a batch continues whose server is unreachable, or that has failed. */
+const UNREACHABLE_DELAY_MS = 1000;
+const RETRY_DELAY_MS = 10_000;
+/** Consecutive failures of an unreachable server before a warning. */
+const FAILURES_BEFORE_WARNING = 10;
+/**
+ * Delay before the data of a finished batch is removed: a machine that has not noticed the end may still save answers.
+ */
+const CLEANUP_DELAY_MS = 15_000;
+/** Maximum wait for running work when stopping. */
+const STOP_TIMEOUT_MS = 3000;
+/** Interval of checks for lost lines. */
+const LOST_LINES_INTERVAL_MS = 30_000;
 
 export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
-  readonly place: JetStreamStore;
+  readonly jetStream: JetStreamStore;
   readonly leases: Leases;
   readonly refusals: ReportedRefusals;
-  readonly pool: LinePool;
+  readonly pool: LineScheduler;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
-  /** Told when a batch is over that was led from here. */
+  /** Called when a batch has ended that this machine led. */
   readonly onEnd: (batch: Batch) => void;
 }
 
-/** This machine's part in all batches of the fleet: it runs lines, and leads those that nobody else leads. */
+/** This machine's work on all batches of the fleet: runs lines, and leads batches that no other machine leads. */
 export class SharedRunner {
   readonly #options: SharedRunnerOptions;
   readonly #leader: BatchLeader;
   readonly #missing: MissingModels;
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
-  readonly #over: Promise<void>;
+  readonly #watching: Promise<void>;
   readonly #led = new Set<string>();
-  /** When it was last looked whether lines of a batch were lost. */
-  readonly #lookedAt = new Map<string, number>();
-  /** Since when a batch is over, or not there, as seen from here: clocks of machines differ. */
+  /** Time of the last check for lost lines, by batch. */
+  readonly #lostLinesCheckedAt = new Map<string, number>();
+  /** Time since which a batch is known to be finished or missing, measured here since clocks of machines differ. */
   readonly #overSince = new Map<string, number>();
-  readonly #news = new BatchNotifications();
+  readonly #notifications = new BatchNotifications();
 
   constructor(options: SharedRunnerOptions) {
     this.#options = options;
     this.#leader = new BatchLeader(options);
     this.#missing = new MissingModels(options);
-    options.place.onNews((batch) => this.#news.heard(batch));
-    this.#over = this.#watch();
+    options.jetStream.onBatchChange((batch) => this.#notifications.notify(batch));
+    this.#watching = this.#watch();
   }
 
-  /** Batches that are led from here and are not over. */
+  /** Number of unfinished batches that this machine leads. */
   get running(): number {
     return this.#led.size;
   }
 
-  /** Follows a batch from now on. */
-  take({ id }: Pick<Batch, "id">): void {
+  /** Works on a batch from now on. */
+  start({ id }: Pick<Batch, "id">): void {
     if (this.#jobs.has(id) || this.#stopping.signal.aborted) return;
     this.#jobs.set(
       id,
       this.#follow(id).finally(() => {
         this.#jobs.delete(id);
-        this.#news.forget(id);
+        this.#notifications.forget(id);
       }),
     );
   }
 
   /**
-   * Cancels a batch; what is done of it will be in its output.
-   * @throws ServiceError batch_conflict for one that is over, or about to be
+   * Cancels a batch; lines that are done will be in its output.
+   * @throws ServiceError batch_conflict for a batch that is finished or being finalized
    */
   async cancel(id: string): Promise<Batch> {
     const { store } = this.#options;
     const change = { status: "cancelling", endsAs: "cancelled" } as const;
     const cancelled = await store.change(id, ["validating", "in_progress"], change);
     const batch = (await store.batch(id, undefined)) ?? cancelled;
-    // Whoever leads it may have ended it meanwhile.
+    // The leader may have ended it meanwhile.
     if (batch && (cancelled || batch.status === "cancelling")) return batch;
     throw new ServiceError(
       "batch_conflict",
@@ -104,61 +106,65 @@ export class SharedRunner {
     );
   }
 
-  /** Why a batch waits, for its users. */
-  async waiting(id: string): Promise<string | undefined> {
+  /** Returns why a batch waits, for clients; undefined if it does not. */
+  async waitingReason(id: string): Promise<string | undefined> {
     const batch = await this.#options.store.recorded(id);
     if (batch?.status !== "in_progress") return undefined;
     return (await this.#missing.reason(batch)) ?? (await this.#options.refusals.reason(id));
   }
 
-  /** Stops running lines and leading: other machines go on. */
+  /** Stops running lines and leading, which other machines take over. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#news.heard();
-    const all = Promise.all([this.#over, ...this.#jobs.values()]);
-    // What waits for a server that is silent ends by itself.
-    await Promise.race([all, sleep(STOP_MS, undefined, { ref: false })]);
+    this.#notifications.notify();
+    const all = Promise.all([this.#watching, ...this.#jobs.values()]);
+    // Requests to a silent server end by themselves.
+    await Promise.race([all, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);
     await this.#options.leases.close();
   }
 
   /** Never rejects. */
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const news = this.#news.ofOthers();
-      if ((await this.#options.place.home()) === "fleet") {
-        await this.#takeAll().catch(() => undefined);
+      const notification = this.#notifications.nextOther();
+      if ((await this.#options.jetStream.primaryStore()) === "fleet") {
+        await this.#startAll().catch(() => undefined);
       }
-      await this.#pause(news, LOOK_MS, NEW_MS);
+      await this.#pause(notification, POLL_INTERVAL_MS, NEW_BATCHES_INTERVAL_MS);
     }
   }
 
-  async #takeAll(): Promise<void> {
+  async #startAll(): Promise<void> {
     const ids = new Set(await this.#options.leases.ids());
-    for (const id of ids) this.take({ id });
-    this.#options.answers.forgetAllBut(ids);
-    for (const map of [this.#lookedAt, this.#overSince])
+    for (const id of ids) this.start({ id });
+    this.#options.answers.forgetAllExcept(ids);
+    for (const map of [this.#lostLinesCheckedAt, this.#overSince])
       for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
   }
 
   /** Never rejects. */
   async #follow(id: string): Promise<void> {
     const { logger } = this.#options;
-    const lines = new FleetLineRunner(this.#options);
+    const lines = new FleetBatchRunner(this.#options);
     let failures = 0;
-    for (let looks = 1; !this.#stopping.signal.aborted; looks += 1) {
-      // What is heard from now on is looked at in the next round.
-      const news = this.#news.of(id);
+    for (let checks = 1; !this.#stopping.signal.aborted; checks += 1) {
+      // Created before the check, so that changes during the check trigger another one.
+      const notification = this.#notifications.next(id);
       try {
-        if (await this.#look(id, lines)) break;
+        if (await this.#check(id, lines)) break;
         failures = 0;
         const jobs = Math.max(1, this.#jobs.size);
-        const rounds = Math.ceil(jobs / OFTEN_LOOKED_AT);
-        await this.#pause(news, LOOK_MS * rounds, NEWS_MS * Math.min(looks, jobs));
+        const rounds = Math.ceil(jobs / POLLED_BATCHES);
+        await this.#pause(
+          notification,
+          POLL_INTERVAL_MS * rounds,
+          MIN_CHECK_INTERVAL_MS * Math.min(checks, jobs),
+        );
       } catch (error) {
-        const wait = isUnreachable(error) ? AWAY_MS : RETRY_MS;
+        const wait = isUnreachable(error) ? UNREACHABLE_DELAY_MS : RETRY_DELAY_MS;
         failures += 1;
-        // That the server is away has been told; for a moment after it is back, it may not answer.
-        if (!isUnreachable(error) || failures === TOLD_AFTER) {
+        // The unreachable server is logged already; right after its return it may not answer yet.
+        if (!isUnreachable(error) || failures === FAILURES_BEFORE_WARNING) {
           const { message } = ServiceError.from(error);
           logger.warn({ batch: id, err: error }, `A batch waits for ${wait / 1000} s: ${message}`);
         }
@@ -170,18 +176,18 @@ export class SharedRunner {
     await lines.stop();
   }
 
-  /** Does what a batch needs now; true when there is nothing left to do. */
-  async #look(id: string, lines: FleetLineRunner): Promise<boolean> {
+  /** Does what a batch needs now; returns true if nothing is left to do. */
+  async #check(id: string, lines: FleetBatchRunner): Promise<boolean> {
     const { store, leases } = this.#options;
     const batch = await store.recorded(id);
-    const isLeading = await leases.hold(id);
+    const isLeading = await leases.acquire(id);
     if (batch?.status === "in_progress") lines.run(batch, () => leases.isHeld(id));
     else await lines.stop();
-    if (isLeading && batch && UNFINISHED.includes(batch.status)) this.#led.add(id);
+    if (isLeading && batch && UNFINISHED_STATUSES.includes(batch.status)) this.#led.add(id);
     else this.#led.delete(id);
     if (isLeading) return await this.#lead(id, batch);
-    // The lease is the last thing that goes.
-    return !batch || !UNFINISHED.includes(batch.status);
+    // The lease is removed last.
+    return !batch || !UNFINISHED_STATUSES.includes(batch.status);
   }
 
   async #lead(id: string, batch: SharedBatch | undefined): Promise<boolean> {
@@ -192,7 +198,7 @@ export class SharedRunner {
         return false;
       }
       case "in_progress":
-        await this.#oversee(batch);
+        await this.#checkProgress(batch);
         return false;
       case "finalizing":
       case "cancelling": {
@@ -201,99 +207,99 @@ export class SharedRunner {
         return false;
       }
       default:
-        return await this.#clear(id, batch);
+        return await this.#cleanUp(id, batch);
     }
   }
 
-  async #oversee(batch: SharedBatch): Promise<void> {
+  async #checkProgress(batch: SharedBatch): Promise<void> {
     const { store, now } = this.#options;
     const hasExpired = now() >= batch.expiresAt;
     if (hasExpired || (await this.#leader.isAnswered(batch))) {
       const endsAs = hasExpired ? "expired" : "completed";
       await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs });
-      this.#lookedAt.delete(batch.id);
+      this.#lostLinesCheckedAt.delete(batch.id);
       return;
     }
-    await this.#missing.tell(batch);
-    const last = this.#lookedAt.get(batch.id);
-    if (last === undefined) this.#lookedAt.set(batch.id, now());
-    else if (now() - last >= LOST_MS) {
-      this.#lookedAt.set(batch.id, now());
+    await this.#missing.logOnce(batch);
+    const last = this.#lostLinesCheckedAt.get(batch.id);
+    if (last === undefined) this.#lostLinesCheckedAt.set(batch.id, now());
+    else if (now() - last >= LOST_LINES_INTERVAL_MS) {
+      this.#lostLinesCheckedAt.set(batch.id, now());
       await this.#leader.requeue(batch, () => this.#options.leases.isHeld(batch.id));
     }
   }
 
-  /** Removes what a batch that is over needs no longer. */
-  async #clear(id: string, batch: SharedBatch | undefined): Promise<boolean> {
+  /** Removes what a finished batch no longer needs. */
+  async #cleanUp(id: string, batch: SharedBatch | undefined): Promise<boolean> {
     const { answers, runs, leases } = this.#options;
-    // A lease comes before its batch: one without is left by a machine that was killed in between.
+    // Leases are created before batches: one without a batch was left by a machine that was killed in between.
     const since = this.#overSince.get(id) ?? performance.now();
     this.#overSince.set(id, since);
-    if (performance.now() - since < REMAINS_MS) return false;
+    if (performance.now() - since < CLEANUP_DELAY_MS) return false;
     if (batch) await runs.remove(batch, batch.groups.keys());
     for (const [queue, groups] of await runs.queues(id)) await runs.remove({ id, queue }, groups);
     await answers.remove(id);
-    await leases.end(id);
-    this.#lookedAt.delete(id);
+    await leases.remove(id);
+    this.#lostLinesCheckedAt.delete(id);
     this.#overSince.delete(id);
     return true;
   }
 
-  /** Until something is heard, but for at least `leastMs` and at most `mostMs`. */
-  async #pause(news: Promise<void>, mostMs: number, leastMs: number): Promise<void> {
+  /** Waits for a notification, but at least `minMs` and at most `maxMs`. */
+  async #pause(notification: Promise<void>, maxMs: number, minMs: number): Promise<void> {
     const timer = new AbortController();
     const signal = AbortSignal.any([timer.signal, this.#stopping.signal]);
     const after = async (millis: number): Promise<void> =>
       await sleep(millis, undefined, { signal, ref: false }).catch(() => undefined);
-    await Promise.race([after(mostMs), Promise.all([news, after(leastMs)])]);
+    await Promise.race([after(maxMs), Promise.all([notification, after(minMs)])]);
     timer.abort();
   }
 }
 
 interface MissingModelsOptions {
-  readonly models: Pick<BatchModels, "isAway">;
+  readonly models: Pick<BatchModels, "isMissing">;
   readonly runs: Pick<LineRuns, "groups">;
   readonly logger: Pick<Logger, "warn">;
 }
 
-/** Says which batches wait for a machine that has their model. */
+/** Finds batches that wait for a machine with their model. */
 export class MissingModels {
   readonly #options: MissingModelsOptions;
-  /** Batches whose wait the log has, with the reason. */
-  readonly #told = new Map<string, string>();
+  /** Logged reasons by batch. */
+  readonly #logged = new Map<string, string>();
 
   constructor(options: MissingModelsOptions) {
     this.#options = options;
   }
 
-  /** Why lines of a batch wait; undefined: all that are left have a machine. */
+  /** Returns why lines of a batch wait; undefined if all remaining ones have a machine. */
   async reason(batch: SharedBatch): Promise<string | undefined> {
     const { status, groups } = batch;
     if (status !== "in_progress") return undefined;
-    const away = [...groups.entries()].filter(([, group]) => this.#options.models.isAway(group));
-    if (away.length === 0) return undefined;
+    const missing = [...groups.entries()].filter(([, group]) => this.#options.models.isMissing(group));
+    if (missing.length === 0) return undefined;
     const left = await this.#options.runs.groups(batch);
-    const names = away.filter(([index]) => left.has(index)).map(([, { name }]) => nameOf({ name }));
+    const names = missing.filter(([index]) => left.has(index)).map(([, { name }]) => modelText({ name }));
     return names.length > 0
       ? `waits for a machine that has ${names.join(" and for one that has ")}`
       : undefined;
   }
 
-  /** Tells the log once that a batch waits. */
-  async tell(batch: SharedBatch): Promise<void> {
+  /** Logs once that a batch waits. */
+  async logOnce(batch: SharedBatch): Promise<void> {
     const reason = await this.reason(batch);
     if (reason === undefined) return this.forget(batch.id);
-    if (this.#told.get(batch.id) === reason) return;
-    this.#told.set(batch.id, reason);
+    if (this.#logged.get(batch.id) === reason) return;
+    this.#logged.set(batch.id, reason);
     this.#options.logger.warn({ batch: batch.id }, `A batch ${reason}`);
   }
 
-  /** The batch is not led from here any longer. */
+  /** Drops the logged reason of a batch that this machine no longer leads. */
   forget(batch: string): void {
-    this.#told.delete(batch);
+    this.#logged.delete(batch);
   }
 }
 
-function nameOf({ name }: Pick<LineGroup, "name">): string {
+function modelText({ name }: Pick<LineGroup, "name">): string {
   return name === "" ? "the default model that it began with" : name;
 }

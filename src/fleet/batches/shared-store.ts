@@ -5,14 +5,14 @@ import {
   type BatchStatus,
   type FilePurpose,
   type StoredFile,
-  UNFINISHED,
+  UNFINISHED_STATUSES,
   type Viewer,
 } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { readJson } from "../wire-format.ts";
-import type { Answers } from "./answer-store.ts";
+import type { AnswerStore } from "./answer-store.ts";
 import {
-  batchesOf,
+  possibleBatchIds,
   batchSchema,
   encodeBatch,
   encodeFile,
@@ -24,14 +24,14 @@ import {
 import type { JetStreamStore } from "./jetstream-store.ts";
 import type { Leases } from "./leases.ts";
 
-/** Requests to the server at once. */
-const READS_AT_ONCE = 32;
+/** Maximum parallel requests to the server. */
+const PARALLEL_READS = 32;
 
 interface SharedStoreOptions {
-  readonly place: JetStreamStore;
-  readonly answers: Answers;
+  readonly jetStream: JetStreamStore;
+  readonly answers: AnswerStore;
   readonly leases: Leases;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
@@ -39,11 +39,11 @@ interface Recorded {
   readonly id: string;
 }
 
-/** What changes of a batch of the fleet. */
+/** Fields of a fleet batch that may change. */
 type SharedChange = BatchChange &
   Partial<Pick<SharedBatch, "groups" | "queue" | "files" | "counts" | "usage">>;
 
-/** Files' descriptions and batches of all machines. Each change knows what was there before, so that none undoes another one. */
+/** Files and batches of all machines. Changes use compare-and-swap, so that none undoes another one. */
 export class SharedStore implements BatchRecords {
   readonly #options: SharedStoreOptions;
 
@@ -52,17 +52,17 @@ export class SharedStore implements BatchRecords {
   }
 
   async addFile(file: StoredFile): Promise<void> {
-    await this.#options.place.put(this.#subject("file", file.id), encodeFile(file));
+    await this.#options.jetStream.put(this.#subject("file", file.id), encodeFile(file));
   }
 
   async file(id: string, viewer: Viewer): Promise<StoredFile | undefined> {
     if (!isSharedId(id)) return undefined;
-    for (const batch of batchesOf(id)) {
+    for (const batch of possibleBatchIds(id)) {
       const file = (await this.#read(batch))?.batch.files.find((each) => each.id === id);
-      if (file) return isSeen(file, viewer) ? file : undefined;
+      if (file) return isVisible(file, viewer) ? file : undefined;
     }
     const file = await this.#get("file", id, fileSchema);
-    return file && isSeen(file.value, viewer) ? file.value : undefined;
+    return file && isVisible(file.value, viewer) ? file.value : undefined;
   }
 
   async files({
@@ -77,19 +77,19 @@ export class SharedStore implements BatchRecords {
 
   async removeFile(id: string): Promise<void> {
     if (!isSharedId(id)) return;
-    for (const batch of batchesOf(id)) {
+    for (const batch of possibleBatchIds(id)) {
       await this.update(batch, ({ files }) =>
         files.some((file) => file.id === id) ? { files: files.filter((file) => file.id !== id) } : undefined,
       );
     }
-    await this.#options.place.purge("batches", this.#subject("file", id));
+    await this.#options.jetStream.purge("batches", this.#subject("file", id));
   }
 
   async expiredFiles(time: number): Promise<readonly string[]> {
     return (await this.allFiles()).filter(({ expiresAt }) => expiresAt <= time).map(({ id }) => id);
   }
 
-  /** The server bounds what all of them take: it is no disk of this machine. */
+  /** Returns 0: the server limits the total itself, which takes no disk of this machine. */
   async storedBytes(): Promise<number> {
     return 0;
   }
@@ -101,25 +101,25 @@ export class SharedStore implements BatchRecords {
   }
 
   async addBatch(batch: Batch): Promise<void> {
-    const { place, leases } = this.#options;
-    // Its lease shows to all machines that it is not over; without a batch, it is removed after a while.
-    await leases.begin(batch.id);
-    await place.put(
+    const { jetStream, leases } = this.#options;
+    // The lease shows all machines that the batch is unfinished; a lease without a batch is removed after a while.
+    await leases.create(batch.id);
+    await jetStream.put(
       this.#subject("batch", batch.id),
       encodeBatch({ ...batch, groups: [], queue: NO_QUEUE, files: [] }),
       0,
     );
-    place.nudge(batch.id);
+    jetStream.announceChange(batch.id);
   }
 
-  /** With the counts of what is answered now. */
+  /** Returns the batch with its current counts. */
   async batch(id: string, viewer: Viewer): Promise<Batch | undefined> {
     if (!isSharedId(id)) return undefined;
     const batch = (await this.#read(id))?.batch;
-    return batch && isSeen(batch, viewer) ? await this.#counted(batch) : undefined;
+    return batch && isVisible(batch, viewer) ? await this.#withCounts(batch) : undefined;
   }
 
-  /** As it is recorded. */
+  /** Returns the batch as stored. */
   async recorded(id: string): Promise<SharedBatch | undefined> {
     return (await this.#read(id))?.batch;
   }
@@ -130,14 +130,14 @@ export class SharedStore implements BatchRecords {
       all.filter((batch) => batch.api === api),
       query,
     );
-    return { items: await Promise.all(items.map(async (batch) => await this.#counted(batch))), hasMore };
+    return { items: await Promise.all(items.map(async (batch) => await this.#withCounts(batch))), hasMore };
   }
 
   async unfinished(): Promise<readonly SharedBatch[]> {
-    const read = await inOrder(await this.#options.leases.ids(), async (id) => await this.recorded(id));
+    const read = await mapInGroups(await this.#options.leases.ids(), async (id) => await this.recorded(id));
     return read
       .filter((batch) => batch !== undefined)
-      .filter(({ status }) => UNFINISHED.includes(status))
+      .filter(({ status }) => UNFINISHED_STATUSES.includes(status))
       .toSorted((one, other) => one.createdAt - other.createdAt);
   }
 
@@ -150,38 +150,40 @@ export class SharedStore implements BatchRecords {
   }
 
   async finish(id: string, change: SharedChange, files: readonly StoredFile[]): Promise<SharedBatch> {
-    const ended = await this.change(id, UNFINISHED, { ...change, files });
+    const ended = await this.change(id, UNFINISHED_STATUSES, { ...change, files });
     if (ended) return ended;
     throw new ServiceError("batch_conflict", `The batch ${id} is over already.`);
   }
 
   async removeBatch(id: string): Promise<void> {
-    await this.#options.place.purge("batches", this.#subject("batch", id));
+    await this.#options.jetStream.purge("batches", this.#subject("batch", id));
   }
 
-  /** Without those whose output is kept for longer, which would go with them. */
+  /** Returns old batches, except those whose output files have not expired, which would be deleted with them. */
   async endedBefore(time: number): Promise<readonly string[]> {
     const all = await this.#all("batch", batchSchema);
     return all
-      .filter(({ status, createdAt }) => !UNFINISHED.includes(status) && createdAt < time)
+      .filter(({ status, createdAt }) => !UNFINISHED_STATUSES.includes(status) && createdAt < time)
       .filter(({ files }) => files.length === 0)
       .map(({ id }) => id);
   }
 
-  /** Batches that are not over whose lease is lost, so that nobody leads them. */
-  async unled(): Promise<readonly string[]> {
+  /** Returns unfinished batches whose lease was lost, so that no machine leads them. */
+  async withoutLease(): Promise<readonly string[]> {
     const all = await this.#all("batch", batchSchema);
-    // A lease comes before its batch, and goes after it.
+    // A batch's lease is created before it and removed after it.
     const led = new Set(await this.#options.leases.ids());
-    return all.filter(({ id, status }) => UNFINISHED.includes(status) && !led.has(id)).map(({ id }) => id);
+    return all
+      .filter(({ id, status }) => UNFINISHED_STATUSES.includes(status) && !led.has(id))
+      .map(({ id }) => id);
   }
 
-  /** Changes a batch if `choose` gives a change for what it is now; undefined if not. */
+  /** Applies the change that `choose` returns for the current batch; returns undefined if it returns none. */
   async update(
     id: string,
     choose: (batch: SharedBatch) => SharedChange | undefined,
   ): Promise<SharedBatch | undefined> {
-    const { place, now } = this.#options;
+    const { jetStream, now } = this.#options;
     for (;;) {
       const before = await this.#read(id);
       const change = before && choose(before.batch);
@@ -189,21 +191,21 @@ export class SharedStore implements BatchRecords {
       const { status = before.batch.status } = change;
       const times = { [status]: now(), ...before.batch.times };
       const batch: SharedBatch = { ...before.batch, ...change, times };
-      if ((await place.put(this.#subject("batch", id), encodeBatch(batch), before.seq)) === undefined)
+      if ((await jetStream.put(this.#subject("batch", id), encodeBatch(batch), before.seq)) === undefined)
         continue;
-      place.nudge(id);
+      jetStream.announceChange(id);
       return batch;
     }
   }
 
-  async #counted(batch: SharedBatch): Promise<SharedBatch> {
-    if (!UNFINISHED.includes(batch.status) || batch.status === "validating") return batch;
+  async #withCounts(batch: SharedBatch): Promise<SharedBatch> {
+    if (!UNFINISHED_STATUSES.includes(batch.status) || batch.status === "validating") return batch;
     const { counts, usage } = await this.#options.answers.tally(batch.id);
     return { ...batch, counts, usage };
   }
 
   #subject(kind: "file" | "batch", id: string): string {
-    return this.#options.place.subject("batches", kind, id);
+    return this.#options.jetStream.subject("batches", kind, id);
   }
 
   async #read(id: string): Promise<{ readonly batch: SharedBatch; readonly seq: number } | undefined> {
@@ -211,13 +213,13 @@ export class SharedStore implements BatchRecords {
     return found && { batch: found.value, seq: found.seq };
   }
 
-  /** A record is only there under its own id. */
+  /** Reads a record, which is valid only under its own id. */
   async #get<Schema extends z.ZodType<Recorded>>(
     kind: "file" | "batch",
     id: string,
     schema: Schema,
   ): Promise<{ readonly value: z.output<Schema>; readonly seq: number } | undefined> {
-    const stored = await this.#options.place.get("batches", this.#subject(kind, id));
+    const stored = await this.#options.jetStream.get("batches", this.#subject(kind, id));
     const value = stored && readJson(schema, stored.data);
     return stored && value?.id === id ? { value, seq: stored.seq } : undefined;
   }
@@ -227,7 +229,7 @@ export class SharedStore implements BatchRecords {
     schema: Schema,
   ): Promise<readonly z.output<Schema>[]> {
     const values: z.output<Schema>[] = [];
-    await this.#options.place.readAll("batches", this.#subject(kind, "*"), {}, ({ data, subject }) => {
+    await this.#options.jetStream.readAll("batches", this.#subject(kind, "*"), {}, ({ data, subject }) => {
       const value = readJson(schema, data);
       if (value && subject === this.#subject(kind, value.id)) values.push(value);
     });
@@ -235,32 +237,32 @@ export class SharedStore implements BatchRecords {
   }
 }
 
-function isSeen({ owner }: { readonly owner: string }, viewer: Viewer): boolean {
+function isVisible({ owner }: { readonly owner: string }, viewer: Viewer): boolean {
   return viewer === undefined || owner === viewer;
 }
 
-/** Asks for many things, some at a time. */
-async function inOrder<Item, Result>(
+/** Maps items with limited parallelism. */
+async function mapInGroups<Item, Result>(
   items: readonly Item[],
   ask: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
   const results: Result[] = [];
-  for (let at = 0; at < items.length; at += READS_AT_ONCE)
-    results.push(...(await Promise.all(items.slice(at, at + READS_AT_ONCE).map(ask))));
+  for (let at = 0; at < items.length; at += PARALLEL_READS)
+    results.push(...(await Promise.all(items.slice(at, at + PARALLEL_READS).map(ask))));
   return results;
 }
 
-interface Listed {
+interface ListItem {
   readonly id: string;
   readonly owner: string;
   readonly createdAt: number;
 }
 
-/** One page of what a viewer sees of a list. */
-function pageOf<Item extends Listed>(all: readonly Item[], query: PageQuery): Page<Item> {
+/** Returns one page of the items that a viewer sees. */
+function pageOf<Item extends ListItem>(all: readonly Item[], query: PageQuery): Page<Item> {
   const { viewer, limit, descending, after, before } = query;
-  const seen = all.filter(({ owner }) => viewer === undefined || owner === viewer);
-  const listed = seen.toSorted(
+  const visible = all.filter(({ owner }) => viewer === undefined || owner === viewer);
+  const listed = visible.toSorted(
     (one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1),
   );
   if (descending) listed.reverse();
@@ -275,7 +277,7 @@ function pageOf<Item extends Listed>(all: readonly Item[], query: PageQuery): Pa
   return { items: listed.slice(0, limit), hasMore: listed.length > limit };
 }
 
-function indexOf(listed: readonly Listed[], param: string, cursor: string): number {
+function indexOf(listed: readonly ListItem[], param: string, cursor: string): number {
   const index = listed.findIndex(({ id }) => id === cursor);
   if (index >= 0) return index;
   const message = `${param}: nothing in the list has the id "${cursor.slice(0, 100)}".`;

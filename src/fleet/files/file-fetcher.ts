@@ -3,45 +3,45 @@ import { abortable } from "../../async/promises.ts";
 import type { HubPeers, PeerListing, SharedFile } from "../../models/hub/cache/cached-files.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { readJson, writeJson } from "../wire-format.ts";
-import type { Machine, Presence } from "../presence.ts";
-import { ANSWER, type FileQuestion, listingSchema, PIECE_BYTES } from "./file-server.ts";
+import type { MachineState, Presence } from "../presence.ts";
+import { ANSWER, type FileRequest, listingSchema, CHUNK_BYTES } from "./file-server.ts";
 
-/** Pieces that are asked for before the first of them is here: 4 MiB, which fills a line of 10 Gbit/s in a building. */
-const PIECES_AHEAD = 8;
-/** How long a machine may take for a question, and for a piece, behind those of other machines. */
-const QUESTION_MS = 3000;
-const PIECE_MS = 10_000;
-/** How long a NATS server may be gone in the middle of a file before the hub goes on. */
-const RECONNECT_MS = 15_000;
-/** How long it may take after that until a machine is back, or another one is there. */
-const RETURN_MS = 2500;
-const LOOK_MS = 100;
-/** A machine that failed so often without sending anything in between is not asked again for this file. */
+/** Chunks requested ahead: 4 MiB, which saturates a local network of 10 Gbit/s. */
+const CHUNKS_AHEAD = 8;
+/** Timeout of a request, and of a chunk, which may wait behind those of other machines. */
+const REQUEST_TIMEOUT_MS = 3000;
+const CHUNK_TIMEOUT_MS = 10_000;
+/** Time that a started transfer waits for the NATS server before the hub is used instead. */
+const RECONNECT_TIMEOUT_MS = 15_000;
+/** Time that it then waits for a machine with the file. */
+const RETURN_TIMEOUT_MS = 2500;
+const POLL_INTERVAL_MS = 100;
+/** Failures without any chunk in between after which a machine is not asked again for a file. */
 const MAX_FAILURES = 2;
-/** Between two tries of a machine that is busy, or has failed. */
-const PAUSE_MS = 200;
-/** Before a piece that its machine does not have yet is asked for again. */
-const GROWING_PAUSE_MS = 500;
+/** Delay between two tries of a machine that is busy or has failed. */
+const RETRY_DELAY_MS = 200;
+/** Delay before a chunk is requested again that its machine is still downloading. */
+const PARTIAL_RETRY_DELAY_MS = 500;
 /**
- * Many begin at once when a class is told to. Each waits for a moment of its own before it asks the hub for a file of this
- * size, so that the first one has begun when the others look again.
+ * Many machines may start the same download at the same time. For files of this size, each waits for a random time
+ * before it uses the hub, so that the others then find the one that started first.
  */
 const LARGE_BYTES = 64 * 1024 * 1024;
-const MAX_PATIENCE_MS = 1000;
-/** Machines that are asked whether they have a file. */
-const MAX_ASKED = 64;
+const MAX_START_DELAY_MS = 1000;
+/** Maximum number of machines that are asked for a file. */
+const MAX_MACHINES = 64;
 
 interface FileFetcherOptions {
   readonly connection: FleetConnection;
   readonly presence: Pick<Presence, "machines" | "has" | "onChange">;
 }
 
-/** A machine does not have the file after all, or sends something else. */
+/** Thrown if a machine does not have the file after all, or sends wrong data. */
 class WrongAnswer extends Error {
   override readonly name = "WrongAnswer";
 }
 
-/** Brings files from other machines, in pieces that are asked for one by one, so that what is under way is bounded. */
+/** Fetches files from other machines in individually requested chunks, which limits the data in flight. */
 export class FileFetcher implements HubPeers {
   readonly #options: FileFetcherOptions;
 
@@ -62,20 +62,20 @@ export class FileFetcher implements HubPeers {
         (await this.#find(file, failures, signal)) ??
         (position === offset ? await this.#findLater(file, signal) : undefined);
       if (machine === undefined) return;
-      const { id, name } = machine.card;
+      const { id, name } = machine.info;
       try {
-        for await (const piece of this.#pieces(id, file, position, signal)) {
+        for await (const chunk of this.#chunks(id, file, position, signal)) {
           if (failures.get(id) !== 0) onMachine(name);
           failures.set(id, 0);
-          position += piece.length;
-          yield piece;
+          position += chunk.length;
+          yield chunk;
         }
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof WrongAnswer) failures.set(id, MAX_FAILURES);
         else {
           failures.set(id, (failures.get(id) ?? 0) + 1);
-          await pause(PAUSE_MS, signal);
+          await pause(RETRY_DELAY_MS, signal);
         }
       }
     }
@@ -84,56 +84,61 @@ export class FileFetcher implements HubPeers {
   async list(repo: string, revision: string, signal: AbortSignal): Promise<readonly PeerListing[]> {
     const { machines } = this.#options.presence;
     const found = await Promise.all(
-      chosen(machines, repo).map(async ({ card }) => {
-        const answer = await this.#ask(card.id, { kind: "list", repo, revision }, QUESTION_MS).catch(
-          () => undefined,
-        );
+      pickMachines(machines, repo).map(async ({ info }) => {
+        const answer = await this.#request(
+          info.id,
+          { kind: "list", repo, revision },
+          REQUEST_TIMEOUT_MS,
+        ).catch(() => undefined);
         const listing = answer?.[0] === ANSWER.HERE ? readJson(listingSchema, answer.subarray(1)) : undefined;
-        return listing?.repo === repo ? [{ machine: card.name, listing }] : [];
+        return listing?.repo === repo ? [{ machine: info.name, listing }] : [];
       }),
     );
     signal.throwIfAborted();
     return found.flat();
   }
 
-  async #findLater(file: SharedFile, signal: AbortSignal): Promise<Machine | undefined> {
+  async #findLater(file: SharedFile, signal: AbortSignal): Promise<MachineState | undefined> {
     if (file.size < LARGE_BYTES || this.#options.presence.machines.length === 0) return undefined;
-    await pause(Math.random() * MAX_PATIENCE_MS, signal);
+    await pause(Math.random() * MAX_START_DELAY_MS, signal);
     return await this.#find(file, new Map(), signal);
   }
 
-  /** A machine that has the file, any of them. A fleet that has sent some of it is waited for. */
+  /** Finds a machine that has the file, at random. Waits if a transfer has already begun. */
   async #find(
     file: SharedFile,
     failures: ReadonlyMap<string, number>,
     signal: AbortSignal,
-  ): Promise<Machine | undefined> {
+  ): Promise<MachineState | undefined> {
     const { connection, presence } = this.#options;
-    const [reconnectMs, returnMs] = failures.size > 0 ? [RECONNECT_MS, RETURN_MS] : [0, 0];
-    const question = { kind: "has", repo: file.repo, digest: file.digest, size: file.size } as const;
+    const [reconnectMs, returnMs] = failures.size > 0 ? [RECONNECT_TIMEOUT_MS, RETURN_TIMEOUT_MS] : [0, 0];
+    const request = { kind: "has", repo: file.repo, digest: file.digest, size: file.size } as const;
     for (let since = performance.now(), was = connection.isConnected; ;) {
-      const usable = presence.machines.filter(({ card }) => (failures.get(card.id) ?? 0) < MAX_FAILURES);
-      const having = await Promise.all(
-        chosen(usable, file.repo).map(async (machine) => {
-          const answer = await this.#ask(machine.card.id, question, QUESTION_MS).catch(() => undefined);
+      const usable = presence.machines.filter(({ info }) => (failures.get(info.id) ?? 0) < MAX_FAILURES);
+      const answers = await Promise.all(
+        pickMachines(usable, file.repo).map(async (machine) => {
+          const answer = await this.#request(machine.info.id, request, REQUEST_TIMEOUT_MS).catch(
+            () => undefined,
+          );
           return { machine, answer: answer?.[0] };
         }),
       );
       signal.throwIfAborted();
-      const whole = having.filter(({ answer }) => answer === ANSWER.HERE);
-      // One that is bringing it from the hub sends what it has; another download of it would not be faster.
-      const found = whole.length > 0 ? whole : having.filter(({ answer }) => answer === ANSWER.GROWING);
+      const complete = answers.filter(({ answer }) => answer === ANSWER.HERE);
+      // A machine that is downloading the file sends what it has; a second download would not be faster.
+      const found =
+        complete.length > 0 ? complete : answers.filter(({ answer }) => answer === ANSWER.GROWING);
       if (found.length > 0) return found[Math.floor(Math.random() * found.length)]?.machine;
       const { isConnected } = connection;
       if (isConnected && !was) since = performance.now();
       was = isConnected;
       if (performance.now() - since >= (isConnected ? returnMs : reconnectMs)) return undefined;
-      await pause(LOOK_MS, signal);
+      await pause(POLL_INTERVAL_MS, signal);
     }
   }
 
-  /** Yields the pieces of one machine in order; throws when it does not go on. */
-  async *#pieces(
+  /** Yields the chunks of one machine in order; throws if it stops sending. */
+  async *#chunks(
     id: string,
     file: SharedFile,
     offset: number,
@@ -145,19 +150,19 @@ export class FileFetcher implements HubPeers {
       if (!presence.has(id)) gone.abort(new Error("the machine is gone"));
     });
     const ended = AbortSignal.any([signal, gone.signal]);
-    const coming: Promise<Uint8Array>[] = [];
+    const pending: Promise<Uint8Array>[] = [];
     let next = offset;
     try {
       for (;;) {
-        while (coming.length < PIECES_AHEAD && next < file.size) {
-          const length = Math.min(PIECE_BYTES, connection.maxPayload - 1, file.size - next);
-          const piece = this.#piece(id, { kind: "read", ...file, offset: next, length }, ended);
-          // It may fail before its turn comes, or when nobody waits for it any more.
-          piece.catch(() => undefined);
-          coming.push(piece);
+        while (pending.length < CHUNKS_AHEAD && next < file.size) {
+          const length = Math.min(CHUNK_BYTES, connection.maxPayload - 1, file.size - next);
+          const chunk = this.#chunk(id, { kind: "read", ...file, offset: next, length }, ended);
+          // A chunk may fail before it is awaited, or after the transfer has ended.
+          chunk.catch(() => undefined);
+          pending.push(chunk);
           next += length;
         }
-        const first = coming.shift();
+        const first = pending.shift();
         if (first === undefined) return;
         yield await abortable(first, ended);
       }
@@ -167,37 +172,37 @@ export class FileFetcher implements HubPeers {
     }
   }
 
-  async #piece(
+  async #chunk(
     id: string,
-    question: Extract<FileQuestion, { kind: "read" }>,
+    request: Extract<FileRequest, { kind: "read" }>,
     signal: AbortSignal,
   ): Promise<Uint8Array> {
     for (;;) {
       signal.throwIfAborted();
-      const answer = await this.#ask(id, question, PIECE_MS);
-      if (answer[0] === ANSWER.HERE && answer.length === question.length + 1) return answer.subarray(1);
+      const answer = await this.#request(id, request, CHUNK_TIMEOUT_MS);
+      if (answer[0] === ANSWER.HERE && answer.length === request.length + 1) return answer.subarray(1);
       if (answer[0] !== ANSWER.BUSY && answer[0] !== ANSWER.GROWING) throw new WrongAnswer();
-      await pause(answer[0] === ANSWER.BUSY ? PAUSE_MS : GROWING_PAUSE_MS, signal);
+      await pause(answer[0] === ANSWER.BUSY ? RETRY_DELAY_MS : PARTIAL_RETRY_DELAY_MS, signal);
     }
   }
 
-  async #ask(id: string, question: FileQuestion, timeoutMs: number): Promise<Uint8Array> {
+  async #request(id: string, request: FileRequest, timeoutMs: number): Promise<Uint8Array> {
     const { connection } = this.#options;
-    return await connection.ask(connection.subject("files", id), writeJson(question), timeoutMs);
+    return await connection.request(connection.subject("files", id), writeJson(request), timeoutMs);
   }
 }
 
-/** Those that say they have a model of the repository first, otherwise in any order; not more than are worth asking. */
-function chosen(machines: readonly Machine[], repo: string): Machine[] {
+/** Returns the machines to ask: those that list a model of the repository first, otherwise in random order. */
+function pickMachines(machines: readonly MachineState[], repo: string): MachineState[] {
   const ranked = machines.map((machine) => ({
     machine,
-    rank: machine.card.models.some(({ spec }) => spec?.startsWith(`hf:${repo}`))
+    rank: machine.info.models.some(({ spec }) => spec?.startsWith(`hf:${repo}`))
       ? Math.random()
       : 1 + Math.random(),
   }));
   return ranked
     .toSorted((a, b) => a.rank - b.rank)
-    .slice(0, MAX_ASKED)
+    .slice(0, MAX_MACHINES)
     .map(({ machine }) => machine);
 }
 

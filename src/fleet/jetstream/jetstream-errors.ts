@@ -12,19 +12,22 @@ import { toError } from "../../errors/to-error.ts";
 
 const RETRY_AFTER_SECS = 1;
 
-/** JetStream's own numbers of errors. */
+/** Error codes of JetStream. */
 export const WRONG_LAST_SEQUENCE = 10_071;
 export const NO_STREAM = 10_059;
 export const NO_CONSUMER = 10_014;
-/** Another message with the same id is not stored yet. */
+/** A message with the same id is still being stored. */
 export const IN_PROCESS = 10_158;
-/** There is a stream of this name, of which another configuration was asked for. */
+/** A stream of this name exists with another configuration. */
 export const NAME_IN_USE = 10_058;
-/** More than one copy was asked for where there can be only one. */
+/** Several replicas were requested from a server without a cluster. */
 export const NOT_CLUSTERED = 10_074;
-const NO_ROOM: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
+const STORAGE_FULL: ReadonlySet<number> = new Set([10_023, 10_047, 10_054, 10_077]);
 
-/** The server is there, and has no JetStream for us: waiting does not help. Its message goes on after "the NATS server". */
+/**
+ * Thrown if the server has no JetStream for this account, so retrying does not help. The message follows "the NATS
+ * server".
+ */
 export class NoJetStream extends Error {
   override readonly name = "NoJetStream";
 }
@@ -43,12 +46,12 @@ const NATS_ERRORS = [
 ];
 
 /**
- * JetStream, whose requests are sent again while they have no answer.
- * @throws NoJetStream, and the errors of NATS
+ * Opens JetStream, with requests that are resent until they are answered.
+ * @throws NoJetStream, and errors of NATS
  */
 export async function openJetStream(nats: NatsConnection, timeoutMs: number): Promise<JetStreamManager> {
   try {
-    return await jetstreamManager(askingAgain(nats), { timeout: timeoutMs });
+    return await jetstreamManager(withResends(nats), { timeout: timeoutMs });
   } catch (error) {
     if (!isNotEnabled(error)) throw error;
     const isOfAccount = toError(error).cause instanceof JetStreamApiError;
@@ -61,46 +64,46 @@ export async function openJetStream(nats: NatsConnection, timeoutMs: number): Pr
   }
 }
 
-/** Whether the stream is not there: the server's files may have been removed. Of a message, the server says only that nobody takes it. */
-export function isWithoutStream(error: unknown): boolean {
+/** Returns true if the stream is missing. For a published message the server reports only that nobody responds. */
+export function isStreamMissing(error: unknown): boolean {
   return codeOf(error) === NO_STREAM || isNotEnabled(error);
 }
 
-/** Why JetStream cannot be used and what to do, as a part of a sentence. */
+/** Returns why JetStream cannot be used and what to do, as a part of a sentence. */
 export function unreachableReason(
   error: unknown,
-  { where, problem }: { readonly where: string; readonly problem: string | undefined },
+  { servers, problem }: { readonly servers: string; readonly problem: string | undefined },
 ): string {
-  if (error instanceof NoJetStream) return `the fleet's NATS server at ${where} ${error.message}`;
+  if (error instanceof NoJetStream) return `the fleet's NATS server at ${servers} ${error.message}`;
   if (codeOf(error) !== undefined)
-    return `JetStream of the fleet's NATS server at ${where} reports an error (${reasonOf(error)}): try again later`;
+    return `JetStream of the fleet's NATS server at ${servers} reports an error (${reasonOf(error)}): try again later`;
   let why = error === undefined ? problem : reasonOf(error);
   if (isNotEnabled(error)) why = "nobody takes messages for its stream";
-  return `JetStream of the fleet's NATS server at ${where} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back`;
+  return `JetStream of the fleet's NATS server at ${servers} does not answer${why === undefined ? "" : ` (${why})`}: try again when it is back`;
 }
 
-/** Whether something has failed because the server is away. */
+/** Returns true if the error means that the server is unreachable. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "fleet_unreachable";
 }
 
-/** JetStream's number of an error; undefined for other errors. */
+/** Returns JetStream's code of an error; undefined for other errors. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof JetStreamApiError ? error.code : undefined;
 }
 
-/** What to tell of an error of the server's, or of its absence. Errors of ours stay as they are. */
-export function explained(
+/** Converts an error or the absence of the server to a ServiceError. Returns other errors unchanged. */
+export function describeError(
   error: unknown,
-  server: { readonly where: string; readonly problem: string | undefined },
+  server: { readonly servers: string; readonly problem: string | undefined },
 ): unknown {
   if (error instanceof ServiceError) return error;
   if (error !== undefined && !isNotEnabled(error) && !NATS_ERRORS.some((each) => error instanceof each))
     return error;
-  if (NO_ROOM.has(codeOf(error) ?? 0)) {
+  if (STORAGE_FULL.has(codeOf(error) ?? 0)) {
     return new ServiceError(
       "insufficient_disk",
-      `The fleet's NATS server at ${server.where} has no room for more files and answers of batches: delete some, or give JetStream more.`,
+      `The fleet's NATS server at ${server.servers} has no room for more files and answers of batches: delete some, or give JetStream more.`,
       { cause: error },
     );
   }
@@ -111,64 +114,65 @@ export function explained(
   );
 }
 
-/** An error that the client does not export. */
+/** Recognizes by name an error class that the client does not export. */
 function isNotEnabled(error: unknown): boolean {
   return error instanceof Error && error.name === "JetStreamNotEnabled";
 }
 
 /**
- * When a request that has no answer is sent again, in milliseconds after the first time. A server says nothing to what comes
- * while a stream has no leader: for a moment after it has been made, for ten seconds after its leader has died.
+ * Times at which an unanswered request is resent, in milliseconds after the first time. A stream without a leader does
+ * not answer: for a moment after its creation, and for ten seconds after its leader has died.
  */
-const AGAIN_MS = [500, 1500, 3000, 5000, 7000, 9000, 11_000, 13_000, 15_000, 17_000];
+const RESEND_AFTER_MS = [500, 1500, 3000, 5000, 7000, 9000, 11_000, 13_000, 15_000, 17_000];
 const DEFAULT_TIMEOUT_MS = 1000;
-/** For the answer to what the server has read. */
-const ANSWER_MS = 250;
+/** Wait for the answer to a request that the server has received. */
+const REPLY_WAIT_MS = 250;
 
 /** A cluster has no leader: for a while after its start, and after its leader has died. */
 export const NO_LEADER = 10_008;
-/** Bytes. */
-const LONGEST_ERROR = 1024;
+/** Maximum bytes of an error reply. */
+const MAX_ERROR_BYTES = 1024;
 const decoder = new TextDecoder();
 
-/** From then on, a request may have been sent more than once. */
-export const ASKED_ONCE_MS = AGAIN_MS[0] ?? 0;
+/** After this time a request may have been sent more than once. */
+export const FIRST_RESEND_MS = RESEND_AFTER_MS[0] ?? 0;
 
-/** The connection, with requests that are sent again until one of them is answered, within the time that each has. */
-export function askingAgain(nats: NatsConnection): NatsConnection {
+/** Wraps a connection so that requests are resent until they are answered or time out. */
+export function withResends(nats: NatsConnection): NatsConnection {
   const request: NatsConnection["request"] = async (subject, data, options) => {
     const { promise, resolve, reject } = Promise.withResolvers<Msg>();
-    const over = new AbortController();
+    const settled = new AbortController();
     const startedAt = performance.now();
     const timeout = options?.timeout ?? DEFAULT_TIMEOUT_MS;
     const leftMs = (): number => startedAt + timeout - performance.now();
     let late: NodeJS.Timeout | undefined;
-    const ask = async (timeoutMs: number): Promise<void> => {
+    const send = async (timeoutMs: number): Promise<void> => {
       const answer = await nats.request(subject, data, { ...options, timeout: timeoutMs });
-      if (!saysNoLeader(answer)) resolve(answer);
-      // Told if nothing better comes in time.
+      if (!isNoLeaderReply(answer)) resolve(answer);
+      // Returned if no better answer arrives in time.
       else late ??= setTimeout(() => resolve(answer), leftMs());
     };
     const end = (error: unknown): void => {
       if (!late || !(error instanceof errors.TimeoutError)) reject(error);
     };
-    const askAgain = async (): Promise<void> => {
-      for (const ms of AGAIN_MS.filter((each) => each < timeout)) {
-        await pause(Math.max(0, startedAt + ms - performance.now()), over.signal);
-        // On a slow line, a second copy would only delay the first, which is still on its way until the server answers this.
+    const resend = async (): Promise<void> => {
+      for (const ms of RESEND_AFTER_MS.filter((each) => each < timeout)) {
+        await pause(Math.max(0, startedAt + ms - performance.now()), settled.signal);
+        // On a slow connection a copy would only delay the first request, so flush() first waits until the server has
+        // received it.
         await nats.flush();
-        await pause(ANSWER_MS, over.signal);
+        await pause(REPLY_WAIT_MS, settled.signal);
         if (leftMs() < 1) return;
-        ask(leftMs()).catch(end);
+        send(leftMs()).catch(end);
       }
     };
-    ask(timeout).catch(end);
-    // It ends with the request, or with the connection, as the request does.
-    askAgain().catch(() => undefined);
+    send(timeout).catch(end);
+    // Ends with the request or with the connection.
+    resend().catch(() => undefined);
     try {
       return await promise;
     } finally {
-      over.abort();
+      settled.abort();
       clearTimeout(late);
     }
   };
@@ -177,32 +181,32 @@ export function askingAgain(nats: NatsConnection): NatsConnection {
   });
 }
 
-/** Whether a server of a cluster answers that nobody leads it now. */
-function saysNoLeader({ data }: Msg): boolean {
-  return data.byteLength < LONGEST_ERROR && decoder.decode(data).includes(`"err_code":${NO_LEADER},`);
+/** Returns true if a reply says that the cluster has no leader. */
+function isNoLeaderReply({ data }: Msg): boolean {
+  return data.byteLength < MAX_ERROR_BYTES && decoder.decode(data).includes(`"err_code":${NO_LEADER},`);
 }
 
-/** Whether a NATS server is of this version or a newer one. */
+/** Returns true if a version of the NATS server is at least the given one. */
 export function isAtLeast(version: string, least: readonly [number, number, number]): boolean {
   const parts = version.split(/[.-]/, least.length).map(Number);
-  for (const [at, wanted] of least.entries()) {
+  for (const [at, required] of least.entries()) {
     const part = parts[at] ?? 0;
-    if (part !== wanted) return part > wanted;
+    if (part !== required) return part > required;
   }
   return true;
 }
 
 /**
- * A server of a cluster that is older than this, and is started again after a crash, takes what it has been told to remove of
- * some subjects for all that it has (nats-server issue 4196). Debian 12 has such a one.
+ * First version with safe purges. After a crash, older servers in a cluster apply the purge of some subjects to the
+ * whole stream (nats-server issue 4196). Debian 12 has such a version.
  */
-const SAFE = [2, 9, 18] as const;
-/** Messages at once, where they are removed one by one. */
-const AT_ONCE = 16;
+const SAFE_PURGE_VERSION = [2, 9, 18] as const;
+/** Subjects deleted in parallel where messages must be deleted one by one. */
+const PARALLEL_SUBJECTS = 16;
 
 /**
  * Removes the messages of a subject, which may have wildcards.
- * @param before those with lower numbers alone
+ * @param before removes only messages with lower sequence numbers
  */
 export async function removeMessages(
   { streams }: Pick<JetStreamManager, "streams">,
@@ -211,7 +215,7 @@ export async function removeMessages(
   filter: string,
   before?: number,
 ): Promise<void> {
-  if (info?.cluster === undefined || isAtLeast(info.version, SAFE)) {
+  if (info?.cluster === undefined || isAtLeast(info.version, SAFE_PURGE_VERSION)) {
     await streams.purge(stream, { filter, ...(before !== undefined && { seq: before }) });
     return;
   }
@@ -223,11 +227,11 @@ export async function removeMessages(
       if (!last || (before !== undefined && last.seq >= before)) return;
       const failure = await streams.deleteMessage(stream, last.seq, false).catch(toError);
       if (!(failure instanceof Error)) continue;
-      // Another machine may have done it.
+      // Another machine may have deleted it.
       const left = await streams.getMessage(stream, { last_by_subj: subject });
       if (left?.seq === last.seq) throw failure;
     }
   };
-  for (let at = 0; at < subjects.length; at += AT_ONCE)
-    await Promise.all(subjects.slice(at, at + AT_ONCE).map(removeAll));
+  for (let at = 0; at < subjects.length; at += PARALLEL_SUBJECTS)
+    await Promise.all(subjects.slice(at, at + PARALLEL_SUBJECTS).map(removeAll));
 }

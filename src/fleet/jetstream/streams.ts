@@ -5,7 +5,7 @@ import { reasonOf } from "../../errors/reason-of.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import {
   codeOf,
-  isWithoutStream,
+  isStreamMissing,
   NAME_IN_USE,
   NO_LEADER,
   NO_STREAM,
@@ -15,35 +15,35 @@ import {
   unreachableReason,
 } from "./jetstream-errors.ts";
 
-/** Copies in a cluster: with three, one server may fail; with two, a disk may be lost. */
-const WANTED_COPIES = 3;
-const CLUSTER_COPIES = [WANTED_COPIES, 2, 1];
+/** Replicas in a cluster: with three, one server may fail; with two, a disk may be lost. */
+const WANTED_REPLICAS = 3;
+const CLUSTER_REPLICAS = [WANTED_REPLICAS, 2, 1];
 
-/** A cluster that does not give a stream as many copies as it should have. */
-export interface FewCopies {
-  readonly copies: number;
-  /** What the server says. */
+/** Result of a cluster that gives a stream fewer replicas than wanted. */
+export interface TooFewReplicas {
+  readonly replicas: number;
+  /** Error of the server. */
   readonly why: string;
 }
 
 /**
- * Makes a stream that is missing, with as many copies and as much room as the server gives, and more copies of one that has
- * too few.
- * @param sizes bytes, from the largest
+ * Creates a missing stream with as many replicas and as much storage as the server allows; adds replicas to a stream
+ * that has too few.
+ * @param sizes bytes in order of preference, largest first
  */
 export async function makeStream(
   manager: JetStreamManager,
   config: Partial<StreamConfig> & { name: string },
   sizes: readonly number[],
   isCluster: boolean,
-): Promise<FewCopies | undefined> {
-  const copies = await copiesOf(manager, config.name);
-  if (copies === undefined) return await addStream(manager, config, sizes, isCluster);
-  return isCluster ? await addCopies(manager, config.name, copies) : undefined;
+): Promise<TooFewReplicas | undefined> {
+  const replicas = await replicasOf(manager, config.name);
+  if (replicas === undefined) return await addStream(manager, config, sizes, isCluster);
+  return isCluster ? await addReplicas(manager, config.name, replicas) : undefined;
 }
 
-/** Undefined: there is no such stream. */
-async function copiesOf(manager: JetStreamManager, name: string): Promise<number | undefined> {
+/** Returns undefined if there is no such stream. */
+async function replicasOf(manager: JetStreamManager, name: string): Promise<number | undefined> {
   try {
     return (await manager.streams.info(name)).config.num_replicas;
   } catch (error) {
@@ -52,49 +52,51 @@ async function copiesOf(manager: JetStreamManager, name: string): Promise<number
   }
 }
 
-/** A stream can be used with the copies that it has: whatever fails here is only told. */
-async function addCopies(
+/** Adds replicas. A failure is only reported, since the stream can be used as it is. */
+async function addReplicas(
   manager: JetStreamManager,
   name: string,
-  copies: number,
-): Promise<FewCopies | undefined> {
+  replicas: number,
+): Promise<TooFewReplicas | undefined> {
   let failure: unknown;
-  for (const num_replicas of CLUSTER_COPIES.filter((count) => count > copies)) {
+  for (const num_replicas of CLUSTER_REPLICAS.filter((count) => count > replicas)) {
     try {
       await manager.streams.update(name, { num_replicas });
-      return tooFew(num_replicas, failure);
+      return tooFewReplicas(num_replicas, failure);
     } catch (error) {
       failure ??= error;
-      // One that does not answer this does not answer the next one either.
+      // A server that does not answer will not answer the next request either.
       if (codeOf(error) === undefined) break;
     }
   }
-  return tooFew(copies, failure);
+  return tooFewReplicas(replicas, failure);
 }
 
-function tooFew(copies: number, failure: unknown): FewCopies | undefined {
-  // A server may have a cluster of which JetStream is no part.
+function tooFewReplicas(replicas: number, failure: unknown): TooFewReplicas | undefined {
+  // The server may be in a cluster that JetStream does not use.
   if (failure === undefined || codeOf(failure) === NOT_CLUSTERED) return undefined;
-  return { copies, why: reasonOf(failure) };
+  return { replicas, why: reasonOf(failure) };
 }
 
-/** Adds nothing, if another machine has just done so. */
+/** Adds a stream; does nothing if another machine has just added it. */
 async function addStream(
   manager: JetStreamManager,
   config: Partial<StreamConfig> & { name: string },
   sizes: readonly number[],
   isCluster: boolean,
-): Promise<FewCopies | undefined> {
+): Promise<TooFewReplicas | undefined> {
   let failure: unknown;
-  for (const num_replicas of isCluster ? CLUSTER_COPIES : [1]) {
+  for (const num_replicas of isCluster ? CLUSTER_REPLICAS : [1]) {
     for (const max_bytes of sizes) {
       try {
         await manager.streams.add({ ...config, max_bytes, num_replicas });
-        return isCluster && num_replicas < WANTED_COPIES ? tooFew(num_replicas, failure) : undefined;
+        return isCluster && num_replicas < WANTED_REPLICAS
+          ? tooFewReplicas(num_replicas, failure)
+          : undefined;
       } catch (error) {
         const code = codeOf(error);
         if (code === NAME_IN_USE) return undefined;
-        // A server that has not answered may make it all the same; a smaller one would be in its way.
+        // A server that has not answered may still create this stream, and a smaller one would conflict with it.
         if (code === undefined || code === NO_LEADER) throw error;
         failure ??= error;
       }
@@ -103,60 +105,60 @@ async function addStream(
   throw failure;
 }
 
-/** Before more copies are asked for again. */
-const RAISE_AFTER_MS = 300_000;
+/** Delay before more replicas are requested again. */
+const REPLICA_RETRY_MS = 300_000;
 
 export interface PreparedStreamsOptions {
   readonly connection: Pick<FleetConnection, "onChange">;
-  readonly sharing: Pick<SharingLog, "fewCopies">;
-  /** Of a request to the server, in milliseconds. */
+  readonly sharing: Pick<SharingLog, "tooFewReplicas">;
+  /** Timeout of a request to the server in milliseconds. */
   readonly timeoutMs: number;
-  /** After a failure, until they are prepared again: where they may be, and where there is no JetStream. */
+  /** Delay before a retry in milliseconds: if the streams may exist, and if there is no JetStream. */
   readonly pauseMs: { readonly there: number; readonly absent: number };
-  /** Makes those that are missing. */
-  readonly make: (manager: JetStreamManager, isCluster: boolean) => Promise<FewCopies | undefined>;
+  /** Creates missing streams. */
+  readonly make: (manager: JetStreamManager, isCluster: boolean) => Promise<TooFewReplicas | undefined>;
   /**
-   * Told of each preparation.
-   * @param error why it has failed
-   * @param wasThere whether the fleet was known to have them
+   * Called after each preparation.
+   * @param error reason of a failure
+   * @param existed true if the fleet was known to have the streams
    */
-  readonly onPrepared?: (error: unknown, wasThere: boolean) => void;
+  readonly onPrepared?: (error: unknown, existed: boolean) => void;
 }
 
 interface Ready {
   readonly nats: NatsConnection;
   readonly manager: Promise<JetStreamManager>;
-  /** When they are prepared again: after a failure, or when they may get more copies. */
-  lookAgainAt: number;
+  /** Time of the next preparation: after a failure, or to get more replicas. */
+  retryAt: number;
 }
 
-/** Streams of JetStream that machines share: they are made, or found, when they are needed, and again when they are gone. */
+/** Shared JetStream streams, created or found when they are needed, and again if they have disappeared. */
 export class PreparedStreams {
   readonly #options: PreparedStreamsOptions;
   #ready: Ready | undefined;
-  #areThere: boolean | undefined;
+  #exist: boolean | undefined;
 
   constructor(options: PreparedStreamsOptions) {
     this.#options = options;
     options.connection.onChange(() => {
-      if (this.#ready && this.#ready.lookAgainAt !== Number.POSITIVE_INFINITY) this.#ready = undefined;
+      if (this.#ready && this.#ready.retryAt !== Number.POSITIVE_INFINITY) this.#ready = undefined;
     });
   }
 
   /**
-   * Whether the fleet has them, once they have been there; undefined: no server has said yet. One that says nothing may still
-   * be starting, or be one of too few of its cluster.
+   * True once the fleet has had the streams; undefined until a server has answered. A silent server may still be
+   * starting, or lack the majority of its cluster.
    */
-  get areThere(): boolean | undefined {
-    return this.#areThere;
+  get exist(): boolean | undefined {
+    return this.#exist;
   }
 
-  /** Resolves when they can be used. @throws why they cannot */
+  /** Resolves when the streams can be used. @throws the reason if they cannot */
   async ready(nats: NatsConnection): Promise<void> {
     await this.#open(nats).manager;
   }
 
-  /** Does something with them, once more if they were gone. */
+  /** Runs an action with the streams, once more if they had disappeared. */
   async use<Result>(
     nats: NatsConnection,
     action: (manager: JetStreamManager) => Promise<Result>,
@@ -166,101 +168,103 @@ export class PreparedStreams {
     try {
       return await action(manager);
     } catch (error) {
-      if (!isWithoutStream(error)) throw error;
+      if (!isStreamMissing(error)) throw error;
     }
-    // The server may have begun anew. Another use may have seen that already.
+    // The server may have lost its data. Another call may have noticed that already.
     if (this.#ready === ready) this.#ready = undefined;
     return await action(await this.#open(nats).manager);
   }
 
   #open(nats: NatsConnection): Ready {
-    if (this.#ready?.nats === nats && performance.now() <= this.#ready.lookAgainAt) return this.#ready;
+    if (this.#ready?.nats === nats && performance.now() <= this.#ready.retryAt) return this.#ready;
     const prepared = this.#prepare(nats);
     const manager = prepared.then((each) => each.manager);
-    const ready: Ready = { nats, manager, lookAgainAt: Number.POSITIVE_INFINITY };
+    const ready: Ready = { nats, manager, retryAt: Number.POSITIVE_INFINITY };
     this.#ready = ready;
-    const lookAgainIn = (millis: number): void => {
-      ready.lookAgainAt = performance.now() + millis;
+    const retryIn = (millis: number): void => {
+      ready.retryAt = performance.now() + millis;
     };
     const { there, absent } = this.#options.pauseMs;
     prepared.then(
-      ({ few }) => few && lookAgainIn(RAISE_AFTER_MS),
-      () => lookAgainIn(this.#areThere === false ? absent : there),
+      ({ tooFew }) => tooFew && retryIn(REPLICA_RETRY_MS),
+      () => retryIn(this.#exist === false ? absent : there),
     );
     return ready;
   }
 
-  async #prepare(nats: NatsConnection): Promise<{ manager: JetStreamManager; few: FewCopies | undefined }> {
+  async #prepare(
+    nats: NatsConnection,
+  ): Promise<{ manager: JetStreamManager; tooFew: TooFewReplicas | undefined }> {
     const { timeoutMs, make, sharing, onPrepared } = this.#options;
-    const wasThere = this.#areThere === true;
+    const existed = this.#exist === true;
     try {
       const manager = await openJetStream(nats, timeoutMs);
-      const few = await make(manager, nats.info?.cluster !== undefined);
-      if (few) sharing.fewCopies(few);
-      this.#areThere = true;
-      onPrepared?.(undefined, wasThere);
-      return { manager, few };
+      const tooFew = await make(manager, nats.info?.cluster !== undefined);
+      if (tooFew) sharing.tooFewReplicas(tooFew);
+      this.#exist = true;
+      onPrepared?.(undefined, existed);
+      return { manager, tooFew };
     } catch (error) {
-      if (codeOf(error) === NO_LEADER) this.#areThere = true;
-      else if (!(error instanceof errors.TimeoutError)) this.#areThere ??= false;
-      onPrepared?.(error, wasThere);
+      if (codeOf(error) === NO_LEADER) this.#exist = true;
+      else if (!(error instanceof errors.TimeoutError)) this.#exist ??= false;
+      onPrepared?.(error, existed);
       throw error;
     }
   }
 }
 
-/** What machines share by JetStream, and what is so without it. */
-const LOSSES = {
+/** Consequences of missing JetStream, by what machines share. */
+const CONSEQUENCES = {
   batches: "files and batches are not shared now",
   responses: "this machine keeps responses for itself alone",
 };
-type Shared = keyof typeof LOSSES;
+type Shared = keyof typeof CONSEQUENCES;
 
 /**
- * Tells once what is wrong with what machines share, whoever notices first; and once more if waiting turns out not to help,
- * since there is no JetStream.
+ * Logs problems of shared data once, whichever part notices them first; and once more if it turns out that there is no
+ * JetStream, so that waiting does not help.
  */
 export class SharingLog {
-  readonly #server: { readonly where: string; readonly problem: string | undefined };
+  readonly #server: { readonly servers: string; readonly problem: string | undefined };
   readonly #logger: Pick<Logger, "warn" | "info">;
-  /** What is wrong now, as it was told. */
-  readonly #told = new Map<Shared, string>();
-  #hasFewCopies = false;
+  /** Current problems, as logged. */
+  readonly #problems = new Map<Shared, string>();
+  #hasWarnedReplicas = false;
 
   constructor(
-    server: { readonly where: string; readonly problem: string | undefined },
+    server: { readonly servers: string; readonly problem: string | undefined },
     logger: Pick<Logger, "warn" | "info">,
   ) {
     this.#server = server;
     this.#logger = logger;
   }
 
-  /** What is not shared now, and why, as far as somebody has noticed. */
+  /** Returns what is not shared now and why, as far as it is known. */
   get problem(): string | undefined {
-    return this.#told.get("batches") ?? this.#told.get("responses");
+    return this.#problems.get("batches") ?? this.#problems.get("responses");
   }
 
   failed(what: Shared, error: unknown): void {
     const hasNothing = error instanceof NoJetStream;
-    const loss = hasNothing ? "files, batches and responses are not shared now" : LOSSES[what];
-    const problem = `${loss}, since ${unreachableReason(error, this.#server)}`;
-    const wasTold = hasNothing ? this.#told.get(what) === problem : this.#told.has(what);
+    const consequence = hasNothing ? "files, batches and responses are not shared now" : CONSEQUENCES[what];
+    const problem = `${consequence}, since ${unreachableReason(error, this.#server)}`;
+    const wasLogged = hasNothing ? this.#problems.get(what) === problem : this.#problems.has(what);
     for (const each of hasNothing ? (["batches", "responses"] as const) : [what])
-      this.#told.set(each, problem);
-    if (!wasTold) this.#logger.warn(`fleet: ${problem}`);
+      this.#problems.set(each, problem);
+    if (!wasLogged) this.#logger.warn(`fleet: ${problem}`);
   }
 
-  /** @returns whether it was told that it does not */
-  works(what: Shared): boolean {
-    return this.#told.delete(what);
+  /** Clears a problem. @returns true if it had been logged */
+  recovered(what: Shared): boolean {
+    return this.#problems.delete(what);
   }
 
-  fewCopies({ copies, why }: FewCopies): void {
-    if (this.#hasFewCopies) return;
-    this.#hasFewCopies = true;
+  tooFewReplicas({ replicas, why }: TooFewReplicas): void {
+    if (this.#hasWarnedReplicas) return;
+    this.#hasWarnedReplicas = true;
     this.#logger.warn(
-      `fleet: what machines share is kept on ${copies === 1 ? "one server" : `${copies} servers`} instead of three, since the ` +
-        `cluster of the fleet's NATS server at ${this.#server.where} refuses more (${why}): have three of its servers run ` +
+      `fleet: what machines share is kept on ${replicas === 1 ? "one server" : `${replicas} servers`} instead of three, since the ` +
+        `cluster of the fleet's NATS server at ${this.#server.servers} refuses more (${why}): have three of its servers run ` +
         "with JetStream and room for it; within five minutes, it is on three then",
     );
   }

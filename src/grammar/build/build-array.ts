@@ -17,16 +17,16 @@ import {
 } from "./part.ts";
 import type { ValueBuilder } from "./build-value.ts";
 
-/** Larger counts are left to the check: each costs llama.cpp rules of its own. */
+/** Largest count in the grammar: llama.cpp makes rules for each. */
 const MAX_COUNT = 5000;
-/** Positions that may have rules of their own. */
+/** Most positions with rules of their own. */
 const MAX_POSITIONS = 300;
-/** Rules for arrays that count the items they contain. */
+/** Most rules for counting contained items. */
 const MAX_STATES = 1200;
-/** Distinct items, whose subsets are rules. */
+/** Most possible values of unique items, whose subsets are rules. */
 const MAX_DISTINCT = 6;
 
-/** The arrays of a branch. */
+/** Builds the arrays of a branch. */
 export function buildArray(branch: Branch, builder: ValueBuilder, hint: string): Part {
   return sequence(text("["), SPACE, new ArrayBuilder(branch, builder, hint).items(), text("]"));
 }
@@ -37,37 +37,37 @@ class ArrayBuilder {
   readonly #hint: string;
   readonly #min: number;
   readonly #max: number;
-  /** From this position on all items have to fit the same. */
-  readonly #fixed: number;
+  /** Position from which all items have the same schema. */
+  readonly #tailStart: number;
 
   constructor(branch: Branch, builder: ValueBuilder, hint: string) {
     this.#branch = branch;
     this.#builder = builder;
     this.#hint = hint;
-    const { isCoarse, gap } = builder.parts;
+    const { isCoarse, reportGap } = builder.parts;
     const limit = isCoarse ? 1 : MAX_COUNT;
     const tooMany = `more than ${limit} items are not counted`;
     this.#min = Math.min(branch.minItems, limit);
     if (branch.minItems > limit)
-      gap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
+      reportGap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
     this.#max = branch.maxItems > limit ? Number.POSITIVE_INFINITY : branch.maxItems;
     if (branch.maxItems > limit && branch.maxItems < Number.POSITIVE_INFINITY) {
-      gap({ path: branch.pathOf("maxItems"), keyword: "maxItems", reason: tooMany, kind: "checked" });
+      reportGap({ path: branch.pathOf("maxItems"), keyword: "maxItems", reason: tooMany, kind: "checked" });
     }
     const bounds = branch.itemFacts.flatMap(({ from, to }) => [from, to]).filter(Number.isFinite);
-    this.#fixed = Math.min(Math.max(0, ...bounds), MAX_POSITIONS);
+    this.#tailStart = Math.min(Math.max(0, ...bounds), MAX_POSITIONS);
   }
 
   items(): Part {
     const [counted, ...others] = this.#branch.contains;
-    const { gap } = this.#builder.parts;
-    for (const each of others) gap(each.gap);
+    const { reportGap } = this.#builder.parts;
+    for (const each of others) reportGap(each.gap);
     const distinct = this.#branch.unique && this.#max > 1 ? this.#distinct() : undefined;
     if (distinct) return distinct;
-    if (this.#branch.unique && this.#max > 1) gap(this.#branch.unique);
+    if (this.#branch.unique && this.#max > 1) reportGap(this.#branch.unique);
     if (counted && this.#canCount(counted)) return this.#counting(counted);
-    if (counted) gap(counted.gap);
-    return this.#plain();
+    if (counted) reportGap(counted.gap);
+    return this.#uncounted();
   }
 
   #item(index: number): Conjunction {
@@ -79,20 +79,20 @@ class ArrayBuilder {
     return this.#builder.value(terms, `${this.#hint}-item`);
   }
 
-  #plain(): Part {
-    const rest = this.#value(this.#item(this.#fixed));
-    const [min, max] = [Math.max(0, this.#min - this.#fixed), this.#max - this.#fixed];
+  #uncounted(): Part {
+    const rest = this.#value(this.#item(this.#tailStart));
+    const [min, max] = [Math.max(0, this.#min - this.#tailStart), this.#max - this.#tailStart];
     let tail: Part;
-    if (max <= 0) tail = min > 0 ? NOTHING : endAt(this.#fixed);
-    else if (this.#fixed > 0) tail = sequence(repeat(sequence(SEPARATOR, rest), min, max), SPACE);
+    if (max <= 0) tail = min > 0 ? NOTHING : spaceBeforeEnd(this.#tailStart);
+    else if (this.#tailStart > 0) tail = sequence(repeat(sequence(SEPARATOR, rest), min, max), SPACE);
     else {
       const some = sequence(rest, repeat(sequence(SEPARATOR, rest), Math.max(0, min - 1), max - 1), SPACE);
       tail = min === 0 ? optional(some) : some;
     }
-    for (let index = this.#fixed - 1; index >= 0; index -= 1) {
+    for (let index = this.#tailStart - 1; index >= 0; index -= 1) {
       const next =
-        index < this.#max ? sequence(startAt(index), this.#value(this.#item(index)), tail) : NOTHING;
-      tail = index >= this.#min ? choice([next, endAt(index)]) : next;
+        index < this.#max ? sequence(separatorBefore(index), this.#value(this.#item(index)), tail) : NOTHING;
+      tail = index >= this.#min ? choice([next, spaceBeforeEnd(index)]) : next;
       tail = ruleOf({ hint: `${this.#hint}-rest`, body: tail });
     }
     return tail;
@@ -105,10 +105,10 @@ class ArrayBuilder {
   }
 
   #positions(from: number): number {
-    return Math.max(this.#fixed, this.#min, from, Number.isFinite(this.#max) ? this.#max : 1);
+    return Math.max(this.#tailStart, this.#min, from, Number.isFinite(this.#max) ? this.#max : 1);
   }
 
-  /** One rule for each position and number of items found so far. */
+  /** Builds one rule per position and number of contained items so far. */
   #counting({ from, term, min, max }: ContainsFact): Part {
     const positions = this.#positions(from);
     const counts = Number.isFinite(max) ? max : min;
@@ -122,26 +122,27 @@ class ArrayBuilder {
       rules.set(key, rule);
       const parts: Part[] = [];
       const next = Math.min(index + 1, positions);
-      const separator = startAt(index);
+      const separator = separatorBefore(index);
       if (index < this.#max) {
         const terms = this.#item(index);
         if (index >= from && found < counts) {
           const chosen = this.#value([...terms, term]);
           parts.push(sequence(separator, chosen, state(next, Math.min(found + 1, counts))));
         }
-        // Once enough are found and more are allowed, any item goes on.
+        // Once enough are found and more are allowed, any item may follow.
         parts.push(sequence(separator, this.#value([...terms, ...other]), state(next, found)));
       }
-      if (index >= this.#min && found >= min) parts.push(endAt(index));
+      if (index >= this.#min && found >= min) parts.push(spaceBeforeEnd(index));
       rule.body = choice(parts);
       return ruleOf(rule);
     };
     return state(0, 0);
   }
 
-  /** Items of which each may come once; undefined if they are not few. */
+  /** Builds unique items by their possible values; undefined if those are too many. */
   #distinct(): Part | undefined {
-    if (this.#fixed > 0 || this.#branch.contains.length > 0 || this.#builder.parts.isCoarse) return undefined;
+    if (this.#tailStart > 0 || this.#branch.contains.length > 0 || this.#builder.parts.isCoarse)
+      return undefined;
     const values = this.#builder.listed(this.#item(0));
     if (values === undefined || values.length > MAX_DISTINCT) return undefined;
     const literals = values.map(literalOf);
@@ -153,10 +154,10 @@ class ArrayBuilder {
       if (count < this.#max) {
         for (const [index, literal] of literals.entries()) {
           if ((used >> index) % 2 === 1) continue;
-          parts.push(sequence(startAt(count), literal, state(used | (1 << index), count + 1)));
+          parts.push(sequence(separatorBefore(count), literal, state(used | (1 << index), count + 1)));
         }
       }
-      if (count >= this.#min) parts.push(endAt(count));
+      if (count >= this.#min) parts.push(spaceBeforeEnd(count));
       const part = ruleOf({ hint: `${this.#hint}-rest`, body: choice(parts) });
       rules.set(used, part);
       return part;
@@ -165,12 +166,12 @@ class ArrayBuilder {
   }
 }
 
-/** The space before the closing bracket; an empty array has it behind the opening one. */
-function endAt(count: number): Part {
+/** Space before the closing bracket; in an empty array, it is part of the opening one. */
+function spaceBeforeEnd(count: number): Part {
   return count === 0 ? EMPTY : SPACE;
 }
 
-/** What stands before an item. */
-function startAt(count: number): Part {
+/** Separator before an item; empty for the first. */
+function separatorBefore(count: number): Part {
   return count === 0 ? EMPTY : SEPARATOR;
 }

@@ -1,7 +1,7 @@
 import type { Branch, SomeFact } from "../terms/branch.ts";
 import { type Conjunction, hasKey, isOpen, type KeyAtom, type Keys } from "../terms/term.ts";
 import type { TextSet } from "../text/text-set.ts";
-import { textLeaf } from "./build-scalar.ts";
+import { stringPart } from "./build-scalar.ts";
 import type { ValueBuilder } from "./build-value.ts";
 import {
   BLANK,
@@ -18,22 +18,22 @@ import {
   text,
 } from "./part.ts";
 
-/** Rules for objects that count their properties. */
+/** Most rules for counting properties. */
 const MAX_STATES = 4000;
 /** Ways to have the properties that one of several has to be like. */
 const MAX_VARIANTS = 24;
-/** More names make an automaton of others that takes too long. */
+/** Most names that are excluded from other properties, as the automaton of other names takes long. */
 const MAX_NAMES = 200;
-/** Sets of names that have different values. */
-const MAX_CELLS = 24;
+/** Most groups of other names with different schemas. */
+const MAX_NAME_GROUPS = 24;
 
-/** Names beyond the listed ones that have to fit the same. */
-interface Cell {
+/** Set of undeclared names whose values have the same schema. */
+interface NameGroup {
   readonly names: TextSet | undefined;
   readonly atoms: ReadonlySet<string>;
 }
 
-/** The objects of a branch. */
+/** Builds the objects of a branch. */
 export function buildObject(branch: Branch, builder: ValueBuilder, hint: string): Part {
   const object = new ObjectBuilder(branch, builder, hint);
   return sequence(text("{"), SPACE, object.properties(), text("}"));
@@ -46,7 +46,7 @@ class ObjectBuilder implements ObjectParts {
   readonly #names: readonly string[];
   readonly #min: number;
   readonly #max: number;
-  readonly #cells: readonly Cell[];
+  readonly #nameGroups: readonly NameGroup[];
 
   constructor(branch: Branch, builder: ValueBuilder, hint: string) {
     this.#branch = branch;
@@ -57,7 +57,7 @@ class ObjectBuilder implements ObjectParts {
     const [min, max] = this.#counts();
     this.#min = min;
     this.#max = max;
-    this.#cells = this.#findCells();
+    this.#nameGroups = this.#groupNames();
   }
 
   properties(): Part {
@@ -80,7 +80,7 @@ class ObjectBuilder implements ObjectParts {
     return this.#hint;
   }
 
-  /** A property with a listed name; undefined if it must not be there. */
+  /** Builds a property with a listed name; undefined if it is forbidden. */
   named(name: string, variant: Variant): Part | undefined {
     const { expander } = this.#builder.parts;
     const terms = [...expander.termsOfProperty(this.#branch, name), ...(variant.terms.get(name) ?? [])];
@@ -94,7 +94,7 @@ class ObjectBuilder implements ObjectParts {
 
   /** Properties with other names, which may have to be like one fact. */
   others(like?: SomeFact): Part {
-    const parts = this.#cells.flatMap((cell) => {
+    const parts = this.#nameGroups.flatMap((cell) => {
       if (like && !isAmong(cell, like.keys)) return [];
       const terms = this.#branch.keyFacts
         .filter(({ keys }) => isAmong(cell, keys))
@@ -102,14 +102,14 @@ class ObjectBuilder implements ObjectParts {
       if (this.#isClosed(cell, terms)) return [];
       const all = like ? [...terms, ...like.terms] : terms;
       const value = this.#builder.value(all, `${this.#hint}-value`);
-      return [sequence(textLeaf(cell.names, this.#builder, `${this.#hint}-name`), text(":"), BLANK, value)];
+      return [sequence(stringPart(cell.names, this.#builder, `${this.#hint}-name`), text(":"), BLANK, value)];
     });
     return choice(parts);
   }
 
-  /** Whether names of a cell are left out because nobody has spoken of them. */
-  #isClosed(cell: Cell, terms: Conjunction): boolean {
-    const { allowsOthers, expander } = this.#builder.parts;
+  /** True if the names of a group are left out because the schema does not mention them. */
+  #isClosed(cell: NameGroup, terms: Conjunction): boolean {
+    const { allowsUndeclared: allowsOthers, expander } = this.#builder.parts;
     if (allowsOthers || this.#branch.declared.size === 0 || cell.atoms.size > 0) return false;
     return expander.keys.simplify(terms)?.length === 0 && this.#min <= this.#names.length;
   }
@@ -120,37 +120,37 @@ class ObjectBuilder implements ObjectParts {
     const required = this.#branch.required.size;
     const isRoomy = (this.#names.length + 1) * needed <= MAX_STATES && !this.#builder.parts.isCoarse;
     const leave = (keyword: "minProperties" | "maxProperties", reason: string): void =>
-      this.#builder.parts.gap({ path: this.#branch.pathOf(keyword), keyword, reason, kind: "checked" });
+      this.#builder.parts.reportGap({ path: this.#branch.pathOf(keyword), keyword, reason, kind: "checked" });
     if (!isRoomy) {
       if (minProperties > required) leave("minProperties", "so many properties are not counted");
       if (Number.isFinite(maxProperties)) leave("maxProperties", "so many properties are not counted");
       return [0, Number.POSITIVE_INFINITY];
     }
-    if (minProperties > required + 1 && this.#allowsOthers()) {
+    if (minProperties > required + 1 && this.#allowsUndeclared()) {
       leave("minProperties", "the grammar cannot tell whether a name is written twice");
     }
     return [minProperties, maxProperties];
   }
 
-  #allowsOthers(): boolean {
+  #allowsUndeclared(): boolean {
     const { keys } = this.#builder.parts.expander;
     return !this.#branch.keyFacts.some(
       (fact) => fact.keys.isRest && fact.keys.atoms.length === 0 && keys.simplify(fact.terms) === undefined,
     );
   }
 
-  /** The names beyond the listed ones, divided by what they have to fit. */
-  #findCells(): Cell[] {
+  /** Groups the undeclared names by their schemas. */
+  #groupNames(): NameGroup[] {
     const { texts } = this.#builder.parts;
     const atoms = new Map<string, KeyAtom>();
     for (const { keys } of [...this.#branch.keyFacts, ...this.#branch.some]) {
       for (const atom of keys.atoms) atoms.set(atom.id, atom);
     }
-    if (atoms.size === 0 && !this.#allowsOthers()) return [];
+    if (atoms.size === 0 && !this.#allowsUndeclared()) return [];
     const base = this.#namesBeyond();
-    let cells: Cell[] = [{ names: base, atoms: new Set() }];
+    let cells: NameGroup[] = [{ names: base, atoms: new Set() }];
     for (const atom of atoms.values()) {
-      const divided: Cell[] = [];
+      const divided: NameGroup[] = [];
       const not = texts.not(atom.set);
       for (const cell of cells) {
         const inside = cell.names ? texts.and([cell.names, atom.set]) : atom.set;
@@ -158,27 +158,27 @@ class ObjectBuilder implements ObjectParts {
         if (!inside.isEmpty()) divided.push({ names: inside, atoms: new Set([...cell.atoms, atom.id]) });
         if (!outside.isEmpty()) divided.push({ ...cell, names: outside });
       }
-      if (divided.length > MAX_CELLS) return this.#undivided(base);
+      if (divided.length > MAX_NAME_GROUPS) return this.#ungrouped(base);
       cells = divided;
     }
     return cells;
   }
 
-  /** The names that are not listed; undefined for all. */
+  /** Returns the set of undeclared names; undefined means all names. */
   #namesBeyond(): TextSet | undefined {
-    const { texts, gap, isCoarse } = this.#builder.parts;
+    const { texts, reportGap, isCoarse } = this.#builder.parts;
     if (this.#names.length === 0) return undefined;
     if (this.#names.length <= MAX_NAMES && !isCoarse) return texts.otherThan(this.#names);
-    const reason = "so many names are not told apart from others, so one may come twice";
-    gap({ path: this.#branch.pathOf("properties"), keyword: "properties", reason, kind: "checked" });
+    const reason = "so many names are not distinguished from others, so one may occur twice";
+    reportGap({ path: this.#branch.pathOf("properties"), keyword: "properties", reason, kind: "checked" });
     return undefined;
   }
 
-  /** Names that cannot be told apart may have any value. */
-  #undivided(names: TextSet | undefined): Cell[] {
-    const { gap } = this.#builder.parts;
+  /** Returns one group with any values, for names that cannot be distinguished. */
+  #ungrouped(names: TextSet | undefined): NameGroup[] {
+    const { reportGap } = this.#builder.parts;
     const path = this.#branch.pathOf("patternProperties");
-    gap({
+    reportGap({
       path,
       keyword: "patternProperties",
       reason: "the names are too many to tell apart",
@@ -188,12 +188,12 @@ class ObjectBuilder implements ObjectParts {
   }
 
   #variants(): Variant[] {
-    const { gap } = this.#builder.parts;
+    const { reportGap } = this.#builder.parts;
     let variants: Variant[] = [{ required: this.#branch.required, terms: new Map(), other: undefined }];
     for (const fact of this.#branch.some) {
       const next = variants.flatMap((variant) => this.#likeFact(variant, fact));
       if (next.length > MAX_VARIANTS || variants.some(({ other }) => other && isOpen(fact.keys)))
-        gap(fact.gap);
+        reportGap(fact.gap);
       else variants = next;
     }
     return variants;
@@ -209,10 +209,10 @@ class ObjectBuilder implements ObjectParts {
   }
 }
 
-/** Whether the names of a cell are among some keys; they are none of the listed ones. */
-function isAmong(cell: Cell, keys: Keys): boolean {
-  if (cell.atoms.has("any")) return false;
-  return keys.atoms.some(({ id }) => cell.atoms.has(id)) !== keys.isRest;
+/** True if the undeclared names of a group are among some keys. */
+function isAmong(group: NameGroup, keys: Keys): boolean {
+  if (group.atoms.has("any")) return false;
+  return keys.atoms.some(({ id }) => group.atoms.has(id)) !== keys.isRest;
 }
 
 /** One way in which properties are as the facts of a branch say. */
@@ -223,24 +223,24 @@ interface Variant {
   readonly other: SomeFact | undefined;
 }
 
-/** The properties that an object can have. */
+/** Properties that an object can have. */
 interface ObjectParts {
   readonly hint: string;
   readonly names: readonly string[];
   readonly min: number;
   readonly max: number;
-  /** A property with a listed name; undefined if it must not be there. */
+  /** Builds a property with a listed name; undefined if it is forbidden. */
   named(name: string, variant: Variant): Part | undefined;
   /** Properties with other names, which may have to be like one fact. */
   others(like?: SomeFact): Part;
 }
 
-/** The properties of an object in their order, with space behind the last. */
+/** Builds the properties of an object in order, with space after the last. */
 function buildProperties(object: ObjectParts, variant: Variant): Part {
   return new PropertiesBuilder(object, variant).properties();
 }
 
-/** One rule for each name and number of properties so far. */
+/** Builds one rule per name and number of properties so far. */
 class PropertiesBuilder {
   readonly #object: ObjectParts;
   readonly #variant: Variant;
@@ -259,7 +259,7 @@ class PropertiesBuilder {
     return this.#from(0, 0);
   }
 
-  /** The properties from one name on. Beyond what matters, the count stays. */
+  /** Builds the properties from one name on. The count stops where it has no effect. */
   #from(index: number, count: number): Part {
     const { names, min, max } = this.#object;
     const name = names[index];
@@ -283,23 +283,23 @@ class PropertiesBuilder {
 
   #rest(count: number): Part {
     const { min, max } = this.#object;
-    const [least, most] = [Math.max(0, min - count), max - count];
-    if (most < 0) return NOTHING;
+    const [minimum, maximum] = [Math.max(0, min - count), max - count];
+    if (maximum < 0) return NOTHING;
     const end = count === 0 ? EMPTY : SPACE;
     const { other } = this.#variant;
-    // Where a name comes twice, the last counts.
+    // If a name occurs twice, the last value counts.
     if (other) {
       const last = this.#object.others(other);
-      const [before, limit] = [Math.max(0, least - 1), most - 1];
+      const [before, limit] = [Math.max(0, minimum - 1), maximum - 1];
       if (count > 0) {
         return sequence(repeat(sequence(SEPARATOR, this.#others), before, limit), SEPARATOR, last, SPACE);
       }
       return sequence(repeat(sequence(this.#others, SEPARATOR), before, limit), last, SPACE);
     }
-    if (count > 0) return sequence(repeat(sequence(SEPARATOR, this.#others), least, most), SPACE);
-    if (most === 0) return end;
-    const more = repeat(sequence(SEPARATOR, this.#others), Math.max(0, least - 1), most - 1);
+    if (count > 0) return sequence(repeat(sequence(SEPARATOR, this.#others), minimum, maximum), SPACE);
+    if (maximum === 0) return end;
+    const more = repeat(sequence(SEPARATOR, this.#others), Math.max(0, minimum - 1), maximum - 1);
     const some = sequence(this.#others, more, SPACE);
-    return least === 0 ? choice([some, EMPTY]) : some;
+    return minimum === 0 ? choice([some, EMPTY]) : some;
   }
 }

@@ -7,15 +7,15 @@ import { writeCharacter, writeString } from "../text/write-text.ts";
 import type { ValueBuilder } from "./build-value.ts";
 import { choice, NOTHING, type Part, repeat, sequence, text } from "./part.ts";
 
-/** One character of a string, escaped where it has to be. */
+/** Character of a JSON string. */
 const CHARACTER: Part = {
   kind: "leaf",
   write: (writer) => writeCharacter(writer, ALL_BUT_SURROGATES, "json"),
 };
 
-/** The strings of a branch. */
+/** Builds the strings of a branch. */
 export function buildString(branch: Branch, builder: ValueBuilder, hint: string): Part {
-  const { texts, gap } = builder.parts;
+  const { texts, reportGap } = builder.parts;
   const { minLength, maxLength } = branch;
   if (branch.texts.length === 0 && branch.otherThan.size === 0) {
     return sequence(text('"'), repeat(CHARACTER, minLength, maxLength), text('"'));
@@ -24,28 +24,28 @@ export function buildString(branch: Branch, builder: ValueBuilder, hint: string)
     for (const keyword of ["minLength", "maxLength"] as const) {
       if (keyword === "minLength" ? minLength === 0 : !Number.isFinite(maxLength)) continue;
       const reason = "so long a limit is not combined with other rules for the text";
-      gap({ path: branch.pathOf(keyword), keyword, reason, kind: "checked" });
+      reportGap({ path: branch.pathOf(keyword), keyword, reason, kind: "checked" });
     }
   }
-  return textLeaf(texts.ofBranch(branch), builder, hint);
+  return stringPart(texts.ofBranch(branch), builder, hint);
 }
 
-/** A string of a set, any string without one. */
-export function textLeaf(set: TextSet | undefined, _builder: ValueBuilder, hint: string): Part {
+/** Builds the strings of a set, or any string. */
+export function stringPart(set: TextSet | undefined, _builder: ValueBuilder, hint: string): Part {
   if (set === undefined || set.isAny) return sequence(text('"'), repeat(CHARACTER, 0, Infinity), text('"'));
   if (set.isEmpty()) return NOTHING;
   return { kind: "leaf", write: (writer) => writeString(writer, set, { hint }) };
 }
 
-/** Each number that is left out divides the range; more are left to the check. */
+/** Most excluded numbers, each of which divides the range. */
 const MAX_EXCLUDED = 12;
 
-/** The numbers of a branch. */
+/** Builds the numbers of a branch. */
 export function buildNumber({ number, paths }: Branch, builder: ValueBuilder): Part {
-  const { gap } = builder.parts;
+  const { reportGap } = builder.parts;
   const excluded = [...new Set(number.excluded)].toSorted((a, b) => a - b);
   if (excluded.length > MAX_EXCLUDED) {
-    gap({
+    reportGap({
       path: paths.enum ?? "",
       keyword: "enum",
       reason: "it has too many numbers to leave out",
@@ -90,7 +90,7 @@ function rangePart(
       if (exact !== undefined) return exact;
       const path = paths.multipleOf ?? "";
       const reason = "the grammar cannot say which numbers are its multiples";
-      builder.parts.gap({ path, keyword: "multipleOf", reason, kind: "checked" });
+      builder.parts.reportGap({ path, keyword: "multipleOf", reason, kind: "checked" });
       const rest = writeNumber(writer, { ...bounds, multipleOf: undefined });
       return rest ?? writeNumber(writer, { isInteger: bounds.isInteger }) ?? '"0"';
     },

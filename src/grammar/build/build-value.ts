@@ -13,14 +13,14 @@ interface BuilderParts {
   readonly expander: Expander;
   readonly texts: TextRules;
   readonly budget: WorkBudget;
-  /** Leaves counts and sets of texts to the check. */
+  /** True: counts and patterns are left to the check. */
   readonly isCoarse: boolean;
-  /** Whether an object with declared properties may have others where its schema does not say so. */
-  readonly allowsOthers: boolean;
-  readonly gap: (gap: SchemaGap) => void;
+  /** True: objects may have undeclared properties unless the schema forbids them. */
+  readonly allowsUndeclared: boolean;
+  readonly reportGap: (gap: SchemaGap) => void;
 }
 
-/** Builds the grammar of values: one rule for each conjunction of subschemas. */
+/** Builds the grammar of values, with one rule per conjunction of subschemas. */
 export class ValueBuilder {
   readonly parts: BuilderParts;
   readonly #rules = new Map<string, Rule>();
@@ -29,7 +29,7 @@ export class ValueBuilder {
     this.parts = parts;
   }
 
-  /** The values that fit all terms. */
+  /** Builds the values that fit all terms. */
   value(terms: Conjunction, hint: string): Part {
     const { expander } = this.parts;
     const simple = expander.keys.simplify(terms);
@@ -43,7 +43,7 @@ export class ValueBuilder {
     return ruleOf(rule);
   }
 
-  /** The values that fit, if they are few and known; undefined otherwise. */
+  /** Returns the values that fit if they can be listed; undefined otherwise. */
   listed(terms: Conjunction): readonly unknown[] | undefined {
     const values = new Map<string, unknown>();
     for (const branch of this.parts.expander.expand(terms)) {
@@ -64,7 +64,7 @@ export class ValueBuilder {
     for (const branch of branches) {
       this.parts.budget.spend();
       for (const { gap, type } of branch.gaps) {
-        if (type === undefined || (!branch.values && branch.types.has(type))) this.parts.gap(gap);
+        if (type === undefined || (!branch.values && branch.types.has(type))) this.parts.reportGap(gap);
       }
       if (branch.values) {
         for (const value of branch.values) literals.set(canonicalText(value), literalOf(value));

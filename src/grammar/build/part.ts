@@ -1,26 +1,26 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
 
-/** A part of a grammar before it is written. */
+/** Part of a grammar, before it is written as GBNF. */
 export type Part =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "sequence"; readonly parts: readonly Part[] }
   | { readonly kind: "choice"; readonly parts: readonly Part[] }
   | { readonly kind: "repeat"; readonly part: Part; readonly min: number; readonly max: number }
   | { readonly kind: "rule"; readonly rule: Rule }
-  /** Something that writes itself, and that something fits; returns a term of GBNF. */
+  /** Satisfiable part that writes itself as a term of GBNF. */
   | { readonly kind: "leaf"; readonly write: (writer: GrammarWriter) => string };
 
-/** A part with a name, which may refer to itself. */
+/** Named part, which may be recursive. */
 export interface Rule {
   readonly hint: string;
-  /** Set once, after the rule exists. */
+  /** Assigned after creation, because it may refer to the rule. */
   body: Part;
 }
 
-/** Fits nothing. */
+/** Part that matches nothing. */
 export const NOTHING: Part = { kind: "choice", parts: [] };
 
-/** Fits the empty text. */
+/** Part that matches the empty text. */
 export const EMPTY: Part = { kind: "sequence", parts: [] };
 
 export const text = (value: string): Part => ({ kind: "text", text: value });
@@ -40,17 +40,17 @@ export function repeat(part: Part, min: number, max: number): Part {
 
 export const ruleOf = (rule: Rule): Part => ({ kind: "rule", rule });
 
-/** Space between the tokens of JSON: none, one blank, or a line break and an indentation. */
+/** Whitespace between JSON tokens: none, one space, or a line break with indentation. */
 export const SPACE: Part = { kind: "leaf", write: (writer) => writer.rule("ws", SPACE_BODY) };
 
-/** Models indent by up to this many blanks; without a limit they may never stop. */
+/** Most characters of indentation: without a limit, models may never stop indenting. */
 const MAX_INDENTATION = 20;
 const SPACE_BODY = `(" " | "\\n" [ \\t]{0,${MAX_INDENTATION}})?`;
 
-/** Space behind a colon. */
+/** Space after a colon. */
 export const BLANK: Part = optional(text(" "));
 
-/** One JSON value, compact or with space between its tokens. */
+/** Part that matches one JSON value, with optional space between its tokens. */
 export function literalOf(value: unknown): Part {
   if (Array.isArray(value)) return enclosed("[", value.map(literalOf), "]");
   if (typeof value === "object" && value !== null) {
@@ -67,5 +67,5 @@ function enclosed(open: string, parts: readonly Part[], close: string): Part {
   return sequence(text(open), SPACE, ...separated, ...(parts.length > 0 ? [SPACE] : []), text(close));
 }
 
-/** Between two items or properties. */
+/** Separator of items or properties. */
 export const SEPARATOR: Part = sequence(text(","), SPACE);

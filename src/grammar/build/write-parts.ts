@@ -2,16 +2,16 @@ import { gbnfLiteral, type GrammarWriter } from "../gbnf/grammar-writer.ts";
 import type { WorkBudget } from "../schema-errors.ts";
 import type { Part, Rule } from "./part.ts";
 
-/** Shorter bodies are written where they are used. */
+/** Most characters of a rule's body that is written inline. */
 const MAX_INLINE = 24;
 
-/** Writes the rules that a part reaches, without what nothing fits. */
+/** Writes the rules that a part reaches, without unsatisfiable parts. */
 export class PartWriter {
   readonly #writer: GrammarWriter;
   readonly #budget: WorkBudget;
-  readonly #fitting = new Set<Rule>();
+  readonly #satisfiable = new Set<Rule>();
   readonly #written = new Map<Rule, string>();
-  /** Rules that are being written, with their names if something inside refers to them. */
+  /** Rules in progress, with their names if they are recursive. */
   readonly #open = new Map<Rule, string | undefined>();
 
   constructor(writer: GrammarWriter, budget: WorkBudget) {
@@ -20,21 +20,21 @@ export class PartWriter {
   }
 
   /**
-   * The part as GBNF; undefined if no text fits it.
+   * Writes the part as GBNF; returns undefined if no text matches it.
    * @throws SchemaTooComplexError
    */
   write(part: Part): string | undefined {
-    return this.canFit(part) ? this.#term(part) : undefined;
+    return this.isSatisfiable(part) ? this.#term(part) : undefined;
   }
 
-  /** Whether some finite text fits. */
-  canFit(part: Part): boolean {
-    this.#findFitting(part);
-    return this.#fits(part);
+  /** True if a finite text matches the part. */
+  isSatisfiable(part: Part): boolean {
+    this.#findSatisfiable(part);
+    return this.#isSatisfiable(part);
   }
 
-  /** Finds the rules that some finite text fits. */
-  #findFitting(root: Part): void {
+  /** Finds the rules that match a finite text. */
+  #findSatisfiable(root: Part): void {
     const rules = new Set<Rule>();
     const open: Part[] = [root];
     for (let part = open.pop(); part; part = open.pop()) {
@@ -46,37 +46,37 @@ export class PartWriter {
       } else if (part.kind === "repeat") open.push(part.part);
       else if (part.kind === "sequence" || part.kind === "choice") open.push(...part.parts);
     }
-    // Rules refer to those found after and before them, so going to and fro settles long chains in few passes.
+    // Rules refer to later and earlier ones, so alternating directions resolves long chains in few passes.
     let order = [...rules];
     for (let changed = true; changed;) {
       changed = false;
       order = order.toReversed();
       for (const rule of order) {
         this.#budget.spend();
-        if (this.#fitting.has(rule) || !this.#fits(rule.body)) continue;
-        this.#fitting.add(rule);
+        if (this.#satisfiable.has(rule) || !this.#isSatisfiable(rule.body)) continue;
+        this.#satisfiable.add(rule);
         changed = true;
       }
     }
   }
 
-  #fits(part: Part): boolean {
+  #isSatisfiable(part: Part): boolean {
     switch (part.kind) {
       case "text":
       case "leaf":
         return true;
       case "rule":
-        return this.#fitting.has(part.rule);
+        return this.#satisfiable.has(part.rule);
       case "repeat":
-        return part.min === 0 || this.#fits(part.part);
+        return part.min === 0 || this.#isSatisfiable(part.part);
       case "sequence":
-        return part.parts.every((each) => this.#fits(each));
+        return part.parts.every((each) => this.#isSatisfiable(each));
       default:
-        return part.parts.some((each) => this.#fits(each));
+        return part.parts.some((each) => this.#isSatisfiable(each));
     }
   }
 
-  /** A part that something fits, as one term or a sequence of terms. */
+  /** Writes a satisfiable part as a term or a sequence of terms. */
   #term(part: Part): string {
     switch (part.kind) {
       case "text":
@@ -86,11 +86,11 @@ export class PartWriter {
       case "rule":
         return this.#rule(part.rule);
       case "repeat":
-        return this.#fits(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
+        return this.#isSatisfiable(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
       case "sequence":
         return joined(part.parts.map((each) => this.#term(each)));
       default: {
-        const fitting = part.parts.filter((each) => this.#fits(each));
+        const fitting = part.parts.filter((each) => this.#isSatisfiable(each));
         const terms = [...new Set(fitting.map((each) => this.#term(each)))];
         return terms.length === 1 ? terms[0]! : `(${terms.join(" | ")})`;
       }
@@ -116,7 +116,7 @@ export class PartWriter {
   }
 }
 
-/** Joins terms, and neighboring literals into one. */
+/** Joins terms, and merges adjacent literals. */
 function joined(terms: readonly string[]): string {
   const out: string[] = [];
   for (const term of terms) {
@@ -133,7 +133,7 @@ function isLiteral(term: string): boolean {
   return /^"(?:[^"\\]|\\.)*"$/s.test(term);
 }
 
-/** Longer repetitions are written as repetitions of repetitions: llama.cpp makes a rule for each. */
+/** Longest repetition; longer ones are nested, because llama.cpp makes a rule for each count. */
 const MAX_REPEAT = 100;
 
 function repeated(term: string, min: number, max: number): string {

@@ -4,8 +4,8 @@ import { gbnfClass } from "./grammar-writer.ts";
 import { type Grammar, type GrammarChoices, type GrammarPart, parseGbnf } from "./parse-gbnf.ts";
 
 /**
- * The grammar of what may follow after a beginning that was already written.
- * @returns undefined when no text of the grammar begins so
+ * Returns the grammar of the text that may follow after a beginning.
+ * @returns undefined if no text of the grammar has this beginning
  * @throws GrammarSyntaxError, SchemaTooComplexError
  */
 export function continueGrammar(
@@ -17,18 +17,18 @@ export function continueGrammar(
   const parsed = parseGbnf(grammar);
   const stacks = stacksAfter(new GrammarStacks(parsed, budget), beginning);
   if (stacks.size === 0) return undefined;
-  // A rule that refers to the root means the old one.
+  // References to the root mean the original one.
   let oldRoot = "whole";
   while (parsed.rules.has(oldRoot)) oldRoot += "-root";
   const nameOf = (name: string): string => (name === "root" ? oldRoot : name);
   const choices = [...stacks].map(partsOf);
-  const rules = [...parsed.rules].filter(reachedFrom(choices, parsed));
+  const rules = [...parsed.rules].filter(isReachableFrom(choices, parsed));
   const lines = rules.map(([name, body]) => `${nameOf(name)} ::= ${writeChoices(body, nameOf)}\n`);
   return `root ::= ${writeChoices(choices, nameOf)}\n${lines.join("")}`;
 }
 
 /**
- * True when a text is a whole one of the grammar.
+ * True if the grammar matches a complete text.
  * @throws GrammarSyntaxError, SchemaTooComplexError
  */
 export function grammarAccepts(
@@ -55,8 +55,8 @@ function partsOf(stack: Stack): GrammarPart[] {
   return parts;
 }
 
-/** Whether rules are still needed. */
-function reachedFrom(
+/** Creates a filter for rules that are reachable from some choices. */
+function isReachableFrom(
   choices: GrammarChoices,
   { rules }: Grammar,
 ): (rule: readonly [string, GrammarChoices]) => boolean {
@@ -96,10 +96,10 @@ function repetition(min: number, max: number): string {
   return min === max ? `{${min}}` : `{${min},${max}}`;
 }
 
-/** What must still follow, its first part on top. Equal stacks are the same object; null is the end. */
+/** Parts that must follow, the next one on top. Equal stacks are the same object; null is the end of the text. */
 type Stack = { readonly id: number; readonly part: GrammarPart; readonly below: Stack } | null;
 
-/** Follows texts through a grammar, all ways at once, as llama.cpp does. */
+/** Matches texts with a grammar by all possible stacks in parallel, like llama.cpp. */
 class GrammarStacks {
   readonly #grammar: Grammar;
   readonly #budget: WorkBudget;
@@ -114,23 +114,23 @@ class GrammarStacks {
     return new Set((this.#grammar.rules.get("root") ?? []).map((parts) => this.#push(parts, null)));
   }
 
-  /** The stacks after one more code point; none when it does not fit. */
+  /** Returns the stacks after one more code point; none if it does not match. */
   after(stacks: ReadonlySet<Stack>, point: number): ReadonlySet<Stack> {
     const next = new Set<Stack>();
-    for (const stack of this.#opened(stacks)) {
+    for (const stack of this.#expanded(stacks)) {
       this.#budget.spend();
       if (stack?.part.kind === "set" && hasCodePoint(stack.part.set, point)) next.add(stack.below);
     }
     return next;
   }
 
-  /** True when the text may end. */
+  /** True if the text may end. */
   mayEnd(stacks: ReadonlySet<Stack>): boolean {
-    return this.#opened(stacks).has(null);
+    return this.#expanded(stacks).has(null);
   }
 
-  /** Opens rules, groups and repetitions on top, until a character is on top of each stack. */
-  #opened(stacks: ReadonlySet<Stack>): Set<Stack> {
+  /** Expands rules, groups and repetitions until each stack has a character on top. */
+  #expanded(stacks: ReadonlySet<Stack>): Set<Stack> {
     const reached = new Set(stacks);
     for (const stack of reached) {
       this.#budget.spend();

@@ -1,20 +1,20 @@
 import { SchemaTooComplexError } from "../schema-errors.ts";
 import { type CodePoints, rangesOf } from "../text/code-points.ts";
 
-/** Longest grammar: llama.cpp reads one of this length in a few dozen milliseconds. */
+/** Longest grammar, in characters: llama.cpp parses it in a few dozen milliseconds. */
 export const MAX_GRAMMAR_LENGTH = 256 * 1024;
 
-/** Longest name made from a hint. */
+/** Longest rule name that is made from a hint. */
 const MAX_HINT_LENGTH = 40;
 
-/** Literals and classes of characters, which are skipped, and names of rules. */
+/** Matches literals and character classes, which are skipped, and rule names. */
 const NAMES = /"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|([a-zA-Z][a-zA-Z0-9-]*)/gs;
 
-/** Collects the rules of a grammar in llama.cpp's GBNF. */
+/** Collects the rules of a GBNF grammar. */
 export class GrammarWriter {
   readonly #bodies = new Map<string, string>();
   readonly #nameOfBody = new Map<string, string>();
-  /** Name "root" belongs to the grammar itself. */
+  /** Names in use; "root" is reserved for the grammar. */
   readonly #taken = new Set(["root"]);
   readonly #nextOfHint = new Map<string, number>();
   readonly #maxLength: number;
@@ -27,7 +27,7 @@ export class GrammarWriter {
 
   /**
    * Adds a rule, or finds the one with the same body.
-   * @param hint what the rule is, for a readable name
+   * @param hint base of the rule's name
    * @returns the rule's name
    * @throws SchemaTooComplexError
    */
@@ -40,7 +40,7 @@ export class GrammarWriter {
     return name;
   }
 
-  /** Takes a name for a rule that is defined later: rules that refer to each other need it. */
+  /** Reserves a name for a rule that is defined later, as recursive rules require. */
   reserve(hint: string): string {
     const base =
       hint
@@ -57,7 +57,7 @@ export class GrammarWriter {
   }
 
   /**
-   * Gives a reserved name its body.
+   * Defines a rule with a reserved name.
    * @throws SchemaTooComplexError
    */
   define(name: string, body: string): void {
@@ -68,8 +68,8 @@ export class GrammarWriter {
   }
 
   /**
-   * The grammar: the rules that the root reaches, the root first.
-   * @param root name of the rule that every answer follows
+   * Writes the grammar: the rules that the root reaches, the root first.
+   * @param root name of the start rule
    */
   toString(root: string): string {
     const reached = new Set([root]);
@@ -82,12 +82,12 @@ export class GrammarWriter {
   }
 }
 
-/** A class of characters, or a literal for a single one. */
+/** Writes a character class, or a literal for a single character. */
 export function gbnfClass(set: CodePoints): string {
   const [first, last] = set;
   if (set.length === 2 && first !== undefined && first === last)
     return gbnfLiteral(String.fromCodePoint(first));
-  // Nothing matches: the complement of everything.
+  // The complement of everything matches nothing.
   if (first === undefined) return String.raw`[^\x00-\U0010FFFF]`;
   const members = rangesOf(set).map(([from, to]) => {
     if (from === to) return gbnfMember(from);
@@ -96,7 +96,7 @@ export function gbnfClass(set: CodePoints): string {
   return `[${members.join("")}]`;
 }
 
-/** A literal text in GBNF. */
+/** Writes a literal. */
 export function gbnfLiteral(text: string): string {
   const characters = Array.from(text, (character) => {
     if (character === '"' || character === "\\") return `\\${character}`;
@@ -112,7 +112,7 @@ function gbnfMember(point: number): string {
   return gbnfEscape(point);
 }
 
-/** Printable ASCII: other characters are hard to tell apart in a class. */
+/** True for printable ASCII; other characters are escaped. */
 const isReadable = (point: number): boolean => point >= 0x20 && point < 0x7f;
 
 function gbnfEscape(point: number): string {

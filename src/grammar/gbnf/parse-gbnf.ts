@@ -1,7 +1,7 @@
 import { GrammarSyntaxError, GrammarTokenError } from "../schema-errors.ts";
 import { ALL_CODE_POINTS, type CodePoints, codePoints, complementOf } from "../text/code-points.ts";
 
-/** A part of a rule. Equal repetitions of one part are the same object, so that parts can be compared. */
+/** Part of a rule. Equal repetitions of one part are the same object, so that parts can be compared by identity. */
 export type GrammarPart =
   | { readonly kind: "set"; readonly id: number; readonly set: CodePoints }
   | { readonly kind: "rule"; readonly id: number; readonly name: string }
@@ -14,10 +14,10 @@ export type GrammarPart =
       readonly max: number;
     };
 
-/** One sequence of parts or the other. */
+/** Alternative sequences of parts. */
 export type GrammarChoices = readonly (readonly GrammarPart[])[];
 
-/** A grammar that was read. */
+/** Parsed grammar. */
 export class Grammar {
   readonly rules = new Map<string, GrammarChoices>();
   readonly #repeats = new Map<string, GrammarPart>();
@@ -60,11 +60,11 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
-/** Parts that are read in one turn of the event loop: a millisecond or two. */
+/** Parts that are parsed per step, which takes a millisecond or two. */
 const PARTS_PER_STEP = 2048;
 
 /**
- * Reads a grammar in llama.cpp's GBNF (its grammars/README.md).
+ * Parses a GBNF grammar (llama.cpp's grammars/README.md).
  * @throws GrammarSyntaxError
  */
 export function parseGbnf(source: string): Grammar {
@@ -75,7 +75,7 @@ export function parseGbnf(source: string): Grammar {
   }
 }
 
-/** The same in steps, between which the caller may let others work. */
+/** Like {@link parseGbnf}, in steps between which the caller may yield to the event loop. */
 export function parseGbnfInSteps(source: string): Generator<void, Grammar, void> {
   return new GbnfReader(source).read();
 }
@@ -84,7 +84,7 @@ class GbnfReader {
   readonly #source: string;
   readonly #grammar = new Grammar();
   #at = 0;
-  /** Parts, characters and members of classes. */
+  /** Number of parts, characters and class members so far. */
   #read = 0;
 
   constructor(source: string) {
@@ -102,14 +102,14 @@ class GbnfReader {
       if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
         throw this.#error("a part of the rule or the end of its line");
     }
-    for (const name of this.#missing) {
-      if (!this.#grammar.rules.has(name)) throw noRule(name);
+    for (const name of this.#references) {
+      if (!this.#grammar.rules.has(name)) throw missingRule(name);
     }
-    if (!this.#grammar.rules.has("root")) throw noRule("root");
+    if (!this.#grammar.rules.has("root")) throw missingRule("root");
     return this.#grammar;
   }
 
-  readonly #missing = new Set<string>();
+  readonly #references = new Set<string>();
 
   *#choices(depth: number): Generator<void, GrammarChoices, void> {
     if (depth > MAX_DEPTH) throw new GrammarSyntaxError("its groups are nested too deeply");
@@ -133,7 +133,7 @@ class GbnfReader {
     }
   }
 
-  /** A part with the repetitions behind it, of which each repeats what is before it. */
+  /** Applies the repetition operators after a part, each to the result of the one before. */
   #repeated(part: GrammarPart, depth: number): GrammarPart {
     let repeated = part;
     for (let bounds = this.#repetition(); bounds; bounds = this.#repetition()) {
@@ -143,7 +143,7 @@ class GbnfReader {
     return repeated;
   }
 
-  /** One part; several for a literal, the last of which may be repeated. */
+  /** Parses one part; undefined at the end of a sequence. */
   *#part(depth: number): Generator<void, GrammarPart[] | undefined, void> {
     const grammar = this.#grammar;
     if (this.#match(/"/y) !== undefined) {
@@ -153,7 +153,7 @@ class GbnfReader {
         const point = this.#character();
         parts.push(grammar.set([point, point]));
       }
-      // A repeated literal is repeated as a whole.
+      // A repetition operator applies to the complete literal.
       return parts.length > 1 ? [grammar.group([parts])] : parts;
     }
     if (this.#match(/\[/y) !== undefined) return [yield* this.#class()];
@@ -167,7 +167,7 @@ class GbnfReader {
     if (this.#match(/!?</y) !== undefined) throw new GrammarTokenError("it names tokens");
     const name = this.#match(/[a-zA-Z0-9-]+/y);
     if (name === undefined) return undefined;
-    this.#missing.add(name);
+    this.#references.add(name);
     return [grammar.reference(name)];
   }
 
@@ -234,31 +234,31 @@ class GbnfReader {
   }
 }
 
-function noRule(name: string): GrammarSyntaxError {
+function missingRule(name: string): GrammarSyntaxError {
   return new GrammarSyntaxError(`it has no rule named ${JSON.stringify(name.slice(0, 100))}`);
 }
 
 /**
- * A rule that begins with itself, directly or through others, which llama.cpp refuses; undefined: none is found. What comes
- * after a part that may be empty is left to llama.cpp.
+ * Finds a left-recursive rule, which llama.cpp refuses; undefined if none is found. Recursion after a part that may be
+ * empty is left to llama.cpp.
  */
 export function leftRecursiveRule({ rules }: Grammar): string | undefined {
   const done = new Set<string>();
   const open = new Set<string>();
-  // No recursion: a chain of rules may be longer than the stack allows.
-  const ways: { readonly name: string; readonly left: Iterator<string> }[] = [];
+  // Iterative, because a chain of rules may be longer than the stack allows.
+  const path: { readonly name: string; readonly left: Iterator<string> }[] = [];
   const enter = (name: string): void => {
     open.add(name);
-    ways.push({ name, left: firstRules(rules.get(name) ?? []).values() });
+    path.push({ name, left: firstRules(rules.get(name) ?? []).values() });
   };
   for (const start of rules.keys()) {
     if (!done.has(start)) enter(start);
-    for (let way = ways.at(-1); way; way = ways.at(-1)) {
-      const next = way.left.next();
+    for (let rule = path.at(-1); rule; rule = path.at(-1)) {
+      const next = rule.left.next();
       if (next.done) {
-        ways.pop();
-        open.delete(way.name);
-        done.add(way.name);
+        path.pop();
+        open.delete(rule.name);
+        done.add(rule.name);
       } else if (open.has(next.value)) return next.value;
       else if (!done.has(next.value)) enter(next.value);
     }
@@ -266,7 +266,7 @@ export function leftRecursiveRule({ rules }: Grammar): string | undefined {
   return undefined;
 }
 
-/** The rules with which choices begin, added to others. */
+/** Collects the rules with which choices begin. */
 function firstRules(choices: GrammarChoices, names = new Set<string>()): Set<string> {
   for (const [first] of choices) {
     let part = first;

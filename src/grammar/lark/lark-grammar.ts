@@ -1,6 +1,6 @@
 import { UnenforceableError } from "./regular-pattern.ts";
 
-/** What a rule or terminal matches. */
+/** Node of a rule or terminal. */
 export type LarkNode =
   | { readonly kind: "text"; readonly text: string; readonly ignoresCase: boolean }
   | { readonly kind: "expression"; readonly source: string; readonly flags: string }
@@ -8,12 +8,12 @@ export type LarkNode =
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "sequence"; readonly parts: readonly LarkNode[] }
   | { readonly kind: "choice"; readonly options: readonly LarkNode[] }
-  | { readonly kind: "repeat"; readonly part: LarkNode; readonly least: number; readonly most: number };
+  | { readonly kind: "repeat"; readonly part: LarkNode; readonly min: number; readonly max: number };
 
 export interface LarkGrammar {
   /** Rules in lower case and terminals in upper case, by name. */
   readonly definitions: ReadonlyMap<string, LarkNode>;
-  /** Names by which common terminals are imported: `%import common.INT -> NUMBER`. */
+  /** Local names of imported common terminals: `%import common.INT -> NUMBER`. */
   readonly imports: ReadonlyMap<string, string>;
   readonly ignored: readonly LarkNode[];
 }
@@ -25,7 +25,7 @@ interface Token {
   readonly text: string;
 }
 
-/** Beginning of a definition: modifiers, name, priority, colon. Only at the beginning of a line. */
+/** Matches the beginning of a definition at the beginning of a line: modifiers, name, priority, colon. */
 const START = /(?:^|\n)[ \t]*[?!]{0,2}(_*[a-zA-Z]\w*)(?:\.-?\d+)?[ \t]*:/y;
 const TOKENS: readonly (readonly [TokenKind | undefined, RegExp])[] = [
   ["start", START],
@@ -42,9 +42,9 @@ const TOKENS: readonly (readonly [TokenKind | undefined, RegExp])[] = [
 const MAX_DEPTH = 50;
 
 /**
- * Reads a grammar in the language of Lark (https://lark-parser.readthedocs.io/en/stable/grammar.html), without templates,
- * `%declare`, `%override`, `%extend` and imports from elsewhere than `common`.
- * @throws UnenforceableError when it is not such a grammar
+ * Parses a Lark grammar (https://lark-parser.readthedocs.io/en/stable/grammar.html), without templates, `%declare`,
+ * `%override`, `%extend`, and imports from other modules than `common`.
+ * @throws UnenforceableError for invalid or unsupported syntax
  */
 export function parseLark(text: string): LarkGrammar {
   return new LarkParser(tokensOf(text)).grammar();
@@ -109,7 +109,7 @@ class LarkParser {
   #sequence(depth: number): LarkNode {
     const parts: LarkNode[] = [];
     for (let part = this.#repeated(depth); part; part = this.#repeated(depth)) parts.push(part);
-    // An alias only names a node of the tree.
+    // An alias only names a node of the parse tree.
     if (this.#take("->") && this.#next()?.kind !== "name")
       throw new UnenforceableError("has an alias without a name");
     const [only] = parts;
@@ -119,21 +119,21 @@ class LarkParser {
   #repeated(depth: number): LarkNode | undefined {
     const part = this.#atom(depth);
     if (!part) return undefined;
-    if (this.#take("*")) return { kind: "repeat", part, least: 0, most: Infinity };
-    if (this.#take("+")) return { kind: "repeat", part, least: 1, most: Infinity };
-    if (this.#take("?")) return { kind: "repeat", part, least: 0, most: 1 };
+    if (this.#take("*")) return { kind: "repeat", part, min: 0, max: Infinity };
+    if (this.#take("+")) return { kind: "repeat", part, min: 1, max: Infinity };
+    if (this.#take("?")) return { kind: "repeat", part, min: 0, max: 1 };
     if (!this.#take("~")) return part;
-    const least = this.#number();
-    return { kind: "repeat", part, least, most: this.#take("..") ? this.#number() : least };
+    const min = this.#number();
+    return { kind: "repeat", part, min, max: this.#take("..") ? this.#number() : min };
   }
 
-  /** Undefined where a sequence ends. */
+  /** Parses an atom; undefined at the end of a sequence. */
   #atom(depth: number): LarkNode | undefined {
     const token = this.#tokens[this.#at];
     if (!token || !["name", "text", "expression"].includes(token.kind)) {
       if (this.#take("(")) return this.#closed(this.#choice(depth + 1), ")");
       if (!this.#take("[")) return undefined;
-      return { kind: "repeat", part: this.#closed(this.#choice(depth + 1), "]"), least: 0, most: 1 };
+      return { kind: "repeat", part: this.#closed(this.#choice(depth + 1), "]"), min: 0, max: 1 };
     }
     this.#at += 1;
     if (token.kind === "name") return { kind: "name", name: token.text };
@@ -171,7 +171,7 @@ class LarkParser {
   }
 }
 
-/** `%import common.INT -> NUMBER` or `%import common (INT, WS)`: the names here, and those of the terminals. */
+/** Parses `%import common.INT -> NUMBER` or `%import common (INT, WS)` to local and imported names. */
 function importsOf(directive: string): [name: string, from: string][] {
   const [, from, alias] =
     /^%import\s+common\.([A-Z_]+)(?:\s*->\s*(\w+))?\s*(?:(?:\/\/|#).*)?$/.exec(directive) ?? [];

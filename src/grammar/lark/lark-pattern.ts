@@ -3,23 +3,23 @@ import {
   inBothCases,
   MAX_REPETITIONS,
   setPattern,
-  TooOftenError,
+  RepetitionLimitError,
   toRegularPattern,
   UnenforceableError,
 } from "./regular-pattern.ts";
 
-/** Longest pattern: every rule is written out wherever it is used, and the engine has to convert and to follow it. */
+/** Longest pattern, with every rule inlined wherever it is used. */
 const MAX_PATTERN_LENGTH = 32 * 1024;
 
-/** Rules and terminals within each other: they are followed by recursion. */
+/** Deepest nesting of rules and terminals, which are processed recursively. */
 export const MAX_NESTED_RULES = 200;
 
-/** The rule that the whole text follows. */
-export const START = "start";
+/** Name of the start rule. */
+export const START_RULE = "start";
 
 /**
- * The texts of a Lark grammar as a pattern without anchors.
- * @throws UnenforceableError when a rule contains itself, or when the grammar is not understood or too large
+ * Compiles a Lark grammar to a pattern without anchors.
+ * @throws UnenforceableError for a recursive rule, or a grammar that is invalid, unsupported or too large
  */
 export function larkPattern(definition: string): string {
   return new PatternWriter(parseLark(definition)).pattern();
@@ -27,32 +27,32 @@ export function larkPattern(definition: string): string {
 
 class PatternWriter {
   readonly #terminals: TerminalPatterns;
-  /** What may stand between terminals. */
+  /** Pattern of ignored text between terminals. */
   readonly #between: string;
   readonly #written = new Map<string, string>();
   readonly #open = new Set<string>();
 
   constructor(grammar: LarkGrammar) {
     this.#terminals = new TerminalPatterns(grammar);
-    this.#between = this.#terminals.between;
+    this.#between = this.#terminals.ignoredPattern;
   }
 
   pattern(): string {
-    return this.#between + this.#rule({ kind: "name", name: START });
+    return this.#between + this.#rule({ kind: "name", name: START_RULE });
   }
 
-  /** A part of a rule: what is ignored may follow each terminal. */
+  /** Writes a part of a rule, with ignored text after each terminal. */
   #rule(node: LarkNode): string {
     if (node.kind === "name" && isRule(node.name)) {
-      return once(node.name, this.#written, this.#open, () =>
+      return writeOnce(node.name, this.#written, this.#open, () =>
         this.#rule(this.#terminals.definition(node.name)),
       );
     }
-    return composed(node, (part) => this.#rule(part)) ?? this.#terminals.of(node) + this.#between;
+    return writeComposite(node, (part) => this.#rule(part)) ?? this.#terminals.of(node) + this.#between;
   }
 }
 
-/** The texts of a grammar's terminals, as patterns. */
+/** Compiles the terminals of a grammar to patterns. */
 export class TerminalPatterns {
   readonly #grammar: LarkGrammar;
   readonly #written = new Map<string, string>();
@@ -62,13 +62,13 @@ export class TerminalPatterns {
     this.#grammar = grammar;
   }
 
-  /** All that may stand between two terminals. */
-  get between(): string {
+  /** Pattern of ignored text between terminals; empty if there is none. */
+  get ignoredPattern(): string {
     const ignored = this.#grammar.ignored.map((node) => this.of(node));
     return ignored.length > 0 ? `(?:${ignored.join("|")})*` : "";
   }
 
-  /** @throws UnenforceableError for what is not known, contains itself or is a rule */
+  /** @throws UnenforceableError for a name that is unknown, recursive or a rule */
   of(node: LarkNode): string {
     switch (node.kind) {
       case "text":
@@ -79,14 +79,14 @@ export class TerminalPatterns {
         return rangePattern(node.from, node.to);
       case "name": {
         if (isRule(node.name)) throw new UnenforceableError(`has the rule ${node.name} in a terminal`);
-        return once(node.name, this.#written, this.#open, () => this.of(this.definition(node.name)));
+        return writeOnce(node.name, this.#written, this.#open, () => this.of(this.definition(node.name)));
       }
       default:
-        return composed(node, (part) => this.of(part)) ?? "";
+        return writeComposite(node, (part) => this.of(part)) ?? "";
     }
   }
 
-  /** What a name stands for. */
+  /** Returns the definition of a name. */
   definition(name: string): LarkNode {
     const { definitions, imports } = this.#grammar;
     const own = definitions.get(name);
@@ -99,16 +99,21 @@ export class TerminalPatterns {
   }
 }
 
-/** Undefined for a node without parts. */
-function composed(node: LarkNode, write: (part: LarkNode) => string): string | undefined {
+/** Writes a node with parts; undefined for one without. */
+function writeComposite(node: LarkNode, write: (part: LarkNode) => string): string | undefined {
   if (node.kind === "sequence") return joined(node.parts, "", write);
   if (node.kind === "choice") return `(?:${joined(node.options, "|", write)})`;
-  if (node.kind === "repeat") return `(?:${write(node.part)})${quantifier(node.least, node.most)}`;
+  if (node.kind === "repeat") return `(?:${write(node.part)})${quantifier(node.min, node.max)}`;
   return undefined;
 }
 
-/** Writes what has a name, unless it is written already. */
-function once(name: string, written: Map<string, string>, open: Set<string>, write: () => string): string {
+/** Writes a named node, or returns the pattern written before. */
+function writeOnce(
+  name: string,
+  written: Map<string, string>,
+  open: Set<string>,
+  write: () => string,
+): string {
   const known = written.get(name);
   if (known !== undefined) return known;
   if (open.has(name)) throw new UnenforceableError(`is recursive: ${name} contains itself`);
@@ -120,7 +125,7 @@ function once(name: string, written: Map<string, string>, open: Set<string>, wri
   return pattern;
 }
 
-/** Names of rules are in lower case, those of terminals in upper case. */
+/** True for names of rules, which are in lower case; names of terminals are in upper case. */
 export function isRule(name: string): boolean {
   return name === name.toLowerCase();
 }
@@ -137,14 +142,16 @@ function rangePattern(from: string, to: string): string {
   return setPattern([[first, last]]);
 }
 
-function quantifier(least: number, most: number): string {
-  if (most < least) throw new UnenforceableError("has a repetition that ends before it begins");
-  if (least > MAX_REPETITIONS || (most > MAX_REPETITIONS && most !== Infinity)) throw new TooOftenError();
-  if (most === Infinity) return least === 0 ? "*" : "+";
-  return least === 0 && most === 1 ? "?" : `{${least},${most}}`;
+function quantifier(min: number, max: number): string {
+  if (max < min) throw new UnenforceableError("has a repetition that ends before it begins");
+  if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max !== Infinity)) throw new RepetitionLimitError();
+  if (max === Infinity) return min === 0 ? "*" : "+";
+  return min === 0 && max === 1 ? "?" : `{${min},${max}}`;
 }
 
-/** @throws UnenforceableError as soon as the pattern is too long: rules that use each other twice double it each time */
+/**
+ * Joins patterns. @throws UnenforceableError as soon as they are too long, since nested rules may grow exponentially
+ */
 function joined(nodes: readonly LarkNode[], separator: string, write: (node: LarkNode) => string): string {
   let pattern = "";
   for (const [at, node] of nodes.entries()) {
@@ -163,7 +170,7 @@ const DECIMAL = String.raw`(?:${INT}\.(?:${INT})?|\.${INT})`;
 const FLOAT = `(?:${INT}[eE][+-]?${INT}|${DECIMAL}(?:[eE][+-]?${INT})?)`;
 const NUMBER = `(?:${FLOAT}|${INT})`;
 
-/** The terminals that a Lark grammar imports from `common`, as regular expressions. */
+/** Terminals of Lark's module `common`, as regular expressions. */
 const COMMON_TERMINALS: Readonly<Record<string, string>> = {
   DIGIT,
   HEXDIGIT: "[0-9A-Fa-f]",

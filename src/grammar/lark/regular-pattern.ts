@@ -1,15 +1,15 @@
 import { type CodePoints, DIGITS, pointOf, without, WORD } from "../code-point-set.ts";
 
-/** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
+/** Error for a grammar or regular expression that cannot be enforced; the message follows "it". */
 export class UnenforceableError extends Error {
   override readonly name = "UnenforceableError";
 }
 
-/** Most times that something may be repeated. */
+/** Largest bound of a repetition. */
 export const MAX_REPETITIONS = 9999;
 
-/** Something is repeated more often than a grammar can count. */
-export class TooOftenError extends UnenforceableError {
+/** Error for a repetition with too large a bound. */
+export class RepetitionLimitError extends UnenforceableError {
   constructor() {
     super(`repeats something more than ${MAX_REPETITIONS} times`);
   }
@@ -30,9 +30,9 @@ const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, 
 const LINE_END: readonly CodePoints[] = [[0x0a, 0x0a]];
 
 /**
- * Rewrites a regular expression of Rust or Python as a pattern without anchors, complements and flags, for the middle of
- * the pattern of a JSON Schema. It has to match the whole text, so anchors at its ends mean nothing.
- * @param flags letters: i, s; m, u and l are ignored
+ * Rewrites a regular expression of Rust or Python as an ECMA-262 pattern without anchors, complements and flags. It has
+ * to match the complete text, so anchors at its ends have no effect.
+ * @param flags i and s; m, u and l are ignored
  * @throws UnenforceableError for lookarounds, backreferences, word boundaries and the like
  */
 export function toRegularPattern(expression: string, flags = ""): string {
@@ -47,7 +47,7 @@ class ExpressionReader {
   readonly #skipped: number;
   #at = 0;
 
-  /** @param skipped characters before the expression, which positions count */
+  /** @param skipped number of characters before the expression, for positions in errors */
   constructor(expression: string, flags: string, skipped: number) {
     this.#skipped = skipped;
     const unknown = /[^imsul]/.exec(flags)?.[0];
@@ -116,7 +116,7 @@ class ExpressionReader {
     const found = REPETITION.exec(this.#rest())?.[0] ?? "";
     const isEndless = found === "" && /^\{(?:\d*,)?\d{40}/.test(this.#rest());
     if (isEndless || found.match(/\d+/g)?.some((times) => Number(times) > MAX_REPETITIONS))
-      throw new TooOftenError();
+      throw new RepetitionLimitError();
     this.#at += found.length;
     if (found === "") return "";
     this.#take("?"); // a lazy quantifier matches the same texts
@@ -146,7 +146,7 @@ class ExpressionReader {
     return setPattern(meant);
   }
 
-  /** A bracket that comes first in a class is a character of it. */
+  /** Reads a member of a class, in which a leading bracket is literal. */
   #member(isFirst: boolean): readonly CodePoints[] {
     const next = this.#next();
     if (next === "[" && !isFirst && /^[:[]/.test(this.#rest()))
@@ -206,7 +206,7 @@ class ExpressionReader {
   }
 }
 
-/** What a complement such as `[^a]` can match: text without control characters other than tab and line ends. */
+/** Code points of complements such as `[^a]`: no control characters except tab and line ends. */
 const TEXT: readonly CodePoints[] = [
   [0x09, 0x0a],
   [0x0d, 0x0d],
@@ -215,12 +215,12 @@ const TEXT: readonly CodePoints[] = [
   [0xe000, 0x10ffff],
 ];
 
-/** All text that is not in a set. */
+/** Complement of a set within {@link TEXT}. */
 function outside(set: readonly CodePoints[]): CodePoints[] {
   return without(TEXT, set);
 }
 
-/** A set with both cases of its ASCII letters. */
+/** Adds the other case of all ASCII letters to a set. */
 export function inBothCases(set: readonly CodePoints[]): CodePoints[] {
   const other = set.flatMap(([from, to]) =>
     [[0x41, 0x5a, 0x20] as const, [0x61, 0x7a, -0x20] as const].flatMap(
@@ -233,7 +233,7 @@ export function inBothCases(set: readonly CodePoints[]): CodePoints[] {
   return [...set, ...other];
 }
 
-/** One character of a set, as a pattern without a complement: JSON Schema engines differ in what those match. */
+/** Writes a set as a pattern of one character, without a complement. */
 export function setPattern(set: readonly CodePoints[]): string {
   const [only] = set;
   if (only && set.length === 1 && only[0] === only[1]) return escaped(only[0], SPECIAL);

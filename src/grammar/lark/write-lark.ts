@@ -3,14 +3,14 @@ import { TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-text.ts";
 import type { WorkBudget } from "../schema-errors.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
-import { isRule, START, TerminalPatterns, MAX_NESTED_RULES } from "./lark-pattern.ts";
+import { isRule, START_RULE, TerminalPatterns, MAX_NESTED_RULES } from "./lark-pattern.ts";
 import { UnenforceableError } from "./regular-pattern.ts";
 
-/** Most times that llama.cpp lets a part be repeated. */
+/** Largest bound of a repetition in llama.cpp. */
 const MAX_REPEATS = 2_000;
 /**
- * A Lark grammar as one of llama.cpp, whose rules may contain themselves.
- * @throws UnenforceableError when it is not understood, or cannot be read from left to right
+ * Compiles a Lark grammar to GBNF; rules may be recursive.
+ * @throws UnenforceableError for unsupported syntax or an endless rule
  * @throws NotRegularError, SchemaTooComplexError
  */
 export function larkToGbnf(definition: string, budget: WorkBudget): string {
@@ -23,21 +23,21 @@ class LarkWriter {
   readonly #budget: WorkBudget;
   readonly #rules = new Map<string, string>();
   readonly #written = new Map<string, string>();
-  /** What may follow each terminal. */
-  readonly #between: string | undefined;
+  /** Term of ignored text, which may follow each terminal. */
+  readonly #ignored: string | undefined;
   #depth = 0;
 
   constructor(definition: string, budget: WorkBudget) {
     this.#budget = budget;
     this.#terminals = new TerminalPatterns(parseLark(definition));
-    const { between } = this.#terminals;
-    this.#between = between === "" ? undefined : this.#texts(between, "ignored");
+    const { ignoredPattern: between } = this.#terminals;
+    this.#ignored = between === "" ? undefined : this.#texts(between, "ignored");
   }
 
   grammar(): string {
-    const start = this.#ruleName(START);
-    if (this.#between === undefined) return this.#writer.toString(start);
-    return this.#writer.toString(this.#writer.rule("whole", `${this.#between} ${start}`));
+    const start = this.#ruleName(START_RULE);
+    if (this.#ignored === undefined) return this.#writer.toString(start);
+    return this.#writer.toString(this.#writer.rule("whole", `${this.#ignored} ${start}`));
   }
 
   #ruleName(name: string): string {
@@ -53,7 +53,7 @@ class LarkWriter {
     return written;
   }
 
-  /** A rule that begins with itself, `a: a "x" | "y"`, is what else it may be, followed by the rest any number of times. */
+  /** Removes direct left recursion: `a: a "x" | "y"` becomes "y" followed by any number of "x". */
   #body(name: string, node: LarkNode): string {
     const options = node.kind === "choice" ? node.options : [node];
     const rests = options.flatMap((option) => restAfter(option, name) ?? []);
@@ -75,7 +75,7 @@ class LarkWriter {
       case "choice":
         return `(${this.#choices(node.options)})`;
       case "repeat":
-        return `(${this.#write(node.part)})${repetition(node.least, node.most)}`;
+        return `(${this.#write(node.part)})${repetition(node.min, node.max)}`;
       case "name":
         if (isRule(node.name)) return this.#ruleName(node.name);
         return this.#terminal(node, node.name);
@@ -86,10 +86,10 @@ class LarkWriter {
 
   #terminal(node: LarkNode, hint: string): string {
     const text = this.#texts(this.#terminals.of(node), hint);
-    return this.#between === undefined ? text : `${text} ${this.#between}`;
+    return this.#ignored === undefined ? text : `${text} ${this.#ignored}`;
   }
 
-  /** The name of the rule of a pattern's texts. */
+  /** Writes a rule for a pattern's texts; returns its name. */
   #texts(pattern: string, hint: string): string {
     const known = this.#written.get(pattern);
     if (known !== undefined) return known;
@@ -100,7 +100,7 @@ class LarkWriter {
   }
 }
 
-/** What follows the name that an option begins with. */
+/** Returns the rest of an option that begins with a name; undefined if it does not. */
 function restAfter(option: LarkNode, name: string): LarkNode | undefined {
   const parts = option.kind === "sequence" ? option.parts : [option];
   const [first, ...rest] = parts;
@@ -108,10 +108,10 @@ function restAfter(option: LarkNode, name: string): LarkNode | undefined {
   return { kind: "sequence", parts: rest };
 }
 
-function repetition(least: number, most: number): string {
-  if (most < least) throw new UnenforceableError("has a repetition that ends before it begins");
-  if (least > MAX_REPEATS || (most > MAX_REPEATS && most !== Infinity))
+function repetition(min: number, max: number): string {
+  if (max < min) throw new UnenforceableError("has a repetition that ends before it begins");
+  if (min > MAX_REPEATS || (max > MAX_REPEATS && max !== Infinity))
     throw new UnenforceableError(`has more than ${MAX_REPEATS} repetitions`);
-  if (most === Infinity) return least === 0 ? "*" : least === 1 ? "+" : `{${least},}`;
-  return least === 0 && most === 1 ? "?" : `{${least},${most}}`;
+  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
+  return min === 0 && max === 1 ? "?" : `{${min},${max}}`;
 }

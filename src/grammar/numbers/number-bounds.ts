@@ -1,4 +1,4 @@
-/** What a number must be, as the keywords of JSON Schema say it. */
+/** Keywords of JSON Schema that restrict numbers. */
 export interface NumberBounds {
   readonly minimum?: number | undefined;
   readonly maximum?: number | undefined;
@@ -8,26 +8,25 @@ export interface NumberBounds {
   readonly isInteger: boolean;
 }
 
-/** One end of a range. */
+/** End of a range. */
 export interface Limit {
   readonly at: Decimal;
   readonly isExclusive: boolean;
 }
 
-/** The keywords as one range; a missing end is open. */
+/** Range of numbers; a missing end is open. */
 export interface NumberRange {
   readonly low?: Limit | undefined;
   readonly high?: Limit | undefined;
-  /** Must be multiples of all of these, which are not negative. */
+  /** Divisors of all numbers; not negative. */
   readonly steps: readonly Decimal[];
 }
 
-/** From here on, not every integer is a double: what is above a bound may be rounded to it. */
+/** Limit above which a number greater than an exclusive bound may be rounded to the bound. */
 const LAST_EXACT = 1e15;
 
 /**
- * True when a number satisfies the bounds. Multiples are those of the decimal numbers that the doubles stand for, so that
- * 4.02 is a multiple of 0.01.
+ * True if a number satisfies the bounds. Multiples are computed in decimal, so 4.02 is a multiple of 0.01.
  */
 export function numberSatisfies(value: number, bounds: NumberBounds): boolean {
   const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum, exclusiveMaximum } = bounds;
@@ -39,7 +38,7 @@ export function numberSatisfies(value: number, bounds: NumberBounds): boolean {
   return (bounds.multipleOf ?? []).every((step) => isMultiple(decimal, toDecimal(step)));
 }
 
-/** The range of the keywords; undefined when no number is in it. */
+/** Converts keywords to a range; undefined if it is empty. */
 export function rangeOf(bounds: NumberBounds): NumberRange | undefined {
   const low = [...lowLimit(bounds.minimum, false), ...lowLimit(bounds.exclusiveMinimum, true)].reduce<
     Limit | undefined
@@ -80,7 +79,7 @@ const mirrored = ({ at, isExclusive }: Limit): Limit => ({
   isExclusive,
 });
 
-/** The next double: its bits are those of the next integer, away from zero for a positive number. */
+/** Returns the next larger double: its bits are those of the next integer, away from zero for positive numbers. */
 function nextAbove(value: number): number {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -88,13 +87,13 @@ function nextAbove(value: number): number {
   return Math.min(Number.MAX_VALUE, view.getFloat64(0));
 }
 
-/** An exact decimal number: digits · 10^-scale. */
+/** Exact decimal number: digits · 10^-scale. */
 export interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
 }
 
-/** The shortest decimal that a double stands for: 0.1 is 1 · 10^-1. */
+/** Converts a double to its shortest decimal: 0.1 is 1 · 10^-1. */
 function toDecimal(value: number): Decimal {
   const found = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value));
   if (!found) throw new RangeError(`${value} is not a finite number`);
@@ -104,11 +103,11 @@ function toDecimal(value: number): Decimal {
   return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale };
 }
 
-/** The same number with at least this scale. */
+/** Digits of a number at a larger scale. */
 export const digitsAt = ({ digits, scale }: Decimal, atScale: number): bigint =>
   digits * 10n ** BigInt(atScale - scale);
 
-/** Greatest integer that is not above. */
+/** Largest integer that is not greater. */
 export function floorOf({ digits, scale }: Decimal): bigint {
   const unit = 10n ** BigInt(scale);
   const quotient = digits / unit;
@@ -117,14 +116,14 @@ export function floorOf({ digits, scale }: Decimal): bigint {
 
 export const negated = ({ digits, scale }: Decimal): Decimal => ({ digits: -digits, scale });
 
-/** True when the one is a multiple of the other, in exact arithmetic. */
+/** True if `value` is a multiple of `of`, in exact arithmetic. */
 export function isMultiple(value: Decimal, of: Decimal): boolean {
   if (of.digits === 0n) return false;
   const scale = Math.max(value.scale, of.scale);
   return digitsAt(value, scale) % digitsAt(of, scale) === 0n;
 }
 
-/** Below 0, 0 or above 0, as a number is less than, equal to or greater than another. */
+/** Compares numbers: negative, 0 or positive. */
 function compared(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale);
   const difference = digitsAt(a, scale) - digitsAt(b, scale);

@@ -1,18 +1,18 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
 import { digitsAt, floorOf, type Limit } from "./number-bounds.ts";
 
-/** Most digits after the point, where a bound does not need more. */
+/** Most digits after the point, unless a bound has more. */
 const MAX_FRACTION = 15;
-/** Decimals of so many digits are different doubles whenever they are different. */
+/** Digits up to which different decimals are different doubles. */
 const EXACT_DIGITS = 15;
 
-/** A range of numbers that are not negative. */
+/** Range of non-negative numbers. */
 export interface Side {
   readonly low: Limit;
   readonly high?: Limit | undefined;
 }
 
-/** What of a fraction is still to be compared: the digits of a bound, or undefined where it is passed. */
+/** Remaining digits of a bound's fraction. */
 interface Edge {
   readonly digits: string;
   readonly isExclusive: boolean;
@@ -20,8 +20,8 @@ interface Edge {
 
 /**
  * Writes the decimals of a range, without sign.
- * @param fraction most digits after the point; undefined: as many as fit
- * @returns a sequence of GBNF; "" when there is none
+ * @param fraction most digits after the point; undefined: as many as are exact
+ * @returns a sequence of GBNF; "" if the range is empty
  */
 export function writeDecimals(writer: GrammarWriter, side: Side, fraction: number | undefined): string {
   const places = fraction ?? MAX_FRACTION;
@@ -73,7 +73,7 @@ function edgeOf({ at, isExclusive }: Limit, whole: bigint): Edge {
   return { digits, isExclusive };
 }
 
-/** The point and the digits after it, or nothing where that is enough; undefined when there is no such fraction. */
+/** Writes the point and the digits after it, optional if allowed; undefined if there is no such fraction. */
 function fractionOf(
   writer: GrammarWriter,
   low: Edge | undefined,
@@ -88,11 +88,11 @@ function fractionOf(
   return mayBeWhole ? `("." ${digits})?` : `"." ${digits}`;
 }
 
-/** Whether a number may end where so much of a bound is left. */
+/** True if a number may end before the remaining digits of a bound. */
 const endsLow = (low: Edge | undefined): boolean => !low || (low.digits === "" && !low.isExclusive);
 const endsHigh = (high: Edge | undefined): boolean => !high || high.digits !== "" || !high.isExclusive;
 
-/** One digit or more, between what is left of two bounds. */
+/** Writes one or more digits between the remaining digits of two bounds. */
 function digitsBetween(
   writer: GrammarWriter,
   low: Edge | undefined,
@@ -111,7 +111,7 @@ function digitsBetween(
   for (let digit = first; digit <= last;) {
     const nextLow = low && digit === first ? shortened(low) : undefined;
     const nextHigh = high && digit === last ? shortened(high) : undefined;
-    // The digits between those of the bounds go on alike.
+    // All digits between those of the bounds have the same continuation.
     const until = nextLow || nextHigh ? digit : high ? last - 1 : last;
     const mayEnd = endsLow(nextLow) && endsHigh(nextHigh);
     const rest = digitsBetween(writer, nextLow, nextHigh, places - 1, exact - 1);
@@ -126,7 +126,7 @@ function digitsBetween(
 
 const shortened = ({ digits, isExclusive }: Edge): Edge => ({ digits: digits.slice(1), isExclusive });
 
-/** More than nothing, with so few digits that the double is more too. */
+/** Writes digits greater than zero, few enough that the double is greater as well. */
 function justAbove(places: number): string | undefined {
   if (places <= 0) return undefined;
   const after = justAbove(places - 1);
@@ -137,13 +137,13 @@ function justAbove(places: number): string | undefined {
 /** Most digits of an integer without an upper bound: more than any count, time or key has. */
 const OPEN_DIGITS = 20;
 
-/** The largest double, and digits of integers that surely are doubles. */
+/** Largest double, and digits up to which every integer is below it. */
 const LARGEST = BigInt(Number.MAX_VALUE).toString();
 const MAX_DIGITS = 308;
 
 /**
- * Writes the integers from one to another, neither of them negative, in decimal digits.
- * @param to undefined: without an upper bound, which are {@link OPEN_DIGITS} digits, or one more than the lower bound has
+ * Writes the non-negative integers of a range.
+ * @param to undefined: up to {@link OPEN_DIGITS} digits, or one more than the lower bound has
  * @returns a sequence of GBNF
  */
 function writeIntegers(writer: GrammarWriter, from: bigint, to: bigint | undefined): string {
@@ -151,7 +151,7 @@ function writeIntegers(writer: GrammarWriter, from: bigint, to: bigint | undefin
   const open = Math.max(OPEN_DIGITS, low.length + 1);
   const high = to?.toString() ?? (open > MAX_DIGITS ? LARGEST : "9".repeat(open));
   const choices: string[] = [];
-  // Numbers of one length each; those of all lengths between are alike.
+  // One choice per length; lengths without bounds are joined.
   const lengthsFree: number[] = [];
   for (let length = low.length; length <= high.length; length += 1) {
     const first = length === low.length ? low : `1${"0".repeat(length - 1)}`;
@@ -169,7 +169,7 @@ function writeIntegers(writer: GrammarWriter, from: bigint, to: bigint | undefin
   return choices.length === 1 ? (choices[0] ?? "") : writer.rule("digits", choices.join(" | "));
 }
 
-/** Numbers between two of the same length, which may begin with zeros. */
+/** Writes the numbers between two of the same length, which may begin with zeros. */
 function ofOneLength(writer: GrammarWriter, low: string, high: string): string {
   const [first, last] = [Number(low[0]), Number(high[0])];
   const rest = low.length - 1;

@@ -12,27 +12,25 @@ import {
 } from "./number-bounds.ts";
 import { type Side, writeDecimals } from "./write-decimals.ts";
 
-/** So many numbers are written one by one. */
+/** Most numbers that are written as a list. */
 const MAX_LISTED = 200n;
 
-/**
- * True when no number is within the bounds, as far as that is seen without trying all.
- */
+/** True if no number is within the bounds; may be false for an empty range with many candidates. */
 export function hasNoNumber(bounds: NumberBounds): boolean {
   const range = rangeOf(bounds);
   if (!range) return true;
-  return listed(range)?.length === 0;
+  return enumerate(range)?.length === 0;
 }
 
 /**
- * Writes the JSON numbers within bounds, without exponents: each number that it allows, read as a double, satisfies the
- * bounds. Numbers have 20 digits before the point and 15 after it at most, beside what a bound needs.
- * @returns the name of the rule; undefined when the grammar cannot express it, or there is no such number
+ * Writes the JSON numbers within bounds, without exponents. Every allowed number satisfies the bounds as a double.
+ * Numbers have at most 20 digits before the point and 15 after it, unless a bound has more.
+ * @returns name of the rule; undefined if the grammar cannot express it, or there is no such number
  */
 export function writeNumber(writer: GrammarWriter, bounds: NumberBounds): string | undefined {
   const range = rangeOf(bounds);
   if (!range) return undefined;
-  const all = listed(range);
+  const all = enumerate(range);
   const hint = bounds.isInteger ? "integer" : "number";
   if (all)
     return all.length === 0 ? undefined : writer.rule(hint, all.map((text) => `"${text}"`).join(" | "));
@@ -44,7 +42,7 @@ export function writeNumber(writer: GrammarWriter, bounds: NumberBounds): string
     return writeMultiples(writer, side, step);
   });
   const [positive, negative] = sides;
-  // A side that exists and cannot be written makes the whole impossible to write.
+  // If one sign cannot be written, neither can the range.
   if ((positive === undefined && positiveSide(range)) || (negative === undefined && negativeSide(range)))
     return undefined;
   const choices = [
@@ -57,13 +55,13 @@ export function writeNumber(writer: GrammarWriter, bounds: NumberBounds): string
 
 const ZERO: Decimal = { digits: 0n, scale: 0 };
 
-/** Numbers from zero on. */
+/** Returns the numbers of a range from zero on. */
 function positiveSide({ low, high }: NumberRange): { low: Limit; high?: Limit | undefined } | undefined {
   if (high && (high.at.digits < 0n || (high.at.digits === 0n && high.isExclusive))) return undefined;
   return { low: low && low.at.digits >= 0n ? low : { at: ZERO, isExclusive: false }, high };
 }
 
-/** Numbers below zero, without their sign. */
+/** Returns the negative numbers of a range, without sign. */
 function negativeSide({ low, high }: NumberRange): { low: Limit; high?: Limit | undefined } | undefined {
   if (low && low.at.digits >= 0n) return undefined;
   const from =
@@ -73,7 +71,7 @@ function negativeSide({ low, high }: NumberRange): { low: Limit; high?: Limit | 
   return { low: from, high: low && { at: negated(low.at), isExclusive: low.isExclusive } };
 }
 
-/** The least number of which all multiples of all steps are multiples. */
+/** Least common multiple of the steps. */
 function commonStep(steps: readonly Decimal[]): Decimal | undefined {
   if (steps.length === 0) return undefined;
   const scale = Math.max(...steps.map((step) => step.scale));
@@ -92,8 +90,8 @@ function greatestDivisor(a: bigint, b: bigint): bigint {
   return b === 0n ? a : greatestDivisor(b, a % b);
 }
 
-/** All numbers, when they are few. */
-function listed({ low, high, steps }: NumberRange): string[] | undefined {
+/** Lists the numbers of a range; undefined if they are too many. */
+function enumerate({ low, high, steps }: NumberRange): string[] | undefined {
   const step = commonStep(steps);
   if (!step || !low || !high) return undefined;
   const scale = Math.max(step.scale, low.at.scale, high.at.scale);
@@ -111,7 +109,7 @@ function listed({ low, high, steps }: NumberRange): string[] | undefined {
   return texts;
 }
 
-/** A decimal as JSON writes it. */
+/** Writes a decimal as JSON. */
 function textOf({ digits, scale }: Decimal): string {
   const sign = digits < 0n ? "-" : "";
   const all = (digits < 0n ? -digits : digits).toString().padStart(scale + 1, "0");
@@ -119,19 +117,20 @@ function textOf({ digits, scale }: Decimal): string {
   return `${sign}${all.slice(0, all.length - scale)}${scale > 0 && fraction !== "" ? `.${fraction}` : ""}`;
 }
 
-/** Most rules: one for each remainder and number of digits that follow. */
+/** Most rules of multiples: one per remainder and number of remaining digits. */
 const MAX_RULES = 1_200;
-/** Integers of so many digits are exact as doubles. */
+/** Digits up to which all integers are exact as doubles. */
 const MAX_DIGITS = 15;
-/** Fewer digits would leave out numbers that answers have. */
-const LEAST_DIGITS = 5;
+/** Fewest digits of multiples without an upper bound, as fewer would exclude common numbers. */
+const MIN_DIGITS = 5;
 
 /**
  * Writes the multiples of a step within a range, without sign.
- * @returns a sequence of GBNF; "" when there is none; undefined when that takes too many rules
+ * @returns a sequence of GBNF; "" if there is none; undefined if it takes too many rules
  */
 function writeMultiples(writer: GrammarWriter, side: Side, step: Decimal): string | undefined {
-  // Multiples of 0.25 are those of 25, with the point before the last two digits; those of 60 those of 6 before a zero.
+  // Multiples of 0.25 are those of 25 with the point before the last two digits; those of 60 are those of 6 before a
+  // zero.
   const places = step.scale;
   let [unit, zeros] = [step.digits, 0];
   if (places === 0) while (unit % 10n === 0n) [unit, zeros] = [unit / 10n, zeros + 1];
@@ -140,7 +139,7 @@ function writeMultiples(writer: GrammarWriter, side: Side, step: Decimal): strin
   if (high !== undefined && (high < low || (high / unit) * unit < low)) return "";
   const most = Math.min(MAX_DIGITS, Math.floor(MAX_RULES / Number(unit)));
   const length = high === undefined ? most : Math.max(high.toString().length, places + 1);
-  if (length > most || length <= places || (high === undefined && most < LEAST_DIGITS)) return undefined;
+  if (length > most || length <= places || (high === undefined && most < MIN_DIGITS)) return undefined;
   const last = high ?? 10n ** BigInt(length) - 1n;
   if (low > last) return undefined;
   const choices = low === 0n && places === 0 ? ['"0"'] : [];
@@ -149,7 +148,7 @@ function writeMultiples(writer: GrammarWriter, side: Side, step: Decimal): strin
   return choices.length === 0 ? "" : writer.rule("multiple", choices.join(" | "));
 }
 
-/** A bound, counted in 10^zeros or 10^-places, rounded into the range. */
+/** Converts a bound to units of 10^zeros or 10^-places, rounded into the range. */
 function inUnits({ at, isExclusive }: Limit, places: number, zeros: number, inward: bigint): bigint {
   const value = at.digits * 10n ** BigInt(places);
   const unit = 10n ** BigInt(at.scale + zeros);
@@ -181,7 +180,7 @@ class Multiples {
     this.#places = places;
   }
 
-  /** Numbers of each length, without zeros before them. */
+  /** Writes the numbers of each length, without leading zeros. */
   write(): string {
     const choices: string[] = [];
     for (let left = this.#high.length; left > this.#places; left -= 1) {
@@ -195,7 +194,7 @@ class Multiples {
     return choices.length === 0 ? "" : this.#writer.rule("multiple", choices.join(" | "));
   }
 
-  /** What follows where so many digits are left; undefined when no digits fit. */
+  /** Writes the remaining digits; undefined if there are none. */
   #rest(left: number, atLow: boolean, atHigh: boolean, remainder: number): string | undefined {
     if (left === 0) return remainder === 0 ? "" : undefined;
     const key = `${left},${atLow},${atHigh},${remainder}`;

@@ -7,25 +7,25 @@ export type ValueType = "null" | "boolean" | "number" | "string" | "array" | "ob
 
 export const ALL_TYPES: readonly ValueType[] = ["object", "array", "string", "number", "boolean", "null"];
 
-/** A term that still has to be read, with the nodes whose unevaluated keywords it counts for. */
+/** Term to read, with the nodes whose unevaluated keywords it affects. */
 export interface Work extends Term {
   readonly owners: readonly JsonSchema[];
 }
 
-/** Alternatives of which at least one holds. */
+/** Alternatives of which at least one must hold. */
 interface Choice {
   readonly alternatives: readonly ((branch: Branch) => void)[];
-  /** What is not said when there is no room for the alternatives. */
+  /** Keyword that is not enforced if the alternatives are too many. */
   readonly gap: SchemaGap;
 }
 
-/** What a node with unevaluatedProperties or unevaluatedItems has evaluated. */
+/** Parts that a node with unevaluatedProperties or unevaluatedItems has evaluated. */
 export interface Evaluated {
   readonly keys: readonly Keys[];
   readonly allKeys: boolean;
   readonly items: number;
   readonly allItems: boolean;
-  /** Items that contains has found, which no position tells. */
+  /** True if `contains` has evaluated items at unknown positions. */
   readonly someItems: boolean;
 }
 
@@ -43,7 +43,7 @@ export interface NumberFacts {
   readonly exclusiveMinimum?: number | undefined;
   readonly exclusiveMaximum?: number | undefined;
   readonly integer: boolean;
-  /** Not a whole number, which the grammar cannot say. */
+  /** True if the number must not be an integer, which the grammar cannot express. */
   readonly fraction: boolean;
   readonly multiples: readonly number[];
   readonly excluded: readonly number[];
@@ -54,18 +54,18 @@ interface BranchGap {
   readonly type: ValueType | undefined;
 }
 
-/** Properties with these names have to fit. */
+/** Terms for all properties with these names. */
 export interface KeyFact {
   readonly keys: Keys;
   readonly terms: Conjunction;
 }
 
-/** One property at least has such a name and fits. */
+/** At least one property has such a name and fits the terms. */
 export interface SomeFact extends KeyFact {
   readonly gap: SchemaGap;
 }
 
-/** Items from one position to before another have to fit. */
+/** Terms for the items in a range of positions. */
 interface ItemFact {
   readonly from: number;
   readonly to: number;
@@ -80,13 +80,13 @@ export interface ContainsFact {
   readonly gap: SchemaGap;
 }
 
-/** What all values of one alternative of a schema have in common: no alternatives are left when the work is done. */
+/** Constraints on the values of one alternative of a schema, without alternatives once all work is done. */
 export class Branch {
   types: ReadonlySet<ValueType> = new Set(ALL_TYPES);
   booleans: readonly boolean[] = [true, false];
   number: NumberFacts = { integer: false, fraction: false, multiples: [], excluded: [] };
   texts: readonly KeyAtom[] = [];
-  /** Texts that are not allowed. */
+  /** Excluded texts. */
   otherThan: ReadonlySet<string> = new Set();
   minLength = 0;
   maxLength = Number.POSITIVE_INFINITY;
@@ -105,10 +105,10 @@ export class Branch {
   contains: readonly ContainsFact[] = [];
   unique: SchemaGap | undefined;
 
-  /** Paths of the nodes that have set bounds, by keyword. */
+  /** Paths of the nodes that set bounds, by keyword. */
   paths: Readonly<Record<string, string>> = {};
 
-  /** The values of an enum or a const, which settle everything else. */
+  /** Values of an enum or a const, which decide everything else. */
   values: readonly unknown[] | undefined;
 
   work: readonly Work[] = [];
@@ -148,12 +148,12 @@ export class Branch {
     else this.choices = [...this.choices, choice];
   }
 
-  /** @param type of the values that the gap matters for; all if left out */
+  /** @param type of the values that the gap concerns; absent: all */
   leave(gap: SchemaGap, type?: ValueType): void {
     this.gaps = [...this.gaps, { gap, type }];
   }
 
-  /** Leaves out values; all but one object or array without content need the check. */
+  /** Excludes values; objects and arrays with content are left to the check. */
   exclude(values: readonly unknown[], gap: SchemaGap): void {
     for (const value of values) {
       const type = typeOf(value);
@@ -168,7 +168,7 @@ export class Branch {
     if (this.booleans.length === 0) this.without("boolean");
   }
 
-  /** Path of the node that has set a bound. */
+  /** Path of the node that set a bound. */
   pathOf(keyword: string): string {
     return this.paths[keyword] ?? "";
   }
@@ -197,7 +197,7 @@ export class Branch {
     this.restrictAll([{ keys, terms }]);
   }
 
-  /** Several at once: each alone would copy all before it. */
+  /** Adds several facts at once, as each addition copies the list. */
   restrictAll(facts: readonly KeyFact[]): void {
     this.keyFacts = [...this.keyFacts, ...facts];
   }

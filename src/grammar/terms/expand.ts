@@ -10,11 +10,11 @@ import { giveUpUnevaluated, readTerm } from "./read-term.ts";
 import { type Reading, work } from "./reading.ts";
 import { type Conjunction, hasKey, holds, type KeyAtom, restOf, type Term, TermKeys } from "./term.ts";
 
-/** More alternatives of one value make a grammar slow to follow; the rest is left to the check. */
+/** Most alternatives of one value; more are left to the check, as they slow down sampling. */
 const MAX_BRANCHES = 64;
-/** Parts of values that are looked into to find that nothing fits. */
+/** Deepest nesting that is searched for unsatisfiable parts. */
 const MAX_EMPTY_DEPTH = 4;
-/** Cost of a branch compared with the other steps of the budget. */
+/** Steps of the budget per branch. */
 const BRANCH_COST = 20;
 
 const ANY_TEXT: JsonSchema = { type: ["string"] };
@@ -24,11 +24,11 @@ interface ExpanderParts {
   readonly texts: TextRules;
   readonly validator: Validator;
   readonly budget: WorkBudget;
-  /** Leaves alternatives that would need several branches to the check. */
+  /** True: alternatives are left to the check. */
   readonly isCoarse: boolean;
 }
 
-/** Turns conjunctions of subschemas into alternatives without conditions: a disjunctive normal form. */
+/** Expands conjunctions of subschemas to disjunctive normal form. */
 export class Expander implements Reading {
   readonly document: SchemaDocument;
   readonly texts: TextRules;
@@ -48,7 +48,7 @@ export class Expander implements Reading {
     this.#maxBranches = isCoarse ? 1 : MAX_BRANCHES;
   }
 
-  /** The alternatives of what fits all terms; each value that fits is in one of them at least. */
+  /** Returns alternatives that together cover all values that fit all terms. */
   expand(terms: Conjunction): readonly Branch[] {
     const simple = this.keys.simplify(terms);
     if (simple === undefined) return [];
@@ -64,7 +64,7 @@ export class Expander implements Reading {
 
   textsOf(term: Term): KeyAtom | undefined {
     const key = this.keys.keyOf(term);
-    // A propertyNames that refers to its own schema.
+    // Recursion: a propertyNames that refers to its own schema.
     if (this.#namesInWork.has(key)) return undefined;
     this.#namesInWork.add(key);
     try {
@@ -126,7 +126,7 @@ export class Expander implements Reading {
 
   /** Reads all terms of a branch. */
   #settle(branch: Branch): void {
-    // Its own from here on: copies of a branch share it. Chains of references may have thousands of terms.
+    // Copied, because copies of a branch share it. Chains of references may have thousands of terms.
     const read = new Set(branch.read);
     branch.read = read;
     while (branch.work.length > 0 && !branch.isDead) {
@@ -186,7 +186,7 @@ export class Expander implements Reading {
     );
   }
 
-  /** What the value of a property has to fit. */
+  /** Returns the terms for the value of a property. */
   termsOfProperty(branch: Branch, name: string): Conjunction {
     return factsOfName(branch.keyFacts, name).flatMap(({ terms }) => terms);
   }
@@ -210,7 +210,7 @@ export class Expander implements Reading {
     const key = this.keys.keyOfAll(simple);
     const known = this.#empty.get(key);
     if (known !== undefined) return known;
-    // Something recursive is not empty unless something else in it is.
+    // A recursive schema is assumed satisfiable until a part of it is not.
     this.#empty.set(key, false);
     const isEmpty = this.expand(simple).every((branch) => this.#isBranchEmpty(branch, depth));
     this.#empty.set(key, isEmpty);
@@ -236,17 +236,17 @@ function textsIn(values: readonly unknown[]): string[] {
   return values.filter((value) => typeof value === "string");
 }
 
-/** Where facts stand in their list. */
+/** Positions of facts in their list. */
 interface Index {
-  /** Of those that are about a few names alone. */
+  /** Positions of the facts about listed names. */
   readonly byName: ReadonlyMap<string, readonly number[]>;
   readonly others: readonly number[];
 }
 
-/** A list is replaced when a fact is added to it. */
+/** Cache by list, as lists are never changed. */
 const indices = new WeakMap<readonly KeyFact[], Index>();
 
-/** The facts about a property, in their order. Schemas may have thousands of properties with a fact each. */
+/** Returns the facts about a property, in order. Indexed, as schemas may have thousands of properties. */
 export function factsOfName(facts: readonly KeyFact[], name: string): readonly KeyFact[] {
   let index = indices.get(facts);
   if (!index) indices.set(facts, (index = indexOf(facts)));

@@ -17,7 +17,7 @@ import {
 } from "./reading.ts";
 import { fails, holds, type Keys, keysOf, restOf, type Term } from "./term.ts";
 
-/** Reads a node that must not hold: at least one of its keywords has to be broken. */
+/** Reads a node that must not hold: at least one of its keywords must be violated. */
 export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): void {
   branch.choose({
     alternatives: [
@@ -145,12 +145,12 @@ function negateString(node: JsonSchema, reading: Reading): Alternative[] {
   return alternatives;
 }
 
-/** What breaks the keywords of objects: one alternative each. */
+/** Alternatives that violate a keyword of objects. */
 function negateObject(node: JsonSchema, reading: Reading): Alternative[] {
   return [...negateProperties(node, reading), ...negateCounts(node, reading), ...negateDependents(node)];
 }
 
-/** There is a property with one of these names whose value fits the term. */
+/** Alternative with a property of one of these names whose value fits the term. */
 function some(keys: Keys, term: Term, gap: SchemaGap): Alternative {
   return ofType("object", (branch) => {
     branch.some = [...branch.some, { keys, terms: [term], gap }];
@@ -237,7 +237,7 @@ function negateDependents(node: JsonSchema): Alternative[] {
   return alternatives;
 }
 
-/** What breaks the keywords of arrays: one alternative each. */
+/** Alternatives that violate a keyword of arrays. */
 function negateArray(node: JsonSchema, reading: Reading): Alternative[] {
   return [
     ...negateItems(node, reading),

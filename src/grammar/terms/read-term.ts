@@ -13,10 +13,10 @@ import {
 } from "./reading.ts";
 import { ALL_KEYS, fails, holds, type KeyAtom, type Keys, keysOf, restOf } from "./term.ts";
 
-/** More branches of anyOf than this are not combined for unevaluated keywords: their subsets are too many. */
+/** Most branches of anyOf whose subsets are combined for unevaluated keywords. */
 const MAX_SUBSET_BRANCHES = 4;
 
-/** Reads what a node that has to hold says into a branch. */
+/** Adds the constraints of a node that must hold to a branch. */
 export function readTerm(
   branch: Branch,
   node: JsonSchema,
@@ -62,7 +62,7 @@ function readReferences(
     if (target !== undefined) branch.add(work([holds(target)], owners));
     else {
       branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
-      // It may have evaluated everything.
+      // The target may have evaluated everything.
       branch.evaluate(owners, () => ({ allKeys: true, allItems: true }));
     }
   }
@@ -107,7 +107,7 @@ function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
     for (const owner of owners) giveUpUnevaluated(branch, owner, reading);
     return;
   }
-  // Each branch that holds has evaluated something, so which of them hold together matters.
+  // Each satisfied branch evaluates parts, so all subsets of branches are distinguished.
   const subsets: Work[][] = [];
   for (let chosen = 1; chosen < 1 << branches.length; chosen += 1) {
     subsets.push(
@@ -130,7 +130,7 @@ export function giveUpUnevaluated(branch: Branch, owner: JsonSchema, reading: Re
   branch.evaluate([owner], () => ({ allKeys: true, allItems: true }));
 }
 
-/** One alternative for each branch of a oneOf, which excludes the branches that can hold at the same time. */
+/** Returns one alternative per branch of a oneOf, which excludes the branches that overlap with it. */
 function oneOfAlternatives(
   { types }: Branch,
   node: JsonSchema,
@@ -152,7 +152,7 @@ function oneOfAlternatives(
 
 const TYPES_NODES = new Map<string, JsonSchema>();
 
-/** A schema for some types, the same object for the same types. */
+/** Returns a schema for types, the same object for the same types. */
 function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
   const key = [...types].toSorted().join(" ");
   let node = TYPES_NODES.get(key);
@@ -189,11 +189,11 @@ function readString(branch: Branch, node: JsonSchema, reading: Reading): void {
   if (node.format !== undefined) readText(branch, reading, node, "format");
 }
 
-/** The declared names and patterns of a node. */
+/** Declared names and patterns of a node. */
 interface DeclaredKeys {
   readonly names: readonly string[];
   readonly patterns: readonly KeyAtom[];
-  /** The gaps of patterns that the grammar cannot tell apart from other names. */
+  /** Gaps of patterns that are not in the grammar. */
   readonly gaps: readonly ReturnType<typeof gapOf>[];
 }
 
@@ -209,7 +209,7 @@ export function declaredKeys(node: JsonSchema, reading: Reading): DeclaredKeys {
   return { names: Object.entries(node.properties ?? {}).map(([name]) => name), patterns, gaps };
 }
 
-/** Reads what a node says of objects into a branch. */
+/** Adds the constraints on objects to a branch. */
 function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
   readProperties(branch, node, owners, reading);
   readNames(branch, node, reading);
@@ -223,7 +223,7 @@ function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchem
         (each) => {
           if (isNames(needed)) each.required = new Set([...each.required, ...needed]);
           else {
-            // Without unevaluated keywords the property may also be absent, which allows no more.
+            // Without unevaluated keywords, requiring the property makes no difference.
             if (owners.length > 0) each.require(name);
             each.add(work([holds(needed)], owners));
           }
@@ -235,7 +235,7 @@ function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchem
   }
 }
 
-/** Objects may not have this property. */
+/** Forbids a property. */
 export function forbidName(branch: Branch, name: string): void {
   branch.restrictKeys(keysOf([name]), [holds(false)]);
 }
@@ -287,7 +287,7 @@ function readNames(branch: Branch, node: JsonSchema, reading: Reading): void {
   else branch.leave(gapOf(reading, node, "propertyNames", "the names are too many to tell apart"), "object");
 }
 
-/** The names that do not fit a propertyNames. */
+/** Returns the names that a propertyNames forbids. */
 export function namesThatFail(propertyNames: SchemaNode, reading: Reading): Keys | undefined {
   if (propertyNames === false) return ALL_KEYS;
   const atom = reading.textsOf(holds(propertyNames));
@@ -295,7 +295,7 @@ export function namesThatFail(propertyNames: SchemaNode, reading: Reading): Keys
   return atom.names ? restOf(atom.names) : restOf([], [atom]);
 }
 
-/** Reads what a node says of arrays into a branch. */
+/** Adds the constraints on arrays to a branch. */
 function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
   const prefix = node.prefixItems ?? [];
   for (const [index, item] of prefix.entries()) branch.restrictItems(index, index + 1, [holds(item)]);
@@ -316,7 +316,7 @@ function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
   contain(branch, node, reading, { min, max });
 }
 
-/** Counts the items that fit what a node's `contains` says. */
+/** Adds a limit on the number of items that satisfy `contains`. */
 export function contain(
   branch: Branch,
   node: JsonSchema,

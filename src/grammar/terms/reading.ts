@@ -10,13 +10,13 @@ export const TOO_MANY = "it has too many alternatives for the grammar";
 export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
 export const DYNAMIC = "what it points to depends on the way to it";
 
-/** What reading a term needs to know of everything else. */
+/** Context for reading terms. */
 export interface Reading {
   readonly document: SchemaDocument;
   readonly texts: TextRules;
-  /** Whether certainly no value fits. */
+  /** True if certainly no value fits. */
   isEmpty(terms: Conjunction): boolean;
-  /** The texts that fit, as an atom, or undefined if they are no set that is small enough. */
+  /** Returns the texts that fit a term, or undefined if they are no set, or too large a one. */
   textsOf(term: Term): KeyAtom | undefined;
 }
 
@@ -30,7 +30,7 @@ export function gapOf(
   return { path: document.pathOf(node), keyword, reason, kind };
 }
 
-/** Reads a pattern or a format into a branch: its texts, or all others. */
+/** Adds the texts of a pattern or a format, or their complement, to a branch. */
 export function readText(
   branch: Branch,
   reading: Reading,
@@ -44,7 +44,9 @@ export function readText(
   else branch.texts = [...branch.texts, found];
 }
 
-/** The texts that fit a pattern or a format, or do not; undefined for a format that is only an annotation. */
+/**
+ * Returns the texts of a pattern or a format, or their complement; undefined for a format that is only an annotation.
+ */
 export function textAtom(
   { texts }: Reading,
   keyword: "pattern" | "format",
@@ -53,16 +55,16 @@ export function textAtom(
 ): KeyAtom | { readonly reason: string; readonly kind: SchemaGap["kind"] } | undefined {
   const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
   if (found === undefined || "reason" in found) return found;
-  // The set of a format may have only the common ones of its texts, so what is not in it may fit all the same.
+  // The set of a format may have only its common texts, so its complement may contain valid ones.
   if (!isMet && keyword === "format")
     return { reason: "what does not fit a format is not known", kind: "ignored" };
   return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : texts.not(found) };
 }
 
-/** What breaks a keyword: reads that into a branch. */
+/** Adds the constraints of an alternative to a branch. */
 export type Alternative = (branch: Branch) => void;
 
-/** An alternative that the grammar cannot say, so that it allows everything. */
+/** Alternative that the grammar cannot express, so it allows everything. */
 export function unsaid(reading: Reading, node: JsonSchema, keyword: string, type: ValueType): Alternative {
   const gap = gapOf(reading, node, keyword, "what does not fit it has no grammar");
   return ofType(type, (branch) => branch.leave(gap, type));
@@ -72,12 +74,12 @@ export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Wo
   return terms.map((term) => ({ ...term, owners }));
 }
 
-/** An alternative that is one term. */
+/** Alternative of one term. */
 export function ofTerm(term: Term, owners: readonly JsonSchema[] = []): Alternative {
   return (branch) => branch.add([{ ...term, owners }]);
 }
 
-/** An alternative that narrows the values to one type. */
+/** Alternative for values of one type. */
 export function ofType(type: ValueType, narrow: (branch: Branch) => void): Alternative {
   return (branch) => {
     branch.only([type]);

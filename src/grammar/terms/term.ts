@@ -1,26 +1,26 @@
 import type { JsonSchema, SchemaNode } from "../json-schema.ts";
 import type { TextSet } from "../text/text-set.ts";
 
-/** A subschema that has to hold for a value, or must not. */
+/** Subschema that a value must, or must not, satisfy. */
 export interface Term {
   readonly node: SchemaNode;
   readonly holds: boolean;
 }
 
-/** Terms that have to hold together. */
+/** Terms that must all hold. */
 export type Conjunction = readonly Term[];
 
-/** A term for a part of the value. */
+/** Term for a schema that must be satisfied. */
 export const holds = (node: SchemaNode): Term => ({ node, holds: true });
 
-/** A term that a part of the value must not fit. */
+/** Term for a schema that must not be satisfied. */
 export const fails = (node: SchemaNode): Term => ({ node, holds: false });
 
 /** Numbers subschemas, so that equal conjunctions have equal keys. */
 export class TermKeys {
   readonly #ids = new Map<JsonSchema, number>();
 
-  /** Undefined if no value can fit. Terms that say nothing are left out. */
+  /** Removes trivial and duplicate terms; undefined if no value can fit. */
   simplify(terms: Conjunction): Conjunction | undefined {
     const kept = new Map<string, Term>();
     for (const term of terms) {
@@ -30,7 +30,7 @@ export class TermKeys {
       if (constant === undefined) kept.set(this.keyOf(term), term);
     }
     const keys = [...kept.keys()].toSorted();
-    // A term and its opposite.
+    // A term and its negation exclude each other.
     if (keys.some((key) => key.startsWith("+") && kept.has(`-${key.slice(1)}`))) return undefined;
     return keys.map((key) => kept.get(key)!);
   }
@@ -47,16 +47,16 @@ export class TermKeys {
   }
 }
 
-/** A set of names that has no short list. */
+/** Set of names given by an automaton. */
 export interface KeyAtom {
   /** Equal for equal sets. */
   readonly id: string;
   readonly set: TextSet;
-  /** Its texts, where they are few. */
+  /** Its texts, if they are few. */
   readonly names?: readonly string[];
 }
 
-/** Names of properties: those listed and those of the atoms, or all others. */
+/** Set of property names: the listed ones and those of the atoms, or all others. */
 export interface Keys {
   readonly names: ReadonlySet<string>;
   readonly atoms: readonly KeyAtom[];
@@ -69,19 +69,19 @@ export function keysOf(names: Iterable<string>, atoms: readonly KeyAtom[] = []):
   return { names: new Set(names), atoms, isRest: false };
 }
 
-/** All names but these. */
+/** Returns the set of all other names. */
 export function restOf(names: Iterable<string>, atoms: readonly KeyAtom[] = []): Keys {
   return { names: new Set(names), atoms, isRest: true };
 }
 
-/** Every name. */
+/** Set of all names. */
 export const ALL_KEYS: Keys = { names: NO_NAMES, atoms: [], isRest: true };
 
 export function hasKey({ names, atoms, isRest }: Keys, name: string): boolean {
   return (names.has(name) || atoms.some(({ set }) => set.has(name))) !== isRest;
 }
 
-/** Whether names beyond every list can be among the keys. */
+/** True if unlisted names can be among the keys. */
 export function isOpen({ atoms, isRest }: Keys): boolean {
   return isRest || atoms.length > 0;
 }

@@ -12,21 +12,21 @@ import { Derivatives, type Position } from "./derivatives.ts";
 import type { Expression, Expressions } from "./expressions.ts";
 
 interface State {
-  /** True when the text may end here. */
+  /** True if the text may end here. */
   readonly mayEnd: boolean;
   readonly edges: readonly { readonly set: CodePoints; readonly to: number }[];
 }
 
 /**
- * The least deterministic automaton of an expression, for texts without lone surrogates. The first state is the start;
- * from every other one an end can be reached. No states: there is no such text.
+ * Minimal deterministic automaton of an expression, for texts without lone surrogates. The first state is the start; an
+ * end can be reached from every state. Without states, it accepts nothing.
  */
 export type Automaton = readonly State[];
 
-/** Most states before equal ones are joined: as many as the budget allows for automatons of average width. */
+/** Most states before minimization: as many as the budget allows for automatons of average size. */
 const MAX_STATES = 4_000;
 
-/** @throws SchemaTooComplexError */
+/** Builds the automaton of an expression. @throws SchemaTooComplexError */
 export function toAutomaton(make: Expressions, root: Expression): Automaton {
   const alphabet = new Alphabet(root, make.budget);
   const derivatives = new Derivatives(make, root);
@@ -68,7 +68,7 @@ function keyOf({ rest, trackers }: Position): string {
   return [rest, ...trackers].map(({ id }) => id).join();
 }
 
-/** Leaves out the states from which no end can be reached. */
+/** Removes states from which no end can be reached. */
 function withoutDeadEnds(states: readonly GroupedState[]): GroupedState[] {
   const sources = states.map((): number[] => []);
   for (const [from, { edges }] of states.entries()) for (const { to } of edges) sources[to]?.push(from);
@@ -85,9 +85,9 @@ function withoutDeadEnds(states: readonly GroupedState[]): GroupedState[] {
   }));
 }
 
-/** The code points in the fewest groups such that every set of an expression has all of a group or none of it. */
+/** Partition of the code points such that every set of an expression contains all or nothing of each group. */
 class Alphabet {
-  /** One code point of each group. */
+  /** Code point of each group. */
   readonly samples: readonly number[];
   readonly #groups: readonly CodePoints[];
   readonly #budget: WorkBudget;
@@ -124,7 +124,7 @@ class Alphabet {
     this.samples = this.#groups.map((group) => group[0] ?? 0);
   }
 
-  /** All code points of these groups that a text can have. */
+  /** Returns the code points of groups, without surrogates. */
   pointsOf(groups: readonly number[]): CodePoints {
     const key = groups.join();
     const known = this.#joined.get(key);
@@ -136,12 +136,12 @@ class Alphabet {
     return points;
   }
 
-  /** False for half characters, which no text has. */
+  /** False for a group of surrogates, which UTF-8 cannot encode. */
   isWritable(group: number): boolean {
     return (this.#groups[group] ?? []).some((point) => point < 0xd800 || point > 0xdfff);
   }
 
-  /** The groups, joined where none of the expressions can tell them apart by the next code point. */
+  /** Returns the groups, joined if none of the expressions distinguishes them by the next code point. */
   groupsFor(expressions: readonly Expression[]): number[][] {
     const sets = [...new Set(expressions.flatMap((expression) => [...this.#relevantTo(expression)]))];
     this.#budget.spend(1 + (sets.length * this.samples.length) / 16);
@@ -157,7 +157,7 @@ class Alphabet {
     return [...joined.values()];
   }
 
-  /** The sets that the next code point may be compared with. */
+  /** Returns the sets that the next code point is compared with. */
   #relevantTo(expression: Expression): readonly Expression[] {
     const known = this.#relevant.get(expression);
     if (known) return known;
@@ -179,7 +179,7 @@ class Alphabet {
   }
 }
 
-/** The parts of an expression. */
+/** Returns the parts of an expression. */
 function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "sequence":
@@ -210,13 +210,13 @@ function setsOf(root: Expression, budget: WorkBudget): CodePoints[] {
   return sets;
 }
 
-/** A state of which the edges name groups of an alphabet. */
+/** State whose edges have groups of an alphabet. */
 interface GroupedState {
   readonly mayEnd: boolean;
   readonly edges: readonly { readonly groups: readonly number[]; readonly to: number }[];
 }
 
-/** Joins the states after which the same texts may follow, by Moore's rounds. The first state stays the first. */
+/** Joins equivalent states by Moore's algorithm. The first state stays the first. */
 function mergeStates(states: readonly GroupedState[], budget: WorkBudget): GroupedState[] {
   let classes: number[] = states.map(({ mayEnd }) => (mayEnd ? 1 : 0));
   for (let count = 0; ;) {
@@ -255,7 +255,7 @@ function edgesByClass(
     .toSorted((a, b) => a.to - b.to);
 }
 
-/** One state per class; the first of each is its model. */
+/** Builds one state per class, from its first member. */
 function mergeStatesJoined(
   states: readonly GroupedState[],
   classes: readonly number[],

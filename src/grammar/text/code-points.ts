@@ -1,14 +1,15 @@
 /**
- * A set of code points: inclusive ranges, flat (first, last, first, last, …), ascending, with a gap between any two.
+ * Set of code points: inclusive ranges as a flat list (first, last, first, last, …), ascending, with a gap between any
+ * two.
  */
 export type CodePoints = readonly number[];
 
 export const LAST_CODE_POINT = 0x10ffff;
 export const ALL_CODE_POINTS: CodePoints = [0, LAST_CODE_POINT];
-/** Without half characters: a JavaScript string may have them alone, a UTF-8 text may not. */
+/** Code points of UTF-8: unlike JavaScript strings, it has no lone surrogates. */
 export const ALL_BUT_SURROGATES: CodePoints = [0, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
-/** Puts ranges of any order into a set. */
+/** Creates a set from ranges in any order. */
 export function codePoints(ranges: readonly (readonly [first: number, last: number])[]): CodePoints {
   const result: number[] = [];
   for (const [first, last] of ranges.toSorted(([a], [b]) => a - b)) {
@@ -21,7 +22,7 @@ export function codePoints(ranges: readonly (readonly [first: number, last: numb
 
 export const oneCodePoint = (point: number): CodePoints => [point, point];
 
-/** The ranges of a set, one pair each. */
+/** Returns the ranges of a set as pairs. */
 export function rangesOf(set: CodePoints): [first: number, last: number][] {
   const ranges: [number, number][] = [];
   for (let at = 0; at < set.length; at += 2) ranges.push([set[at] ?? 0, set[at + 1] ?? 0]);
@@ -55,7 +56,7 @@ export function intersectionOf(a: CodePoints, b: CodePoints): CodePoints {
   return result;
 }
 
-/** True when the set has the code point: a binary search. */
+/** True if the set contains the code point, by binary search. */
 export function hasCodePoint(set: CodePoints, point: number): boolean {
   let [low, high] = [0, set.length / 2 - 1];
   while (low <= high) {

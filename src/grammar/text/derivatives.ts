@@ -1,21 +1,21 @@
 import { hasCodePoint } from "./code-points.ts";
 import { type Expression, type Expressions, matchesEmpty } from "./expressions.ts";
 
-/** Whether the text so far is what each expression looks behind for. */
-type Truths = ReadonlyMap<Expression, boolean>;
+/** Value of each lookbehind at the current position. */
+type LookbehindTruths = ReadonlyMap<Expression, boolean>;
 
-const NO_TRUTHS: Truths = new Map();
+const NO_TRUTHS: LookbehindTruths = new Map();
 
-/** After some text: what may follow, and how far each look behind has come. */
+/** Position in a text: the expression of the rest, and the progress of each lookbehind. */
 export interface Position {
   readonly rest: Expression;
-  /** What may follow for each of the root's `behinds` to be true. */
+  /** Expressions that must match the next text for each of the root's `behinds` to be true. */
   readonly trackers: readonly Expression[];
 }
 
 /**
- * Walks through texts by Brzozowski's derivatives: the derivative of an expression by a code point matches what may
- * follow after it. All derivatives of one expression are finitely many, so they are the states of an automaton.
+ * Matches texts by Brzozowski's derivatives: the derivative of an expression by a code point matches the rest of the
+ * texts that begin with it. An expression has finitely many derivatives, which are the states of an automaton.
  */
 export class Derivatives {
   readonly #make: Expressions;
@@ -34,14 +34,14 @@ export class Derivatives {
     return { rest: this.#root, trackers };
   }
 
-  /** True when the text may end at a position. */
+  /** True if the text may end at a position. */
   mayEnd(position: Position): boolean {
     if (position.rest.matchesEmpty !== undefined) return position.rest.matchesEmpty;
     const truths = this.#truthsAt(position);
     return matchesEmpty(position.rest, (behind) => truths.get(behind)) === true;
   }
 
-  /** The position after one more code point. */
+  /** Returns the position after one more code point. */
   after(position: Position, point: number): Position {
     const { rest, trackers } = position;
     if (rest.behinds.length === 0) return { rest: this.#derive(rest, point, NO_TRUTHS), trackers: [] };
@@ -51,7 +51,7 @@ export class Derivatives {
     return { rest: next, trackers: trackers.map((tracker) => this.#derive(tracker, point, truths)) };
   }
 
-  #truthsAt({ trackers }: Position): Truths {
+  #truthsAt({ trackers }: Position): LookbehindTruths {
     const truths = new Map<Expression, boolean>();
     for (const [at, behind] of this.#root.behinds.entries()) {
       const tracker = trackers[at] ?? this.#make.nothing;
@@ -61,7 +61,7 @@ export class Derivatives {
     return truths;
   }
 
-  #derive(of: Expression, point: number, truths: Truths): Expression {
+  #derive(of: Expression, point: number, truths: LookbehindTruths): Expression {
     const isConstant = of.behinds.length === 0;
     const known = isConstant ? this.#known.get(of)?.get(point) : undefined;
     if (known) return known;
@@ -75,7 +75,7 @@ export class Derivatives {
     return result;
   }
 
-  #deriveAnew(of: Expression, point: number, truths: Truths): Expression {
+  #deriveAnew(of: Expression, point: number, truths: LookbehindTruths): Expression {
     const make = this.#make;
     switch (of.kind) {
       case "sequence":
@@ -99,10 +99,16 @@ export class Derivatives {
   }
 
   /**
-   * What may follow after the code point, when an expression takes it and then the tail follows.
-   * @param isWhole the last of a sequence is the rest of the whole text, which may be of any kind
+   * Returns the derivative of an expression that is followed by a tail.
+   * @param isWhole true if the last part of a sequence is the rest of the text, which may be of any kind
    */
-  #consume(of: Expression, point: number, tail: Expression, truths: Truths, isWhole: boolean): Expression {
+  #consume(
+    of: Expression,
+    point: number,
+    tail: Expression,
+    truths: LookbehindTruths,
+    isWhole: boolean,
+  ): Expression {
     const make = this.#make;
     make.budget.spend();
     switch (of.kind) {
@@ -126,7 +132,7 @@ export class Derivatives {
     of: Expression & { kind: "repeat" },
     point: number,
     tail: Expression,
-    truths: Truths,
+    truths: LookbehindTruths,
   ): Expression {
     const make = this.#make;
     const { body, max } = of;
@@ -147,7 +153,7 @@ export class Derivatives {
     of: Expression,
     point: number,
     tail: Expression,
-    truths: Truths,
+    truths: LookbehindTruths,
     isWhole: boolean,
   ): Expression {
     const make = this.#make;
@@ -166,8 +172,8 @@ export class Derivatives {
     return make.either([...results, make.both([...conditions, last])]);
   }
 
-  /** What the rest of the text must be for an expression to match the empty text before it. */
-  #emptyWhen(of: Expression, truths: Truths): Expression {
+  /** Returns the expression that the rest of the text must match for `of` to match the empty text here. */
+  #emptyWhen(of: Expression, truths: LookbehindTruths): Expression {
     const make = this.#make;
     if (!of.looks) return of.matchesEmpty ? make.anything : make.nothing;
     switch (of.kind) {

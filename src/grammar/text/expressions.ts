@@ -8,10 +8,9 @@ import {
 } from "./code-points.ts";
 
 /**
- * A regular expression with all Boolean operations. Equal expressions of one {@link Expressions} are the same object.
- *
- * Each stands for the set of texts that it matches as a whole. Inside of a sequence it may also look at what surrounds
- * it: `ahead` at the rest of the text, `behind` at the part before it. Those match the empty text.
+ * Regular expression with all Boolean operations, for the set of texts that it matches completely. Equal expressions of
+ * one {@link Expressions} are the same object. Within a sequence, `ahead` tests the rest of the text and `behind` the
+ * text before; both match the empty text.
  */
 export type Expression =
   | Leaf<"nothing">
@@ -22,27 +21,27 @@ export type Expression =
   | (Leaf<"both"> & { readonly parts: readonly Expression[] })
   | (Leaf<"not"> & { readonly body: Expression })
   | (Leaf<"repeat"> & { readonly body: Expression; readonly min: number; readonly max: number })
-  /** The rest of the text is one of `rest`. */
+  /** Lookahead: the rest of the text matches `rest`. */
   | (Leaf<"ahead"> & { readonly rest: Expression })
-  /** The text up to here is one of `before`, or none of them. */
+  /** Lookbehind: the text up to here matches `before`, or does not. */
   | (Leaf<"behind"> & { readonly before: Expression; readonly isNegated: boolean });
 
 interface Leaf<Kind extends string> {
   readonly kind: Kind;
   readonly id: number;
-  /** The expressions that look behind, in this one and within each other: what is inside comes first. */
+  /** Lookbehinds in this expression, inner ones first. */
   readonly behinds: readonly Expression[];
-  /** True when it looks ahead or behind somewhere. */
+  /** True if it contains a lookahead or lookbehind. */
   readonly looks: boolean;
-  /** True when it matches something for certain: it is built without `both`, `not` and looking around. */
+  /** True if it is built without `both`, `not` and lookarounds, so that it certainly matches a text. */
   readonly isPlain: boolean;
-  /** Whether it matches the empty text, at the end of a text; undefined where that depends on what came before. */
+  /** True if it matches the empty text at the end of a text; undefined if that depends on the text before. */
   readonly matchesEmpty: boolean | undefined;
 }
 
 /**
- * Whether an expression matches the empty text, at the end of a text.
- * @param truthOf whether the text so far is what an expression looks behind for; undefined when it is not known
+ * Tests if an expression matches the empty text at the end of a text.
+ * @param truthOf returns the value of a lookbehind; undefined if unknown
  */
 export function matchesEmpty(
   expression: Expression,
@@ -86,14 +85,14 @@ type Fields = { [key: string]: unknown };
 
 const NONE: readonly Expression[] = [];
 
-/** Makes expressions: simplified, and the same object for the same meaning wherever that is cheap to see. */
+/** Creates simplified expressions, with one object per meaning as far as that is cheap to detect. */
 export class Expressions {
   readonly budget: WorkBudget;
   readonly nothing: Expression;
   readonly empty: Expression;
-  /** One code point, whichever. */
+  /** Any code point. */
   readonly anyPoint: Expression;
-  /** Every text. */
+  /** Any text. */
   readonly anything: Expression;
   readonly #known = new Map<string, Expression>();
 
@@ -124,7 +123,7 @@ export class Expressions {
     return parts.reduceRight((tail, head) => this.follow(head, tail), this.empty);
   }
 
-  /** First the one, then the other. Only the last of a sequence may be `both` or `not`. */
+  /** Concatenation. Only the last part of a sequence may be `both` or `not`. */
   follow(head: Expression, tail: Expression): Expression {
     if (head.kind === "nothing" || tail.kind === "nothing") return this.nothing;
     if (head.kind === "empty") return tail;
@@ -133,7 +132,7 @@ export class Expressions {
     if (head.kind === "ahead" && head.rest === this.anything) return tail;
     const next = tail.kind === "sequence" ? tail.head : tail;
     if (next.kind === "repeat" && !head.looks) {
-      // xx* is x+, x{2}x{3} is x{5}, and so before what follows them.
+      // xx* is x+, and x{2}x{3} is x{5}, also at the beginning of a sequence.
       const [min, max] = head.kind === "repeat" ? [head.min, head.max] : [1, 1];
       const body = head.kind === "repeat" ? head.body : head;
       const rest = tail.kind === "sequence" ? tail.tail : this.empty;
@@ -163,7 +162,7 @@ export class Expressions {
     return this.#list("either", joined, this.nothing);
   }
 
-  /** Texts that are in all of these. */
+  /** Intersection. */
   both(parts: readonly Expression[]): Expression {
     const flat = new Set<Expression>();
     for (const part of parts) {
@@ -216,7 +215,7 @@ export class Expressions {
     return this.#make("behind", `${before.id},${isNegated}`, { before, isNegated }, [before]);
   }
 
-  /** A choice with the same beginning twice goes on differently after it: words become a tree. */
+  /** Factors out common heads of alternatives, so that words become a trie. */
   #withSharedHeads(parts: readonly Expression[]): Expression[] {
     const tails = new Map<Expression, Expression[]>();
     const others: Expression[] = [];
@@ -240,7 +239,7 @@ export class Expressions {
     return [...new Set([...others.filter((part) => part.kind !== "nothing"), ...joined])];
   }
 
-  /** x{1,n} or nothing at all is x{0,n}. */
+  /** Joins x{1,n} and the empty text to x{0,n}. */
   #withEmpty(parts: Expression[]): Expression {
     const at = parts.findIndex((part) => part.kind === "repeat" && part.min === 1);
     const found = parts[at];
@@ -250,7 +249,7 @@ export class Expressions {
     return this.#list("either", [...rest, this.repeat(found.body, 0, found.max)], this.nothing);
   }
 
-  /** Repeated code points and lengths have one common form. */
+  /** Intersects repeated sets, such as lengths, to one. */
   #withOneRepeat(parts: readonly Expression[]): Expression[] {
     let joined: { readonly set: CodePoints; readonly min: number; readonly max: number } | undefined;
     const others: Expression[] = [];
@@ -284,7 +283,7 @@ export class Expressions {
     this.budget.spend();
     const inner = parts.flatMap(({ behinds }) => behinds);
     const behinds = new Set(inner);
-    // The fields of each kind are given by the methods above.
+    // The methods above pass the fields of each kind.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const made = { kind, id: this.#known.size, ...fields } as unknown as Expression;
     if (kind === "behind") behinds.add(made);

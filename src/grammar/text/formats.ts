@@ -1,7 +1,7 @@
 const DIGIT_PAIR_TO_59 = "[0-5][0-9]";
 const TIME = `(?:[01][0-9]|2[0-3]):${DIGIT_PAIR_TO_59}:${DIGIT_PAIR_TO_59}(?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):${DIGIT_PAIR_TO_59})`;
 
-/** Years that are multiples of 4, of which centuries only every fourth. */
+/** Years that are multiples of 4, but of centuries only every fourth. */
 const LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
 const DATE =
   "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))" +
@@ -12,19 +12,19 @@ const MONTHS = "[0-9]{1,9}M(?:[0-9]{1,9}D)?";
 const HOURS = "[0-9]{1,9}H(?:[0-9]{1,9}M(?:[0-9]{1,9}S)?)?|[0-9]{1,9}M(?:[0-9]{1,9}S)?|[0-9]{1,9}S";
 const DURATION = `P(?:(?:${YEARS}|${MONTHS}|[0-9]{1,9}D)(?:T(?:${HOURS}))?|T(?:${HOURS})|[0-9]{1,9}W)`;
 
-/** A name of letters, digits and single hyphens within: "--" begins the names of other alphabets. */
+/** Host label of letters, digits and single hyphens: "--" marks internationalized names. */
 const LABEL = "[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*";
 const HOST = `${LABEL}(?:\\.${LABEL})*`;
-/** Labels have 63 characters at most, and whole names 253. */
+/** Label short enough for the limits of 63 characters per label and 253 per name. */
 const SHORT_LABEL = "[a-zA-Z0-9]{1,20}(?:-[a-zA-Z0-9]{1,20}){0,2}";
-/** A top level of letters, so that no host is taken for an address of numbers. */
+/** Host of an e-mail address, with a top-level domain of letters, so that it is no IP address. */
 const MAIL_HOST = `(?:${LABEL}\\.)+[a-zA-Z]{2,20}`;
 const MAIL_WORD = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+";
 
 const BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
 const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`;
 const GROUP = "[0-9a-fA-F]{1,4}";
-/** Eight groups, or fewer with one "::" for two groups or more. */
+/** Eight groups, or fewer with one "::" for at least two groups. */
 const IPV6 = [
   `(?:${GROUP}:){7}${GROUP}`,
   ...[0, 1, 2, 3, 4, 5, 6].map((before) => {
@@ -40,7 +40,7 @@ const PATH = `(?:[${UNRESERVED}!$&'()*+,;=:@]|${ESCAPED})`;
 const QUERY = `(?:[${UNRESERVED}!$&'()*+,;=:@/?]|${ESCAPED})`;
 const AFTER_HOST = `(?::[0-9]{1,5})?(?:/${PATH}*)*(?:\\?${QUERY}*)?(?:#${QUERY}*)?`;
 const SCHEME = "[a-zA-Z][a-zA-Z0-9+.-]{0,19}";
-/** With a host, or a scheme as `urn` and `mailto` are. */
+/** URI with a host, or without one like those of `urn` and `mailto`. */
 const URI = `${SCHEME}:(?://${HOST}${AFTER_HOST}|${PATH}+(?:/${PATH}*)*(?:\\?${QUERY}*)?(?:#${QUERY}*)?)`;
 const RELATIVE = `(?:(?:/${PATH}+)+/?|(?:[${UNRESERVED}!$&'()*+,;=@]|${ESCAPED})+(?:/${PATH}*)*)(?:\\?${QUERY}*)?(?:#${QUERY}*)?`;
 
@@ -50,8 +50,8 @@ const TEMPLATE = `(?:[${UNRESERVED}!$&()*+,;=:@/?#\\[\\]]|${ESCAPED}|\\{[+#./;?&
 const POINTER = "(?:/(?:[^~/]|~[01])*)*";
 
 /**
- * Patterns of texts that have a format: all of them where that is simple, otherwise the usual ones, which every
- * validator takes. The sources are RFC 3339, 5321, 1123, 4291, 3986, 6570, 4122, 6901 and ISO 8601.
+ * Patterns of formats: all valid texts if that is simple, otherwise common ones that every validator accepts. Sources
+ * are RFC 3339, 5321, 1123, 4291, 3986, 6570, 4122, 6901 and ISO 8601.
  */
 const PATTERNS: Readonly<Record<string, string>> = {
   "date-time": `${DATE}T${TIME}`,
@@ -68,23 +68,23 @@ const PATTERNS: Readonly<Record<string, string>> = {
   uuid: "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
   "json-pointer": POINTER,
   "relative-json-pointer": `(?:0|[1-9][0-9]{0,9})(?:#|${POINTER})`,
-  // Letters, digits and classes without what needs a partner: few patterns, but each is one.
+  // Letters, digits and classes without groups: few patterns, but all valid.
   regex: String.raw`\^?(?:[a-zA-Z0-9 _:;,@/-]|\\[dwsDWS.+*?()]|\[[a-z0-9]+\][+*?]?)*\$?`,
 };
 
-/** Formats of which the ASCII texts of another format are a part. */
-const ALSO: Readonly<Record<string, string>> = {
+/** Formats that include another format's texts, which are used for them. */
+const ASCII_SUBSETS: Readonly<Record<string, string>> = {
   "idn-email": "email",
   "idn-hostname": "hostname",
   iri: "uri",
   "iri-reference": "uri-reference",
 };
 
-/** The formats that {@link generatedFormat} knows. */
-export const FORMAT_NAMES: readonly string[] = [...Object.keys(PATTERNS), ...Object.keys(ALSO)];
+/** Formats that {@link formatPattern} supports. */
+export const FORMAT_NAMES: readonly string[] = [...Object.keys(PATTERNS), ...Object.keys(ASCII_SUBSETS)];
 
-/** A pattern of ECMA-262 for texts that have a format; undefined for an unknown format. */
-export function generatedFormat(name: string): string | undefined {
-  const of = Object.hasOwn(ALSO, name) ? (ALSO[name] ?? name) : name;
+/** Returns an ECMA-262 pattern for the texts of a format; undefined for an unknown format. */
+export function formatPattern(name: string): string | undefined {
+  const of = Object.hasOwn(ASCII_SUBSETS, name) ? (ASCII_SUBSETS[name] ?? name) : name;
   return Object.hasOwn(PATTERNS, of) ? `^(?:${PATTERNS[of]})$` : undefined;
 }

@@ -5,13 +5,13 @@ import type { Expression, Expressions } from "./expressions.ts";
 
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 100;
-/** Longest pattern: JSON schemas have patterns of a few hundred characters at most. */
+/** Longest pattern, in characters: patterns of JSON schemas have a few hundred at most. */
 export const MAX_LENGTH = 8_000;
 
 /**
- * Reads a pattern of ECMA-262. Lengths of what it matches count code points, as with its flag `u`; where a pattern is
- * only valid without that flag, it is read so.
- * @returns the pattern at one place of a text; assertions look ahead and behind
+ * Parses an ECMA-262 pattern, with the flag `u` or, if it is only valid without, by the older syntax; it always matches
+ * code points.
+ * @returns expression of the pattern at one position of a text; assertions become lookarounds
  * @throws NotRegularError
  */
 export function parsePattern(source: string, make: Expressions): Expression {
@@ -22,7 +22,7 @@ export function parsePattern(source: string, make: Expressions): Expression {
   return new PatternReader(source, make, isStrict).read();
 }
 
-/** RegExp checks the syntax, so that the reader needs not. */
+/** Checks the syntax with RegExp, so that the reader can assume it is valid. */
 function isValid(source: string, flags: string): boolean {
   try {
     return new RegExp(source, flags).source !== "";
@@ -107,7 +107,7 @@ class PatternReader {
     return make.behind(make.follow(make.anything, body), isNegated);
   }
 
-  /** `\b`, or `\B`: between a character of a word and one that is none, or not. */
+  /** Word boundary `\b`, or its negation `\B`. */
   #wordEdge(isNegated: boolean): Expression {
     const make = this.#make;
     const word = make.set(WORD_POINTS);

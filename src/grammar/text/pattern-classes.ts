@@ -12,7 +12,7 @@ import {
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11 };
 const HYPHEN = 0x2d;
 
-/** Reads a class of characters, after its `[`. */
+/** Reads a character class, after its `[`. */
 export function readClass(characters: PatternCharacters): CodePoints {
   const isComplement = characters.take("^");
   const ranges: [number, number][] = [];
@@ -153,7 +153,7 @@ export class PatternCharacters {
 
   /** Takes what a regular expression finds here, within the next few characters. */
   takeMatch(expression: RegExp): RegExpExecArray | undefined {
-    const found = expression.exec(this.#ahead(LONGEST_MATCH)) ?? undefined;
+    const found = expression.exec(this.#ahead(MAX_MATCH)) ?? undefined;
     if (found) this.#at += found[0].length;
     return found;
   }
@@ -169,7 +169,7 @@ export class PatternCharacters {
     if (this.take("?")) return [0, 1];
     const found = this.takeMatch(/^\{(\d+)(?:(,)(\d*))?\}/);
     const min = Number(found?.[1] ?? 0);
-    if (min > MAX_LEAST || this.takeMatch(/^\{(?:\d+,)?\d{35}/))
+    if (min > MAX_MIN_REPEATS || this.takeMatch(/^\{(?:\d+,)?\d{35}/))
       throw new NotRegularError("it repeats something too many times");
     if (!found) return undefined;
     if (found[2] === undefined) return [min, min];
@@ -181,18 +181,18 @@ export class PatternCharacters {
   }
 }
 
-/** Beyond, nothing that a model writes is long enough. */
-const MAX_LEAST = 1_000_000_000;
-/** A property with its longest name, or a quantifier with two large numbers. */
-const LONGEST_MATCH = 80;
+/** Largest bound of a repetition; no text of a model is longer. */
+const MAX_MIN_REPEATS = 1_000_000_000;
+/** Longest lookahead of the reader: a property with the longest name, or a quantifier with two large numbers. */
+const MAX_MATCH = 80;
 
 const DIGITS: CodePoints = [0x30, 0x39];
 const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
 const BLANK_POINTS = codePoints(BLANKS);
 
-/** What `\w` matches. */
+/** Code points of `\w`. */
 export const WORD_POINTS = WORD;
-/** What `.` matches. */
+/** Code points of `.`. */
 export const DOT_POINTS = complementOf(codePoints(LINE_ENDS));
 
 const CLASSES: Readonly<Record<string, CodePoints>> = {
@@ -204,19 +204,19 @@ const CLASSES: Readonly<Record<string, CodePoints>> = {
   S: complementOf(BLANK_POINTS),
 };
 
-/** The code points of `\d`, `\D`, `\w`, `\W`, `\s` or `\S`, by their letter. */
+/** Returns the code points of `\d`, `\D`, `\w`, `\W`, `\s` or `\S`, by their letter. */
 function classOfLetter(letter: string): CodePoints | undefined {
   return Object.hasOwn(CLASSES, letter) ? CLASSES[letter] : undefined;
 }
 
-/** Properties that were asked for; so many that a client cannot fill the memory with them. */
+/** Cache of Unicode properties, limited so that clients cannot fill the memory. */
 const knownProperties = new Map<string, CodePoints>();
 const MAX_KNOWN_PROPERTIES = 64;
 
 /**
- * The code points that have a Unicode property.
+ * Returns the code points with a Unicode property.
  * @param name as in `\p{name}`: "L", "Script=Greek"
- * @throws NotRegularError when the runtime does not know it
+ * @throws NotRegularError if the runtime does not support it
  */
 function pointsWithProperty(name: string): CodePoints {
   const known = knownProperties.get(name);

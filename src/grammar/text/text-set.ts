@@ -3,17 +3,17 @@ import { type Automaton, toAutomaton } from "./automaton.ts";
 import { rangesOf } from "./code-points.ts";
 import { Derivatives } from "./derivatives.ts";
 import { type Expression, Expressions } from "./expressions.ts";
-import { generatedFormat } from "./formats.ts";
+import { formatPattern } from "./formats.ts";
 import { parsePattern } from "./parse-pattern.ts";
 
 const expressionsOf = new WeakMap<WorkBudget, Expressions>();
 
 /**
- * A set of texts that a finite automaton can tell apart. Sets of one compilation share its {@link WorkBudget}; all that
- * may take long throws SchemaTooComplexError when it is spent.
+ * Regular set of texts. Sets of one compilation share its {@link WorkBudget}; slow methods throw SchemaTooComplexError
+ * when it is exhausted.
  */
 export class TextSet {
-  /** How the texts look. */
+  /** Expression of the texts. */
   readonly expression: Expression;
   readonly #make: Expressions;
   #automaton: Automaton | undefined;
@@ -24,43 +24,43 @@ export class TextSet {
     this.expression = expression;
   }
 
-  /** Every text. */
+  /** Set of all texts. */
   static any(budget: WorkBudget): TextSet {
-    const make = makerOf(budget);
+    const make = expressionsFor(budget);
     return new TextSet(make, make.anything);
   }
 
   static literal(text: string, budget: WorkBudget): TextSet {
-    const make = makerOf(budget);
+    const make = expressionsFor(budget);
     return new TextSet(make, make.literal(text));
   }
 
   static oneOf(texts: readonly string[], budget: WorkBudget): TextSet {
-    const make = makerOf(budget);
+    const make = expressionsFor(budget);
     return new TextSet(make, make.either(texts.map((text) => make.literal(text))));
   }
 
   /**
-   * The texts in which a pattern of ECMA-262 is found.
-   * @throws NotRegularError when no automaton can decide that
+   * Set of the texts in which an ECMA-262 pattern is found.
+   * @throws NotRegularError if the pattern is not regular
    */
   static pattern(source: string, budget: WorkBudget): TextSet {
-    const make = makerOf(budget);
-    return new TextSet(make, textsWith(parsePattern(source, make), make));
+    const make = expressionsFor(budget);
+    return new TextSet(make, textsContaining(parsePattern(source, make), make));
   }
 
-  /** The texts of a number of code points. */
+  /** Set of the texts with a number of code points. */
   static lengthBetween(min: number, max: number, budget: WorkBudget): TextSet {
-    const make = makerOf(budget);
+    const make = expressionsFor(budget);
     return new TextSet(make, min > max ? make.nothing : make.repeat(make.anyPoint, min, max));
   }
 
   /**
-   * Texts of a format of JSON Schema: all, or those that every validator accepts.
-   * @returns undefined when the format is not known
+   * Set of the texts of a JSON Schema format: all, or common ones that every validator accepts.
+   * @returns undefined for an unknown format
    */
   static format(name: string, budget: WorkBudget): TextSet | undefined {
-    const source = generatedFormat(name);
+    const source = formatPattern(name);
     return source === undefined ? undefined : TextSet.pattern(source, budget);
   }
 
@@ -76,12 +76,12 @@ export class TextSet {
     return new TextSet(this.#make, this.#make.not(this.expression));
   }
 
-  /** True when it surely has every text; false when not, or when it cannot be seen at once. */
+  /** True if the set is known to contain every text. */
   get isAny(): boolean {
     return this.expression === this.#make.anything;
   }
 
-  /** True when there is no such text, or only ones with half characters, which UTF-8 does not have. */
+  /** True if the set has no text without lone surrogates. */
   isEmpty(): boolean {
     if (this.expression.kind === "nothing") return true;
     if (this.expression.isPlain) return false;
@@ -89,8 +89,8 @@ export class TextSet {
   }
 
   /**
-   * All texts, in no order.
-   * @returns undefined when there are more than the limit
+   * Lists all texts, in no order.
+   * @returns undefined if there are more than the limit
    */
   texts(limit: number): string[] | undefined {
     const states = this.automaton();
@@ -100,7 +100,7 @@ export class TextSet {
     for (let next = todo.pop(); next; next = todo.pop()) {
       const { at, text, path } = next;
       this.#make.budget.spend(1 + path.length / 16);
-      // Every state leads to an end, so a circle means endlessly many texts.
+      // Every state leads to an end, so a cycle means infinitely many texts.
       if (path.includes(at)) return undefined;
       const state = states[at];
       if (state?.mayEnd) found.push(text);
@@ -116,12 +116,12 @@ export class TextSet {
     return found;
   }
 
-  /** True when each text of this set is in the other. */
+  /** True if the other set contains this one. */
   isWithin(other: TextSet): boolean {
     return this.and(other.not()).isEmpty();
   }
 
-  /** Takes time in proportion to the text's length. */
+  /** True if the set contains a text. Takes time linear in its length. */
   has(text: string): boolean {
     this.#derivatives ??= new Derivatives(this.#make, this.expression);
     let position = this.#derivatives.start;
@@ -130,7 +130,7 @@ export class TextSet {
   }
 
   /**
-   * The least automaton.
+   * Returns the minimal automaton.
    * @throws SchemaTooComplexError
    */
   automaton(): Automaton {
@@ -139,7 +139,7 @@ export class TextSet {
   }
 }
 
-function makerOf(budget: WorkBudget): Expressions {
+function expressionsFor(budget: WorkBudget): Expressions {
   const known = expressionsOf.get(budget);
   if (known) return known;
   const made = new Expressions(budget);
@@ -149,18 +149,18 @@ function makerOf(budget: WorkBudget): Expressions {
 
 type Place = "start" | "inside" | "unknown";
 
-/** The texts that have a pattern somewhere. */
-function textsWith(pattern: Expression, make: Expressions): Expression {
+/** Returns the texts that contain a match of a pattern. */
+function textsContaining(pattern: Expression, make: Expressions): Expression {
   const { anything } = make;
   if (pattern.behinds.length === 0) return wholeText(make.sequence([anything, pattern, anything]), make);
-  const later = resolved(pattern, "inside", make);
-  const atStart = make.follow(resolved(pattern, "start", make), anything);
+  const later = resolveBehind(pattern, "inside", make);
+  const atStart = make.follow(resolveBehind(pattern, "start", make), anything);
   const further = make.sequence([make.anyPoint, anything, later, anything]);
   return make.either([wholeText(atStart, make), wholeText(further, make)]);
 }
 
-/** Decides what can be decided about looking behind. */
-function resolved(expression: Expression, place: Place, make: Expressions): Expression {
+/** Replaces lookbehinds whose value is known. */
+function resolveBehind(expression: Expression, place: Place, make: Expressions): Expression {
   if (expression.behinds.length === 0 || place === "unknown") return expression;
   switch (expression.kind) {
     case "behind": {
@@ -173,21 +173,21 @@ function resolved(expression: Expression, place: Place, make: Expressions): Expr
       const parts: Expression[] = [];
       let [at, here]: [Expression, Place] = [expression, place];
       for (; at.kind === "sequence"; at = at.tail) {
-        const part = resolved(at.head, here, make);
+        const part = resolveBehind(at.head, here, make);
         parts.push(part);
         here = placeAfter(part, here);
       }
-      return make.sequence([...parts, resolved(at, here, make)]);
+      return make.sequence([...parts, resolveBehind(at, here, make)]);
     }
     case "either":
-      return make.either(expression.parts.map((part) => resolved(part, place, make)));
+      return make.either(expression.parts.map((part) => resolveBehind(part, place, make)));
     case "repeat":
       if (place !== "inside") return expression;
-      return make.repeat(resolved(expression.body, place, make), expression.min, expression.max);
+      return make.repeat(resolveBehind(expression.body, place, make), expression.min, expression.max);
     case "not":
-      return make.not(resolved(expression.body, place, make));
+      return make.not(resolveBehind(expression.body, place, make));
     case "ahead":
-      return make.ahead(resolved(expression.rest, place, make));
+      return make.ahead(resolveBehind(expression.rest, place, make));
     default:
       return expression;
   }
@@ -207,8 +207,8 @@ function takesSomething(part: Expression): boolean {
 }
 
 /**
- * Turns looking ahead into intersections, for an expression that stands for whole texts: `(?=a)b` are the texts that
- * begin with an a and are a b. Inside of repetitions it stays.
+ * Converts lookaheads of an expression for complete texts to intersections: `(?=a)b` are the texts that begin with an a
+ * and are a b. Lookaheads in repetitions remain.
  */
 function wholeText(expression: Expression, make: Expressions): Expression {
   if (!expression.looks) return expression;

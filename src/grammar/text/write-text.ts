@@ -11,15 +11,15 @@ import type { Expression } from "./expressions.ts";
 import type { TextSet } from "./text-set.ts";
 
 interface TextForm {
-  /** "json" writes a JSON string literal with its quotes, "raw" the text itself. */
+  /** json: as a JSON string with quotes; raw: the text itself. */
   readonly form?: "json" | "raw";
-  /** What the text is, for readable names of rules. */
+  /** Base of rule names. */
   readonly hint?: string;
 }
 
 /**
- * Writes the texts of a set. A set without texts has no grammar: check {@link TextSet.isEmpty} first.
- * @returns the name of the rule
+ * Writes the texts of a set. The set must not be empty; see {@link TextSet.isEmpty}.
+ * @returns name of the rule
  * @throws SchemaTooComplexError
  */
 export function writeString(writer: GrammarWriter, set: TextSet, options: TextForm = {}): string {
@@ -29,7 +29,7 @@ export function writeString(writer: GrammarWriter, set: TextSet, options: TextFo
   return writer.rule(hint, form === "json" ? String.raw`"\"" ${plain} "\""` : plain);
 }
 
-/** Writes an automaton as rules of which each is a state: one character, and then the next state. */
+/** Writes an automaton as one rule per state: a character, then the next state. */
 function writeAutomaton(
   writer: GrammarWriter,
   states: Automaton,
@@ -45,13 +45,13 @@ function writeAutomaton(
   return form === "json" ? writer.rule(hint, String.raw`"\"" ${names[0]}`) : (names[0] ?? "");
 }
 
-/** Most times that llama.cpp lets a part be repeated by one pair of braces. */
+/** Largest bound of a repetition in llama.cpp. */
 const MAX_REPEATS = 2_000;
 
 /**
- * Writes an expression as it is, with its repetitions: short, and as a person would.
- * @returns a sequence of GBNF; undefined when a text could be read in several ways, which costs llama.cpp a stack each,
- *   or when the expression cannot be written so: then an automaton is
+ * Writes an expression directly, which is shorter than its automaton.
+ * @returns a sequence of GBNF; undefined if the expression is ambiguous, as llama.cpp needs a stack for each way to
+ *   match a text, or has no direct form
  */
 function writeExpression(
   writer: GrammarWriter,
@@ -103,9 +103,9 @@ function onlyCharacter([first, last, ...others]: CodePoints): string | undefined
   return String.fromCodePoint(first);
 }
 
-/** Repeats a part, by repetitions of repetitions where there are many. */
+/** Repeats a part, with nested repetitions for large bounds. */
 function repeated(writer: GrammarWriter, once: string, min: number, max: number): string {
-  // What is already repeated needs parentheses.
+  // A repetition needs parentheses to be repeated.
   const part = /[}*+?]$/.test(once) ? `(${once})` : once;
   if (min === 0 && max === 1) return `${part}?`;
   if (min === 0 && max === Infinity) return `${part}*`;
@@ -117,7 +117,7 @@ function repeated(writer: GrammarWriter, once: string, min: number, max: number)
   const least = min % MAX_REPEATS;
   const fixed = blocks > 0 ? `${repeated(writer, block, blocks, blocks)} ` : "";
   if (max === Infinity) return `(${fixed}${repeated(writer, part, least, Infinity)})`;
-  // Whole blocks while more than one is left, each followed by what may still come.
+  // Full blocks while more than one is left, each followed by the optional rest.
   const extra = max - min;
   const more = Math.floor(extra / MAX_REPEATS);
   const rest = extra % MAX_REPEATS;
@@ -128,10 +128,10 @@ function repeated(writer: GrammarWriter, once: string, min: number, max: number)
   return `(${fixed}${required}${optional})`;
 }
 
-/** Code points that stand for themselves in a JSON string. */
+/** Code points that need no escape in a JSON string. */
 const UNESCAPED: CodePoints = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0xd7ff, 0xe000, 0x10ffff];
 
-/** What JSON writes instead of a character after a backslash. */
+/** Letters of JSON's short escapes. */
 const LETTERS: readonly (readonly [point: number, letter: string])[] = [
   [0x22, '"'],
   [0x5c, "\\"],
@@ -142,15 +142,15 @@ const LETTERS: readonly (readonly [point: number, letter: string])[] = [
   [9, "t"],
 ];
 
-/** Control characters without a letter of their own. */
+/** Control characters without a short escape. */
 const OTHER_CONTROLS = Array.from({ length: 32 }, (_, point) => point).filter(
   (point) => !LETTERS.some(([of]) => of === point),
 );
 
-/** Longest text that is written again wherever it is needed, instead of a rule of its own. */
+/** Most characters of a class that is written inline. */
 const MAX_INLINE = 24;
 
-/** Writes one character of a set, as GBNF that can stand in a sequence and be repeated. */
+/** Writes one character of a set, as a term that can be in a sequence and be repeated. */
 export function writeCharacter(writer: GrammarWriter, set: CodePoints, form: "json" | "raw"): string {
   const text = characterText(set, form);
   if (text.length > MAX_INLINE) return writer.rule("char", text);
@@ -169,11 +169,11 @@ function characterText(set: CodePoints, form: "json" | "raw"): string {
     );
   const controls = OTHER_CONTROLS.filter((point) => hasCodePoint(set, point));
   if (controls.length > 0) choices.push(...controlEscapes(controls));
-  // A set of half characters alone, which no text has.
+  // A set of surrogates only, which matches no text.
   return choices.length === 0 ? gbnfClass([]) : choices.join(" | ");
 }
 
-/** `\u001f` and the like, by their first digit of two. */
+/** Writes escapes such as `\u001f`, grouped by the first of two digits. */
 function controlEscapes(points: readonly number[]): string[] {
   return [0, 1].flatMap((high) => {
     const digits = points.filter((point) => point >> 4 === high).map((point) => (point & 15).toString(16));
@@ -182,7 +182,7 @@ function controlEscapes(points: readonly number[]): string[] {
   });
 }
 
-/** Most alternatives that are compared with each other. */
+/** Most alternatives that are compared pairwise. */
 const MAX_COMPARED = 64;
 
 interface Ends {
@@ -191,8 +191,8 @@ interface Ends {
 }
 
 /**
- * True when the next character always says which part of the expression it belongs to: the expression is deterministic
- * in the sense of Brüggemann-Klein and Wood. The parts of repetitions count as one.
+ * True if the next character always determines the part of the expression that matches it: the expression is
+ * deterministic in the sense of Brüggemann-Klein and Wood. The iterations of a repetition count as one part.
  */
 function isUnambiguous(root: Expression): boolean {
   try {
@@ -209,7 +209,7 @@ const AMBIGUOUS = new Error("ambiguous");
 const knownEnds = new WeakMap<Expression, Ends>();
 const knownContinuations = new WeakMap<Expression, readonly Expression[]>();
 
-/** Groups within groups are asked for again and again. */
+/** Cached result of {@link findEnds}, as nested groups are visited repeatedly. */
 function endsOf(part: Expression): Ends {
   const known = knownEnds.get(part) ?? findEnds(part);
   knownEnds.set(part, known);
@@ -228,8 +228,8 @@ function findEnds(part: Expression): Ends {
     }
     case "repeat": {
       const body = endsOf(part.body);
-      // Where a body can be empty, or can go on itself as it can be repeated, its turns cannot be counted.
-      if (part.max > 1 && (body.canBeEmpty || canGoOn(part.body, body.first))) throw AMBIGUOUS;
+      // If a body can be empty, or continue in the same way as it can repeat, its iterations are ambiguous.
+      if (part.max > 1 && (body.canBeEmpty || mayContinue(part.body, body.first))) throw AMBIGUOUS;
       return { ...body, canBeEmpty: part.min === 0 };
     }
     case "sequence":
@@ -244,7 +244,7 @@ function endsOfSequence(sequence: Expression): Ends {
   let canBeEmpty = true;
   for (const part of sequenceParts(sequence).toReversed()) {
     const ends = endsOf(part);
-    if (canGoOn(part, after)) throw AMBIGUOUS;
+    if (mayContinue(part, after)) throw AMBIGUOUS;
     if (ends.canBeEmpty) checkDisjoint([...ends.first, ...after]);
     canBeEmpty &&= ends.canBeEmpty;
     after = ends.canBeEmpty ? [...ends.first, ...after] : ends.first;
@@ -252,13 +252,13 @@ function endsOfSequence(sequence: Expression): Ends {
   return { canBeEmpty, first: after };
 }
 
-/** True when a part that may end could go on instead with a character that may also begin what follows. */
-function canGoOn(part: Expression, next: readonly Expression[]): boolean {
+/** True if a part that may end could also continue with a character that may begin the next part. */
+function mayContinue(part: Expression, next: readonly Expression[]): boolean {
   if (next.length > MAX_COMPARED) throw AMBIGUOUS;
   return continuationsOf(part).some((a) => next.some((b) => overlap(a, b)));
 }
 
-/** What may follow within a part after it could have ended. */
+/** Returns the sets by which a part may continue after it could have ended. */
 function continuationsOf(part: Expression): readonly Expression[] {
   const known = knownContinuations.get(part) ?? findContinuations(part);
   if (known.length > MAX_COMPARED) throw AMBIGUOUS;
@@ -298,7 +298,7 @@ function checkDisjoint(sets: readonly Expression[]): void {
     for (const b of sets.slice(at + 1)) if (overlap(a, b)) throw AMBIGUOUS;
 }
 
-/** The parts of a sequence, or the only part. */
+/** Returns the parts of a sequence, or the only part. */
 function sequenceParts(sequence: Expression): Expression[] {
   const parts: Expression[] = [];
   let at = sequence;

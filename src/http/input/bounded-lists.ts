@@ -3,12 +3,11 @@
 import { z } from "zod";
 
 /**
- * Arrays and records in requests. zod's own check every element, collect all problems, and describe all of them: for
- * millions of elements that takes minutes and gigabytes. These check the length first and stop at the first invalid
- * element, which is the one that the client is told about.
+ * Arrays and records in requests. zod's own ones check all elements and describe every problem, which takes minutes and
+ * gigabytes for millions of elements. These check the length first and stop at the first invalid element.
  */
 
-/** Default maximum of elements: far more messages, parts or texts than any model can read. */
+/** Default maximum of elements, more messages, parts or texts than any model can read. */
 export const MAX_LIST_LENGTH = 16 * 1024;
 /** Maximum stop sequences; the engine searches for each after every token. */
 export const MAX_STOPS = 256;
@@ -19,7 +18,7 @@ const List = z.core.$constructor<z.ZodArray, z.core.$ZodArrayDef>("List", (array
   z.ZodArray.init(array, definition);
   const { element } = definition;
   const isPlain = plainTest(element);
-  const maximum = mostOf(definition);
+  const maximum = maxLength(definition);
   array._zod.parse = (payload, context) => {
     const { value: input } = payload;
     if (!Array.isArray(input))
@@ -77,40 +76,40 @@ const Dictionary = z.core.$constructor<z.ZodRecord, z.core.$ZodRecordDef>(
   },
 );
 
-/** An array of at most {@link MAX_LIST_LENGTH} elements, or of `most`. */
+/** Schema of an array with `min` to `max` elements. */
 export function list<Element extends z.ZodType>(
   element: Element,
-  { least = 0, most = MAX_LIST_LENGTH }: { least?: number; most?: number } = {},
+  { min = 0, max = MAX_LIST_LENGTH }: { min?: number; max?: number } = {},
 ): z.ZodArray<Element> {
-  const bounded = new List({ type: "array", element }).max(most);
-  // The constructor knows arrays of anything only.
+  const bounded = new List({ type: "array", element }).max(max);
+  // The constructor's type does not depend on the element.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return (least > 0 ? bounded.min(least) : bounded) as z.ZodArray<z.ZodType> as z.ZodArray<Element>;
+  return (min > 0 ? bounded.min(min) : bounded) as z.ZodArray<z.ZodType> as z.ZodArray<Element>;
 }
 
-/** Ids of tokens. */
-export function tokenList({ least = 0 }: { least?: number } = {}): z.ZodArray<z.ZodInt> {
-  return list(z.int(), { least, most: MAX_TOKENS });
+/** Schema of an array of token ids. */
+export function tokenList({ min = 0 }: { min?: number } = {}): z.ZodArray<z.ZodInt> {
+  return list(z.int(), { min, max: MAX_TOKENS });
 }
 
-/** An object of at most {@link MAX_LIST_LENGTH} fields with arbitrary names. */
+/** Schema of an object with at most {@link MAX_LIST_LENGTH} fields of arbitrary names. */
 export function dictionary<Value extends z.ZodType>(
   value: Value,
   name: z.ZodString = z.string(),
 ): z.ZodRecord<z.ZodString, Value> {
   const record = new Dictionary({ type: "record", keyType: name, valueType: value });
-  // The constructor knows records of anything only.
+  // The constructor's type does not depend on the value.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return record as z.ZodRecord<z.ZodString, z.ZodType> as z.ZodRecord<z.ZodString, Value>;
 }
 
-/** The smallest maximum of a list. */
-function mostOf({ checks = [] }: z.core.$ZodArrayDef): number {
+/** Smallest maximum among the checks of a list. */
+function maxLength({ checks = [] }: z.core.$ZodArrayDef): number {
   const bounds = checks.map(({ _zod: { def } }) => ("maximum" in def ? Number(def.maximum) : Infinity));
   return Math.min(Infinity, ...bounds);
 }
 
-/** For strings and integers without other conditions: a test that is cheap for a million of them. */
+/** Returns a fast test for strings and integers without further checks. */
 function plainTest(element: z.core.$ZodType): ((value: unknown) => boolean) | undefined {
   if (element instanceof z.ZodNumberFormat && !element._zod.def.checks?.length) return Number.isSafeInteger;
   if (element instanceof z.ZodString && !element._zod.def.checks?.length)

@@ -2,12 +2,12 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
 import { assertNotCompressed, boundedBody, fileBody, mediaType } from "./read-json.ts";
 
-/** Forms of the APIs here have a dozen fields; the parser takes five microseconds for each part, however small. */
-const MAX_PARTS = 64;
+/** Maximum parts of a form in memory; forms of the supported APIs have a dozen fields. */
+const MAX_FORM_PARTS = 64;
 
 /**
- * Reads the body of a request as a form with files, within the limits of other bodies.
- * @throws ServiceError unsupported_media_type, payload_too_large, overloaded, or invalid_parameter for what is not a form
+ * Reads a request body as a form with files, within the limits of other bodies.
+ * @throws ServiceError unsupported_media_type, payload_too_large, overloaded, or invalid_parameter for an invalid form
  */
 export async function readForm(context: AppContext): Promise<FormData> {
   const { headers } = context.req.raw;
@@ -17,40 +17,40 @@ export async function readForm(context: AppContext): Promise<FormData> {
   if (mediaType(headers) !== FORM_TYPE || boundary === undefined) {
     throw new ServiceError("unsupported_media_type", `The body must be a form of the type ${FORM_TYPE}.`);
   }
-  return await boundedBody(context, async (pieces) => {
-    const body = new Blob(await copies(pieces));
+  return await boundedBody(context, async (chunks) => {
+    const body = new Blob(await copyChunks(chunks));
     const latin1 = new TextDecoder("latin1").decode(await body.arrayBuffer());
-    // Around each part, and at the end.
-    if (latin1.split(`--${boundary}`).length > MAX_PARTS + 2)
-      throw notAForm(`has more than ${MAX_PARTS} parts`);
+    // The boundary also stands at the end.
+    if (latin1.split(`--${boundary}`).length > MAX_FORM_PARTS + 2)
+      throw invalidForm(`has more than ${MAX_FORM_PARTS} parts`);
     try {
       return await new Response(body, { headers: { "content-type": type } }).formData();
     } catch (cause) {
-      throw notAForm("is not a valid form", cause);
+      throw invalidForm("is not a valid form", cause);
     }
   });
 }
 
-async function copies(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>[]> {
+async function copyChunks(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>[]> {
   const all: Uint8Array<ArrayBuffer>[] = [];
-  for await (const piece of pieces) all.push(Uint8Array.from(piece));
+  for await (const chunk of chunks) all.push(Uint8Array.from(chunk));
   return all;
 }
 
-/** Forms with a file have a few fields. */
-const READ_UPLOAD_MOST_PARTS = 16;
-/** Longest field that is not the file, in bytes. */
-const LONGEST_FIELD = 16 * 1024;
-/** Around the file: boundaries, headers and the other fields. */
-const OVERHEAD = 512 * 1024;
+/** Maximum parts of an upload. */
+const MAX_UPLOAD_PARTS = 16;
+/** Maximum bytes of a field other than the file. */
+const MAX_FIELD_BYTES = 16 * 1024;
+/** Maximum bytes of boundaries, headers and other fields. */
+const FORM_OVERHEAD_BYTES = 512 * 1024;
 
 interface UploadOptions<Received> {
   /** Name of the file's field. */
   readonly field: string;
-  /** Longest file in bytes. */
+  /** Maximum bytes of the file. */
   readonly limit: number;
-  /** Takes the file piece by piece, whatever fields come after it. */
-  readonly receive: (pieces: AsyncIterable<Uint8Array>) => Promise<Received>;
+  /** Consumes the file's stream; other fields may follow. */
+  readonly receive: (chunks: AsyncIterable<Uint8Array>) => Promise<Received>;
 }
 
 interface Upload<Received> {
@@ -60,8 +60,8 @@ interface Upload<Received> {
 }
 
 /**
- * Reads a form with one file, of which no more than a piece is in memory.
- * @throws ServiceError unsupported_media_type, payload_too_large, invalid_parameter, or what receiving throws
+ * Reads a form with one file, which is streamed to `receive`.
+ * @throws ServiceError unsupported_media_type, payload_too_large, invalid_parameter, or an error of `receive`
  */
 export async function readUpload<Received extends AsyncDisposable>(
   context: AppContext,
@@ -75,14 +75,14 @@ export async function readUpload<Received extends AsyncDisposable>(
   let received: { name: string; file: Received } | undefined;
   const fields: Record<string, string> = {};
   try {
-    await fileBody(context, limit + OVERHEAD, async (pieces) => {
-      const parts = new FormParts(pieces, boundary);
+    await fileBody(context, limit + FORM_OVERHEAD_BYTES, async (chunks) => {
+      const parts = new FormParts(chunks, boundary);
       let count = 0;
       for (let part = await parts.next(); part; part = await parts.next()) {
         count += 1;
-        if (count > READ_UPLOAD_MOST_PARTS) throw notAForm(`has more than ${READ_UPLOAD_MOST_PARTS} parts`);
+        if (count > MAX_UPLOAD_PARTS) throw invalidForm(`has more than ${MAX_UPLOAD_PARTS} parts`);
         if (part.name !== field) fields[part.name] = await textOf(part.name, parts.content());
-        else if (received) throw notAForm(`has the field "${field}" more than once`);
+        else if (received) throw invalidForm(`has the field "${field}" more than once`);
         else received = { name: part.fileName ?? "", file: await receive(parts.content()) };
       }
     });
@@ -94,21 +94,21 @@ export async function readUpload<Received extends AsyncDisposable>(
   throw new ServiceError("invalid_parameter", `${field}: must be a file in the form.`, { param: field });
 }
 
-async function textOf(name: string, pieces: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = "";
-  for await (const piece of pieces) {
-    bytes += piece.byteLength;
-    if (bytes > LONGEST_FIELD) throw notAForm(`has a field of more than ${LONGEST_FIELD} bytes`);
-    text += decoder.decode(piece, { stream: true });
+  for await (const chunk of chunks) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_FIELD_BYTES) throw invalidForm(`has a field of more than ${MAX_FIELD_BYTES} bytes`);
+    text += decoder.decode(chunk, { stream: true });
   }
-  if (name === "__proto__") throw notAForm("has a field of that name");
+  if (name === "__proto__") throw invalidForm("has a field of that name");
   return text + decoder.decode();
 }
 
-/** Longest headers of a part; a file name has at most some hundred bytes. */
-const LONGEST_HEADERS = 8 * 1024;
+/** Maximum bytes of a part's headers. */
+const MAX_PART_HEADER_BYTES = 8 * 1024;
 const DASH = 45;
 const HEADERS_END = new Uint8Array([13, 10, 13, 10]);
 const LINE_END = new Uint8Array([13, 10]);
@@ -119,29 +119,29 @@ interface PartHead {
   readonly fileName: string | undefined;
 }
 
-/** Reads the parts of a form one after the other, holding no more than a piece of the body. */
+/** Streaming parser of a form's parts, with at most a chunk of the body in memory. */
 export class FormParts {
-  readonly #pieces: AsyncIterator<Uint8Array>;
+  readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #delimiter: Uint8Array;
-  /** Read and not used; the first boundary has no line break before it. */
-  #held: Uint8Array = LINE_END;
-  /** What is before the first boundary counts as a part. */
+  /** Received but unparsed bytes. Begins with a line break, which the first boundary lacks. */
+  #buffer: Uint8Array = LINE_END;
+  /** True within a part; the text before the first boundary counts as one. */
   #isInPart = true;
 
-  constructor(pieces: AsyncIterable<Uint8Array>, boundary: string) {
-    this.#pieces = pieces[Symbol.asyncIterator]();
+  constructor(chunks: AsyncIterable<Uint8Array>, boundary: string) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
     this.#delimiter = ENCODER.encode(`\r\n--${boundary}`);
   }
 
-  /** The next part; what has not been read of the one before is skipped. Undefined after the last. */
+  /** Returns the head of the next part and skips the rest of the current one; undefined after the last. */
   async next(): Promise<PartHead | undefined> {
     await this.#skip();
-    while (this.#held.byteLength < 2) await this.#more();
-    if (this.#held[0] === DASH && this.#held[1] === DASH) return undefined;
+    while (this.#buffer.byteLength < 2) await this.#readMore();
+    if (this.#buffer[0] === DASH && this.#buffer[1] === DASH) return undefined;
     const end = await this.#find(HEADERS_END);
-    const head = new TextDecoder().decode(this.#held.subarray(0, end));
-    // The empty line is also the end of the boundary's own where a part has no headers.
-    this.#held = this.#held.subarray(end + HEADERS_END.byteLength);
+    const head = new TextDecoder().decode(this.#buffer.subarray(0, end));
+    // Without headers, the empty line begins with the line break of the boundary.
+    this.#buffer = this.#buffer.subarray(end + HEADERS_END.byteLength);
     this.#isInPart = true;
     return readHead(head);
   }
@@ -151,56 +151,57 @@ export class FormParts {
     while (!(await rest.next()).done);
   }
 
-  /** The content of the part, once. */
+  /** Streams the content of the current part. */
   async *content(): AsyncGenerator<Uint8Array, void, undefined> {
     const { byteLength } = this.#delimiter;
     while (this.#isInPart) {
-      const at = indexOf(this.#held, this.#delimiter);
+      const at = indexOf(this.#buffer, this.#delimiter);
       if (at >= 0) {
-        const last = this.#held.subarray(0, at);
-        this.#held = this.#held.subarray(at + byteLength);
+        const last = this.#buffer.subarray(0, at);
+        this.#buffer = this.#buffer.subarray(at + byteLength);
         this.#isInPart = false;
         if (last.byteLength > 0) yield last;
         return;
       }
-      // The end may be the beginning of a delimiter.
-      const certain = this.#held.byteLength - byteLength + 1;
+      // The last bytes may be the beginning of a delimiter.
+      const certain = this.#buffer.byteLength - byteLength + 1;
       if (certain > 0) {
-        const piece = this.#held.subarray(0, certain);
-        this.#held = this.#held.subarray(certain);
-        yield piece;
+        const chunk = this.#buffer.subarray(0, certain);
+        this.#buffer = this.#buffer.subarray(certain);
+        yield chunk;
       }
-      await this.#more();
+      await this.#readMore();
     }
   }
 
   async #find(pattern: Uint8Array): Promise<number> {
     for (;;) {
-      const at = indexOf(this.#held, pattern);
+      const at = indexOf(this.#buffer, pattern);
       if (at >= 0) return at;
-      if (this.#held.byteLength > LONGEST_HEADERS) throw notAForm("has a part with too long headers");
-      await this.#more();
+      if (this.#buffer.byteLength > MAX_PART_HEADER_BYTES)
+        throw invalidForm("has a part with too long headers");
+      await this.#readMore();
     }
   }
 
-  async #more(): Promise<void> {
-    const { done, value } = await this.#pieces.next();
-    if (done) throw notAForm("ends in the middle of the form");
-    const joined = new Uint8Array(this.#held.byteLength + value.byteLength);
-    joined.set(this.#held);
-    joined.set(value, this.#held.byteLength);
-    this.#held = joined;
+  async #readMore(): Promise<void> {
+    const { done, value } = await this.#chunks.next();
+    if (done) throw invalidForm("ends in the middle of the form");
+    const joined = new Uint8Array(this.#buffer.byteLength + value.byteLength);
+    joined.set(this.#buffer);
+    joined.set(value, this.#buffer.byteLength);
+    this.#buffer = joined;
   }
 }
 
 function readHead(head: string): PartHead {
   const disposition = /^content-disposition:(.*)$/im.exec(head)?.[1] ?? "";
   const name = parameter(disposition, "name");
-  if (name === undefined) throw notAForm("has a part without a name");
+  if (name === undefined) throw invalidForm("has a part without a name");
   return { name, fileName: parameter(disposition, "filename") };
 }
 
-/** Clients write quotes in names as %22, as browsers do, or with a backslash. */
+/** Parameter of a header. Browsers write quotes as %22, other clients with a backslash. */
 function parameter(disposition: string, name: string): string | undefined {
   const [, quoted, plain] =
     new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;]+))`, "i").exec(disposition) ?? [];
@@ -219,12 +220,12 @@ function indexOf(bytes: Uint8Array, pattern: Uint8Array): number {
 const FORM_TYPE = "multipart/form-data";
 const BOUNDARY = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i;
 
-/** What separates the parts of a form; undefined if the headers do not say. */
+/** Boundary of the form in the content type, if any. */
 function formBoundary(headers: Headers): string | undefined {
   const [, quoted, plain] = BOUNDARY.exec(headers.get("content-type") ?? "") ?? [];
   return quoted ?? plain;
 }
 
-function notAForm(what: string, cause?: unknown): ServiceError {
+function invalidForm(what: string, cause?: unknown): ServiceError {
   return new ServiceError("invalid_parameter", `The body ${what}.`, { cause });
 }

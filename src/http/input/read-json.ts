@@ -6,13 +6,13 @@ import { parseJsonBytes } from "../../json/parse-json.ts";
 import type { AppContext, AppEnv } from "../app-env.ts";
 import { parseInput } from "./common-fields.ts";
 
-/** A client that keeps sending for longer may miss the error response. */
-const LONGEST_DISCARD_MS = 1000;
+/** Maximum time to discard the rest of a refused body. */
+const MAX_DISCARD_MS = 1000;
 
 /**
- * Reads, decodes and parses the body of a request. The limits apply to chunked bodies, too: reading stops at the first byte
- * beyond them. Every route with a JSON body uses this function.
- * @param whenEmpty stands for a body that is empty; undefined: it is refused
+ * Reads, decodes and parses a JSON body, for all routes with one. The limits apply to chunked bodies as well: reading
+ * stops at the first byte beyond them.
+ * @param whenEmpty value of an empty body; undefined: an empty body is refused
  */
 export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
@@ -21,57 +21,60 @@ export async function readJson<Schema extends z.ZodType>(
 ): Promise<z.output<Schema>> {
   assertNotCompressed(context.req.raw.headers);
   assertJsonContentType(context.req.raw.headers);
-  return await boundedBody(context, async (pieces) =>
-    parseInput(schema, await parseJsonBytes(pieces, "The request body", whenEmpty)),
+  return await boundedBody(context, async (chunks) =>
+    parseInput(schema, await parseJsonBytes(chunks, "The request body", whenEmpty)),
   );
 }
 
 /**
- * Reads the body of a request piece by piece, within the limits of one body and of all together.
+ * Streams a request body, within the limits of one body and of all together.
  * @throws ServiceError payload_too_large or overloaded
  */
 export async function boundedBody<Result>(
   context: AppContext,
-  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+  read: (chunks: AsyncIterable<Uint8Array>) => Promise<Result>,
 ): Promise<Result> {
-  const held = context.get("heldBodies").begin();
+  const counted = context.get("bodyMemory").begin();
   const outgoing = context.env?.outgoing;
-  // The parsed body is in memory until the request has ended.
-  outgoing?.once("close", () => held.release());
+  // The parsed body stays in memory until the request ends.
+  outgoing?.once("close", () => counted.release());
   try {
-    const pieces = boundedPieces(bodyOf(context), context.get("bodyLimit"), (bytes) => held.add(bytes));
-    return await untilRefused(context, read(pieces));
+    const chunks = boundedChunks(bodyOf(context), context.get("bodyLimit"), (bytes) => counted.add(bytes));
+    return await drainOnRefusal(context, read(chunks));
   } finally {
-    if (!outgoing || outgoing.closed) held.release();
+    if (!outgoing || outgoing.closed) counted.release();
   }
 }
 
 /**
- * The same for a body that is a file and goes to the disk, with a limit of its own.
+ * Streams a request body that is a file, which goes to the disk and has a separate limit.
  * @throws ServiceError payload_too_large
  */
 export async function fileBody<Result>(
   context: AppContext,
   limit: number,
-  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+  read: (chunks: AsyncIterable<Uint8Array>) => Promise<Result>,
 ): Promise<Result> {
-  const pieces = boundedPieces(bodyOf(context), limit, () => undefined);
-  return await untilRefused(context, andNoMore(pieces, read));
+  const chunks = boundedChunks(bodyOf(context), limit, () => undefined);
+  return await drainOnRefusal(context, thenClose(chunks, read));
 }
 
-/** What is left of a refused body is not discarded while somebody may still read it, and its connection would be cut. */
-async function andNoMore<Result>(
-  pieces: AsyncGenerator<Uint8Array>,
-  read: (pieces: AsyncIterable<Uint8Array>) => Promise<Result>,
+/**
+ * Closes the stream after reading; otherwise {@link discardRest} could not read the rest, and the connection would be
+ * cut.
+ */
+async function thenClose<Result>(
+  chunks: AsyncGenerator<Uint8Array>,
+  read: (chunks: AsyncIterable<Uint8Array>) => Promise<Result>,
 ): Promise<Result> {
   try {
-    return await read(pieces);
+    return await read(chunks);
   } finally {
-    await pieces.return(undefined);
+    await chunks.return(undefined);
   }
 }
 
-async function untilRefused<Result>({ env }: AppContext, reading: Promise<Result>): Promise<Result> {
+async function drainOnRefusal<Result>({ env }: AppContext, reading: Promise<Result>): Promise<Result> {
   try {
     return await reading;
   } catch (error) {
@@ -81,38 +84,39 @@ async function untilRefused<Result>({ env }: AppContext, reading: Promise<Result
 }
 
 /**
- * If unread data arrives on a connection that is closed after the response, the system resets it, and the response is lost.
- * So the rest of a refused body is read first, for a while.
+ * Reads the rest of a refused body for a while. If unread data arrived on a connection that is closed after the
+ * response, the system would reset the connection, and the client would lose the response.
  */
 async function discardRest(incoming: IncomingMessage | undefined): Promise<void> {
   if (!incoming || incoming.complete || incoming.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, LONGEST_DISCARD_MS);
+  const timer = setTimeout(resolve, MAX_DISCARD_MS);
   incoming.once("end", resolve).once("close", resolve).resume();
   await promise;
   clearTimeout(timer);
 }
 
 /**
- * Bodies from a socket are read from Node's own stream, because converting it to a web stream takes longer than the rest of
- * a small request. Leaving the stream early must not close the connection, which still has to carry the error.
+ * Returns the body as chunks. A body from a socket is read from Node's stream, because converting it to a web stream
+ * takes longer than the rest of a small request. Leaving the stream early must not close the connection, which carries
+ * the error.
  */
 export function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (env?.body) return [env.body];
   return env?.incoming?.iterator({ destroyOnReturn: false }) ?? req.raw.body ?? [];
 }
 
-async function* boundedPieces(
+async function* boundedChunks(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   limit: number,
   onBytes: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let size = 0;
-  for await (const piece of body) {
-    size += piece.byteLength;
+  for await (const chunk of body) {
+    size += chunk.byteLength;
     if (size > limit) throw payloadTooLarge(limit);
-    onBytes(piece.byteLength);
-    yield piece;
+    onBytes(chunk.byteLength);
+    yield chunk;
   }
 }
 
@@ -123,7 +127,7 @@ function payloadTooLarge(limit: number): ServiceError {
   );
 }
 
-/** Refuses a body whose declared length is too large, also on routes without a body, but not where it is a file. */
+/** Refuses a request with a too large Content-Length, also on routes without a body, except for file uploads. */
 export function contentLengthLimit(
   limit: number,
   takesFile: (path: string) => boolean,
@@ -136,13 +140,13 @@ export function contentLengthLimit(
 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json$/;
-/** What `curl -d` sends when no header is given. */
+/** Content type of `curl -d` without a header. */
 const CURL_DEFAULT_TYPE = "application/x-www-form-urlencoded";
 
-/** Browsers add credentials of other schemes by themselves. */
+/** Bearer credentials, which browsers never add by themselves. */
 const BEARER = /^bearer /i;
 
-/** Throws `unsupported_media_type` for a compressed body, which is not decompressed. */
+/** @throws ServiceError unsupported_media_type for a compressed body */
 export function assertNotCompressed(headers: Headers): void {
   const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
   if (encoding === "" || encoding === "identity") return;
@@ -153,10 +157,10 @@ export function assertNotCompressed(headers: Headers): void {
 }
 
 /**
- * Throws `unsupported_media_type` for a body that is not declared as JSON.
- *
- * Pages can send bodies of some other types across origins without a preflight, so requests from a browser (with Origin)
- * must be declared as JSON: then CORS decides. Other clients need no header, so that `curl -d '{…}'` works.
+ * Refuses a body that is not declared as JSON. Web pages can send bodies of some other types to other origins without a
+ * preflight, so requests from browsers must have the JSON type, for which CORS applies. Other clients need no header,
+ * so that `curl -d '{…}'` works.
+ * @throws ServiceError unsupported_media_type
  */
 function assertJsonContentType(headers: Headers): void {
   const type = mediaType(headers);
@@ -170,12 +174,13 @@ function assertJsonContentType(headers: Headers): void {
 }
 
 /**
- * Throws `unsupported_media_type` for a request without a body from a foreign page that would change something. Any page
- * may send a POST without a preflight; if it is declared as JSON or bears a token there was one, and CORS has decided.
+ * Refuses a changing request without a body from a foreign page, unless a preflight has preceded it. Any page may send
+ * a POST without a preflight; the JSON type or a bearer token require one, and CORS has allowed it then.
+ * @throws ServiceError unsupported_media_type
  */
 export function assertPreflighted(headers: Headers, isForeignPage: boolean): void {
-  const isAsked = JSON_TYPE.test(mediaType(headers)) || BEARER.test(headers.get("authorization") ?? "");
-  if (!isForeignPage || isAsked) return;
+  const hadPreflight = JSON_TYPE.test(mediaType(headers)) || BEARER.test(headers.get("authorization") ?? "");
+  if (!isForeignPage || hadPreflight) return;
   throw new ServiceError(
     "unsupported_media_type",
     'A page of another origin must send this with "Content-Type: application/json", or its origin must be named in ' +
@@ -183,7 +188,7 @@ export function assertPreflighted(headers: Headers, isForeignPage: boolean): voi
   );
 }
 
-/** The type of the body, without parameters, in lower case; empty if it is not stated. */
+/** Content type without parameters, in lower case; empty without the header. */
 export function mediaType(headers: Headers): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }

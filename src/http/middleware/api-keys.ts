@@ -3,14 +3,14 @@ import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext, AppEnv } from "../app-env.ts";
 
-/** Values of Sec-Fetch-Site for the user's own navigation and for the daemon's own page. */
+/** Values of Sec-Fetch-Site for the user's navigation and for the daemon's page. */
 const OWN_PAGE = new Set(["same-origin", "none"]);
 
 /**
- * Requires one of the keys as Bearer token or x-api-key, or, from the daemon's own pages, as the password of HTTP Basic, for
- * which browsers show a prompt. The IPC socket needs none, because only its owner can open it. Without configured keys
- * nothing is checked.
- * @param isKeyless whether a path is served without a key
+ * Requires one of the keys as Bearer token or x-api-key, or, from the daemon's page, as the password of HTTP Basic, for
+ * which browsers show a prompt. The IPC socket needs no key, because only its owner can open it. Without configured
+ * keys nothing is checked.
+ * @param isKeyless true for paths that are served without a key
  */
 export function apiKeys(
   keys: readonly string[],
@@ -23,7 +23,7 @@ export function apiKeys(
     const presented = isOpen ? [] : presentedKeys(context);
     const key = presented.find((each) => isKnown(each, digests));
     const owner = key === undefined ? undefined : digest(key).toString("hex");
-    // A batch without an owner was made by someone who may see everything.
+    // A batch without an owner was created without a key.
     context.set("owner", batch ? batch.owner || undefined : owner);
     if (!isOpen && !batch && key === undefined) {
       context.res.headers.set("www-authenticate", challenge(context));
@@ -48,7 +48,7 @@ function presentedKeys(context: AppContext): string[] {
   return keys;
 }
 
-/** Browsers send Basic credentials with any page's requests, but only the daemon's own page may use them. */
+/** True for requests of the daemon's page: browsers send Basic credentials also with requests of other pages. */
 function isOwnPage(context: AppContext): boolean {
   return OWN_PAGE.has(context.req.header("sec-fetch-site") ?? "");
 }
@@ -58,19 +58,22 @@ function basicPassword(credentials: string): string {
   return text.slice(text.indexOf(":") + 1);
 }
 
-/** A browser's own prompt is for what a person opens; scripts of the page ask for the key themselves. */
+/**
+ * Value of WWW-Authenticate. Only for navigations it makes the browser ask; scripts of the page ask for the key
+ * themselves.
+ */
 function challenge(context: AppContext): string {
   const bearer = 'Bearer realm="daybreak"';
   const isOpened = context.req.header("sec-fetch-mode") === "navigate";
   return isOpened && isOwnPage(context) ? `Basic realm="daybreak", charset="UTF-8", ${bearer}` : bearer;
 }
 
-/** Makes all keys the same length for the comparison. */
+/** Hash of a key: the comparison needs equal lengths. */
 function digest(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }
 
-/** Compares with every key, so that the time does not reveal which one was close. */
+/** Compares with all keys in constant time. */
 function isKnown(key: string, digests: readonly Buffer[]): boolean {
   const presented = digest(key);
   let known = false;

@@ -10,12 +10,12 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /** Lifetime of a preflight's result; Chromium limits it to two hours. */
 const PREFLIGHT_MAX_AGE_SECS = 600;
 
-/** Values of Sec-Fetch-Site for pages of other origins; another port is same-site at best. */
+/** Values of Sec-Fetch-Site for pages of other origins; another port is same-site. */
 const FOREIGN_SITES = new Set(["cross-site", "same-site"]);
 
 /**
- * CORS: any origin, method and header, unless the configuration lists origins. Whoever may call may do so from a page of a
- * public site as well, for which browsers ask separately.
+ * CORS: any origin, method and header, unless the configuration lists origins. Allowed origins may also be public sites
+ * that access a private network, for which browsers send a separate header.
  */
 export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   const standard = cors({
@@ -34,9 +34,9 @@ export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEn
 }
 
 /**
- * If origins are listed, refuses requests from pages of any other origin. CORS alone only hides the response from such a
- * page: a POST without a body, or a WebSocket, would still take effect. If any origin may call, records whether the
- * request is from a foreign page, for routes that change something.
+ * Refuses requests from pages whose origin is not listed, because CORS alone only hides the response: a POST without a
+ * body, or a WebSocket, would still take effect. Also records whether the request is from a foreign page, for routes
+ * that change something.
  */
 export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   const open = origins.includes("*");
@@ -62,7 +62,7 @@ export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEn
   };
 }
 
-/** Whether the origin is the daemon's own page; the scheme is ignored, because a proxy may add TLS. */
+/** True for the origin of the daemon's page; the scheme is ignored, because a proxy may add TLS. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const url = new URL(origin);

@@ -4,16 +4,16 @@ import type { AppEnv } from "../app-env.ts";
 import { clientOf } from "../client-address.ts";
 
 const MINUTE_MS = 60_000;
-/** Above this many addresses full buckets are dropped, since they are equivalent to none. */
+/** Number of addresses above which full buckets are dropped, since a new bucket is full as well. */
 const MAX_TRACKED_ADDRESSES = 10_000;
 
 interface Bucket {
   tokens: number;
-  /** Milliseconds of the clock. */
+  /** Time of performance.now(). */
   updatedAt: number;
 }
 
-/** Counts requests per client address, with a token bucket of one minute's requests. */
+/** Token bucket per client address with the requests of a minute. */
 class RateLimiter {
   readonly #perMinute: number;
   readonly #buckets = new Map<string, Bucket>();
@@ -47,8 +47,8 @@ class RateLimiter {
 }
 
 /**
- * Answers 429 with Retry-After beyond the limit. Every request counts, and so does every WebSocket message, by the code that
- * receives it. /health, the IPC socket and lines of batches are not counted; 0 means no limit.
+ * Answers 429 with Retry-After beyond the limit. Requests and WebSocket messages count, except for /health, the IPC
+ * socket and lines of batches; 0 means no limit.
  */
 export function rateLimit(perMinute: number): MiddlewareHandler<AppEnv> {
   const limiter = new RateLimiter(perMinute);
@@ -71,7 +71,7 @@ export function rateLimit(perMinute: number): MiddlewareHandler<AppEnv> {
   };
 }
 
-/** When a client may retry; connections come and go within seconds. */
+/** Retry-After of surplus connections. */
 const RETRY_AFTER_SECS = 2;
 
 /** Answers 503 with Retry-After on connections beyond the limit, except for /health. */

@@ -2,16 +2,16 @@ import type { MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
 import { type AppEnv, BodyMemory } from "../app-env.ts";
 
-/** The message of a request's line in the log. */
+/** Message of a request's log line. */
 export const REQUEST_LINE = "request";
 
-/** A request as its line in the log tells it. */
+/** Request data for the log. */
 export interface RequestHead {
   readonly id: string;
   readonly method: string;
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
-  /** The headers of W3C Trace Context: the trace that it belongs to. */
+  /** Headers of W3C Trace Context. */
   readonly traceParent?: string | undefined;
   readonly traceState?: string | undefined;
 }
@@ -19,18 +19,17 @@ export interface RequestHead {
 export interface RequestEnd {
   readonly status: number;
   readonly ms: number;
-  /** Pattern of the path that answered, such as "/api/models/{name}"; none did when it was refused before, or unknown. */
+  /** Path pattern of the route, such as "/api/models/{name}"; undefined if the request reached none. */
   readonly route?: string | undefined;
-  /** Code of the error that was the answer. */
+  /** Code of the error response. */
   readonly errorCode?: string | undefined;
-  /** The client left before its answer was complete. */
+  /** True if the client disconnected before the response was complete. */
   readonly isAborted: boolean;
 }
 
 /**
- * Follows each request, for somebody who knows more than this kit of what requests do: must call `next`, in which all that
- * happens belongs to the request. Resolves to a function that is called when the answer has been sent; what it returns is
- * part of the line in the log.
+ * Observes a request. It must call `next`, whose asynchronous context belongs to the request, and resolves to a
+ * function that is called when the response has been sent and returns additional fields of the log line.
  */
 export type FollowRequest = (
   head: RequestHead,
@@ -43,8 +42,8 @@ const FOLLOW_NOTHING: FollowRequest = async (_head, next) => {
 };
 
 /**
- * Logs one line per request when its response has been sent, streams included. The query is left out, because some clients
- * put keys there; bodies and headers are never logged.
+ * Logs a line for each request when its response has been sent, streams included. The query is left out, because some
+ * clients put keys there; bodies and headers are never logged.
  */
 export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
@@ -72,25 +71,25 @@ export function requestLog(follow: FollowRequest = FOLLOW_NOTHING): MiddlewareHa
     };
     const outgoing = context.env?.outgoing;
     if (!outgoing) log(false);
-    // The client has left before there was an answer.
+    // The client has disconnected before the response.
     else if (outgoing.destroyed) log(!outgoing.writableFinished);
     else outgoing.once("close", () => log(!outgoing.writableFinished));
   };
 }
 
-/** Ids that a client may choose: nothing that could break a log line or a header. */
-const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
+/** Valid ids of clients, which cannot break log lines or headers. */
+const VALID_ID = /^[\w.:+/=@-]{1,128}$/;
 
-/** Gives each request an id, from x-request-id if that is valid, and a logger with that id. */
+/** Sets the request id, from x-request-id if that is valid, a logger with the id, and the limits of the body. */
 export function requestId(logger: Logger, bodyLimit: number): MiddlewareHandler<AppEnv> {
-  const heldBodies = new BodyMemory(bodyLimit);
+  const bodyMemory = new BodyMemory(bodyLimit);
   return async (context, next) => {
-    const given = context.req.header("x-request-id");
-    const id = given !== undefined && SANE_ID.test(given) ? given : crypto.randomUUID();
+    const requested = context.req.header("x-request-id");
+    const id = requested !== undefined && VALID_ID.test(requested) ? requested : crypto.randomUUID();
     context.set("requestId", id);
     context.set("logger", logger.child({ request_id: id }));
     context.set("bodyLimit", bodyLimit);
-    context.set("heldBodies", heldBodies);
+    context.set("bodyMemory", bodyMemory);
     await next();
     context.header("x-request-id", id);
   };

@@ -1,21 +1,21 @@
 import type { AppContext } from "../app-env.ts";
 
-/** A file that does not change while its tag stays the same. */
+/** File to serve; its content is constant for an etag. */
 export interface ServedFile {
   /** In bytes. */
   readonly size: number;
-  /** Without its quotes. */
+  /** ETag without quotes. */
   readonly etag: string;
-  /** Its bytes from `start` up to and including `end`. */
+  /** Streams the bytes from `start` up to and including `end`. */
   read(start: number, end: number): ReadableStream<Uint8Array>;
 }
 
-/** One range of bytes, as RFC 9110 writes it. */
+/** Single range of bytes by RFC 9110. */
 const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/;
 
 /**
- * Answers with a file: the whole of it, the one range that the request asks for, or 304 for a client that has it.
- * Several ranges in one request are answered with the whole file, as RFC 9110 allows.
+ * Responds with a file, the requested range of it, or 304 for a client that has it. A request for several ranges gets
+ * the full file, as RFC 9110 allows.
  */
 export function sendFile(
   context: AppContext,
@@ -49,7 +49,7 @@ export function sendFile(
   });
 }
 
-/** First and last byte; undefined where no range is asked for, or one that is not understood. */
+/** First and last byte of the range; undefined without a range, or for a syntax that is not supported. */
 function readRange(
   header: string | undefined,
   size: number,

@@ -2,15 +2,15 @@ import { nextTimeSlice } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
 
-/** Proxies close idle connections after 60 s; a quarter of that is safe. */
+/** Interval of heartbeats: proxies close idle connections after 60 s. */
 const HEARTBEAT_MS = 15_000;
 
-/** How a dialect frames its streams. */
+/** Format of an API's streams. */
 export interface StreamFormat {
   readonly contentType: string;
-  /** The last frame of a stream that fails after it has begun. */
+  /** Last frame of a stream that fails after its start. */
   errorFrame(error: ServiceError, requestId: string): string;
-  /** A frame that clients ignore, sent while there is nothing else to send; absent: none. */
+  /** Frame without content, sent during pauses; absent: none. */
   readonly heartbeat?: string;
   readonly heartbeatMs?: number;
 }
@@ -19,8 +19,8 @@ export const NDJSON_TYPE = "application/x-ndjson";
 export const SSE_TYPE = "text/event-stream; charset=utf-8";
 
 /**
- * Streams the frames as they come, as fast as the client reads. When the client disconnects, the iterator is closed; abort
- * the work itself by `context.req.raw.signal`, which aborts at the same time. An error of the iterator becomes the last
+ * Streams frames as fast as the client reads. If the client disconnects, the iterator is closed, and
+ * `context.req.raw.signal` aborts, by which the caller must cancel its work. An error of the iterator becomes the last
  * frame.
  */
 export function streamResponse(
@@ -28,14 +28,14 @@ export function streamResponse(
   frames: AsyncIterable<string>,
   format: StreamFormat,
 ): Response {
-  // A response to HEAD is neither read nor cancelled.
+  // Nothing reads or cancels the body of a response to HEAD.
   const head = context.req.raw.method === "HEAD";
   return new Response(head ? null : frameStream(context, frames[Symbol.asyncIterator](), format), {
     headers: {
       "content-type": format.contentType,
       "cache-control": "no-cache",
       "x-accel-buffering": "no",
-      // Without it the server adapter delays the first frames to compute a length.
+      // Without this header the server adapter delays the first frames to compute a length.
       ...(!head && { "transfer-encoding": "chunked" }),
     },
   });
@@ -72,7 +72,7 @@ function frameStream(
       }
     },
     async cancel() {
-      // Not awaited: a generator waiting for the engine only returns once its signal has ended the wait.
+      // Not awaited: a generator that waits for the engine returns only when its signal aborts.
       iterator.return?.().catch(() => undefined);
     },
   };
@@ -96,29 +96,29 @@ async function nextOrHeartbeat(
   }
 }
 
-/** A server-sent event without a name: clients of the chat-completions API expect none. */
+/** Server-sent event without a name, as in OpenAI's chat completions. */
 export function sseData(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-/** A server-sent event with a name; JSON holds no line break, so the data is one line. */
+/** Server-sent event with a name. */
 export function sseEvent(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Characters written per turn of the event loop: about a millisecond of numbers. */
-const CHARACTERS_IN_A_TURN = 64 * 1024;
+/** Characters written before yielding to the event loop, about a millisecond of numbers. */
+const CHARACTERS_PER_SLICE = 64 * 1024;
 
 const ENCODER = new TextEncoder();
 
 /**
- * A JSON response with potentially long arrays, such as vectors: written element by element over several turns of the event
- * loop, as fast as the client reads; a short one at once, with its length. The text is that of JSON.stringify.
- * @param value - an array, or an object: its fields are written whole, the elements of its arrays one after the other
+ * JSON response with potentially long arrays, such as vectors. It is serialized in slices that yield to the event loop,
+ * as fast as the client reads; a short one at once, with its length. The text is that of JSON.stringify.
+ * @param value array, or object with arrays as fields; nested arrays are not split
  */
 export async function longJson(value: object): Promise<Response> {
   const headers = { "content-type": "application/json" };
-  const texts = pieces(value);
+  const texts = jsonChunks(value);
   let next = await texts.next();
   if (next.done) return new Response(next.value, { headers });
   const body = new ReadableStream<Uint8Array>({
@@ -134,26 +134,26 @@ export async function longJson(value: object): Promise<Response> {
   return new Response(body, { headers });
 }
 
-/** The last piece is what the generator returns. */
-async function* pieces(value: object): AsyncGenerator<string, string> {
-  if (Array.isArray(value)) return yield* arrayPieces("", value);
+/** Serializes a value in chunks; the last one is the generator's return value. */
+async function* jsonChunks(value: object): AsyncGenerator<string, string> {
+  if (Array.isArray(value)) return yield* arrayChunks("", value);
   let text = "{";
   let comma = "";
   for (const [name, field] of Object.entries(value)) {
     if (field === undefined) continue;
     text += `${comma}${JSON.stringify(name)}:`;
     comma = ",";
-    if (Array.isArray(field)) text = yield* arrayPieces(text, field);
+    if (Array.isArray(field)) text = yield* arrayChunks(text, field);
     else text += JSON.stringify(field);
   }
   return `${text}}`;
 }
 
-async function* arrayPieces(before: string, elements: readonly unknown[]): AsyncGenerator<string, string> {
+async function* arrayChunks(before: string, elements: readonly unknown[]): AsyncGenerator<string, string> {
   let text = `${before}[`;
   for (const [at, element] of elements.entries()) {
     text += `${at > 0 ? "," : ""}${JSON.stringify(element)}`;
-    if (text.length < CHARACTERS_IN_A_TURN) continue;
+    if (text.length < CHARACTERS_PER_SLICE) continue;
     yield text;
     text = "";
     await nextTimeSlice();

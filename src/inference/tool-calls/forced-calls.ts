@@ -1,18 +1,18 @@
 import type { GenerationEvent, JsonSchema, ToolDefinition } from "../../engine/protocol/generation.ts";
 import { tryJson } from "../../json/json-values.ts";
-import type { EventReader } from "../stream-filters.ts";
+import type { EventFilter } from "../stream-filters.ts";
 import { randomCallId } from "./tool-call-ids.ts";
 
-/** A function without parameters takes none. */
+/** Schema of the arguments of a function without parameters. */
 export const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false };
 
 /**
- * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order, with arguments that fit
- * the tool's schema; or of an answer in another format.
+ * Builds the JSON Schema of one call of any of the tools: `{"name": …, "arguments": …}` in this order, with arguments
+ * by the tool's schema; or of an answer with its own schema.
  */
 export function callSchema(tools: readonly ToolDefinition[], answer?: JsonSchema): JsonSchema {
   const calls = callSchemas(tools);
-  return { anyOf: answer ? [...calls, moved(answer, `/anyOf/${tools.length}`)] : calls };
+  return { anyOf: answer ? [...calls, withMovedRefs(answer, `/anyOf/${tools.length}`)] : calls };
 }
 
 function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {
@@ -20,7 +20,7 @@ function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {
     type: "object",
     properties: {
       name: { const: name },
-      arguments: moved(
+      arguments: withMovedRefs(
         { type: "object", ...(parameters ?? NO_ARGUMENTS) },
         `/anyOf/${index}/properties/arguments`,
       ),
@@ -30,33 +30,33 @@ function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {
   }));
 }
 
-/** References start at the root of a document, so they change when the schema becomes part of another. */
-function moved(schema: JsonSchema, path: string): JsonSchema {
+/** Rewrites references, which start at the root of the document, for a schema that becomes part of another one. */
+function withMovedRefs(schema: JsonSchema, path: string): JsonSchema {
   return Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => [key, movedValue(key, value, path)]),
+    Object.entries(schema).map(([key, value]) => [key, moveRefsIn(key, value, path)]),
   );
 }
 
-function movedValue(key: string, value: unknown, path: string): unknown {
+function moveRefsIn(key: string, value: unknown, path: string): unknown {
   if (key === "$ref" && typeof value === "string") return value.replace(/^#(?=\/|$)/, `#${path}`);
-  if (Array.isArray(value)) return value.map((item: unknown) => movedValue("", item, path));
-  return isSchema(value) ? moved(value, path) : value;
+  if (Array.isArray(value)) return value.map((item: unknown) => moveRefsIn("", item, path));
+  return isSchema(value) ? withMovedRefs(value, path) : value;
 }
 
 function isSchema(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null;
 }
 
-/** The text before the arguments; the schema fixes the order. */
+/** Text before the arguments; the schema fixes the order. */
 const HEAD = /^\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*/;
-/** Text that may be the end of the call, after its arguments. */
+/** Text that may be the end of the call after its arguments. */
 const TAIL = /\s*(?:\}\s*)?$/;
 
 /**
- * Reads an answer in the format of {@link forcedCallSchema} as a tool call. The arguments are passed on as they come. An
- * answer that is cut off before the arguments stays text.
+ * Creates a filter that turns an answer in the format of {@link callSchema} into a tool call. The arguments are
+ * streamed. An answer that is truncated before the arguments stays text.
  */
-export function readForcedCall(makeId: () => string = randomCallId): EventReader {
+export function readForcedCall(makeId: () => string = randomCallId): EventFilter {
   const reader = new ForcedCallReader(makeId);
   return function* (event) {
     if (event.type === "text-delta") yield* reader.push(event.text);
@@ -69,7 +69,7 @@ export function readForcedCall(makeId: () => string = randomCallId): EventReader
 
 class ForcedCallReader {
   readonly #makeId: () => string;
-  #held = "";
+  #buffered = "";
   #arguments = "";
   called = false;
 
@@ -78,27 +78,27 @@ class ForcedCallReader {
   }
 
   *push(text: string): Generator<GenerationEvent> {
-    this.#held += text;
+    this.#buffered += text;
     if (!this.called) {
-      const head = HEAD.exec(this.#held);
-      // More whitespace may follow the colon: wait for the first character of the arguments.
-      if (!head?.[1] || head[0].length === this.#held.length) return;
+      const head = HEAD.exec(this.#buffered);
+      // More whitespace may follow the colon, so this waits for the first character of the arguments.
+      if (!head?.[1] || head[0].length === this.#buffered.length) return;
       this.called = true;
-      this.#held = this.#held.slice(head[0].length);
+      this.#buffered = this.#buffered.slice(head[0].length);
       const name = String(JSON.parse(head[1]));
       yield { type: "tool-call-start", index: 0, id: this.#makeId(), name };
     }
-    const tail = TAIL.exec(this.#held)?.[0].length ?? 0;
-    yield* this.#emit(this.#held.slice(0, this.#held.length - tail));
-    this.#held = this.#held.slice(this.#held.length - tail);
+    const tail = TAIL.exec(this.#buffered)?.[0].length ?? 0;
+    yield* this.#emit(this.#buffered.slice(0, this.#buffered.length - tail));
+    this.#buffered = this.#buffered.slice(this.#buffered.length - tail);
   }
 
-  /** The answer has ended: the held text is the end of the call, unless the arguments were cut off. */
+  /** Handles the end of the answer: the buffered text is the end of the call, unless the arguments were truncated. */
   *flush(): Generator<GenerationEvent> {
     if (!this.called) {
-      if (this.#held !== "") yield { type: "text-delta", text: this.#held };
-    } else if (tryJson(this.#arguments) === undefined) yield* this.#emit(this.#held);
-    this.#held = "";
+      if (this.#buffered !== "") yield { type: "text-delta", text: this.#buffered };
+    } else if (tryJson(this.#arguments) === undefined) yield* this.#emit(this.#buffered);
+    this.#buffered = "";
   }
 
   *#emit(text: string): Generator<GenerationEvent> {
@@ -109,33 +109,33 @@ class ForcedCallReader {
 }
 
 /**
- * Reads an answer that is either a call in the format of {@link offeredCallSchema} or an answer in its own format. Its
- * beginning is held back until it is clear which.
+ * Creates a filter for an answer that is either a call in the format of {@link callSchema} or has its own format. Its
+ * beginning is buffered until that is clear.
  * @param names names of the tools
  */
-export function readOfferedCall(names: readonly string[], makeId: () => string = randomCallId): EventReader {
+export function readOfferedCall(names: readonly string[], makeId: () => string = randomCallId): EventFilter {
   const heads = names.map((name) => withoutBlanks(`{"name":${JSON.stringify(name)},"arguments":`));
-  const held: GenerationEvent[] = [];
+  const buffered: GenerationEvent[] = [];
   let text = "";
-  /** The reader of the answer, once that is clear. */
-  let read: EventReader | undefined;
+  /** Filter of the answer, once its kind is clear. */
+  let filter: EventFilter | undefined;
   return function* (event) {
-    if (read) {
-      yield* read(event);
+    if (filter) {
+      yield* filter(event);
       return;
     }
-    if (event.type !== "text-delta" && held.length === 0) {
+    if (event.type !== "text-delta" && buffered.length === 0) {
       yield event;
       return;
     }
-    held.push(event);
+    buffered.push(event);
     if (event.type === "text-delta") text += event.text;
-    const begun = withoutBlanks(text);
-    if (heads.some((head) => begun.startsWith(head))) read = readForcedCall(makeId);
-    else if (event.type !== "text-delta" || !heads.some((head) => head.startsWith(begun))) {
-      read = (other) => [other];
+    const start = withoutBlanks(text);
+    if (heads.some((head) => start.startsWith(head))) filter = readForcedCall(makeId);
+    else if (event.type !== "text-delta" || !heads.some((head) => head.startsWith(start))) {
+      filter = (other) => [other];
     }
-    if (read) for (const each of held) yield* read(each);
+    if (filter) for (const each of buffered) yield* filter(each);
   };
 }
 

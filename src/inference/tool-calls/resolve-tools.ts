@@ -12,31 +12,31 @@ import { renderTools } from "./tool-prompt.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 
-/** How tool calls are written in the text; undefined if the engine reports them itself. */
+/** How tool calls are parsed from the text; undefined if the engine parses them. */
 export type WrittenCalls =
   | { readonly kind: "forced" }
-  /** The same, but the answer may have its own format instead. */
+  /** As forced, but the answer may have its own format instead. */
   | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
-  /** As the template of the model's family has it. */
+  /** In the format of the template's family. */
   | {
       readonly kind: "written";
       readonly format: CallFormat;
       readonly names: readonly string[];
       readonly parallel: boolean;
     }
-  /** Reported by the engine; the turn ends with the first. */
+  /** Parsed by the engine; the answer ends with the first call. */
   | { readonly kind: "single" }
   | undefined;
 
-/** What the answer must be: of a format, or one call of a tool, or either. */
+/** Form of the answer: a format, one call of a tool, or either. */
 export type AnswerForm =
   | OutputFormat
   | {
       readonly type: "calls";
       readonly tools: readonly ToolDefinition[];
       readonly answer?: JsonSchema;
-      /** The field of the request that has the answer's schema. */
+      /** Request field with the answer's schema. */
       readonly param?: string | undefined;
     };
 
@@ -45,10 +45,10 @@ export interface ResolvedTools {
   readonly form: AnswerForm;
   readonly calls: WrittenCalls;
   /** Tools that the model may call in its own format. */
-  readonly chosen: readonly ToolDefinition[];
-  /** Tokens that begin tool calls, if none are allowed. */
+  readonly nativeTools: readonly ToolDefinition[];
+  /** Bias against the tokens that begin tool calls, if none are allowed. */
   readonly bias: NonNullable<Sampling["logitBias"]>;
-  /** Stop sequence: if only one call in tags is allowed, its end tag. */
+  /** End tag of a call as a stop sequence, if only one call in tags is allowed. */
   readonly stop: readonly string[];
 }
 
@@ -56,10 +56,10 @@ export interface ResolvedTools {
 const NEVER = -100;
 
 /**
- * A required call is enforced as JSON by schema, which works for any model, whatever format its own calls have; the engine
- * still shows it the tools. This excludes another format for the answer; if a call is optional and the answer has a
- * format, the schema allows either. If calls are not allowed, the model does not see the tools, and cannot write the
- * tokens that begin a call.
+ * Resolves how tools are shown to the model and how calls are enforced and parsed. A required call is enforced as JSON
+ * by a schema, which works for any model; the engine still renders the tools. This replaces the format of the answer;
+ * if a call is optional and the answer has a schema, the grammar allows either. If calls are not allowed, the tools are
+ * not rendered, and a bias excludes the tokens that begin a call.
  */
 export function resolveTools(
   input: ChatInput,
@@ -67,18 +67,25 @@ export function resolveTools(
   { settings: { toolFormat, template }, gguf }: Pick<Model, "settings" | "gguf">,
 ): ResolvedTools {
   const { tools, toolChoice, parallelToolCalls } = input;
-  const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
+  const rendered = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
   if (toolChoice === "none" && tools.length > 0) {
-    const bias = gguf.callTokens.map((token) => ({ token, bias: NEVER }));
-    return { input: { ...shown, tools: [] }, form: format, calls: undefined, chosen: [], bias, stop: [] };
+    const bias = gguf.toolCallTokens.map((token) => ({ token, bias: NEVER }));
+    return {
+      input: { ...rendered, tools: [] },
+      form: format,
+      calls: undefined,
+      nativeTools: [],
+      bias,
+      stop: [],
+    };
   }
   if (toolChoice !== "auto" && toolChoice !== "none") {
     const allowed = toolChoice === "required" ? tools : tools.filter(({ name }) => name === toolChoice.name);
     return {
-      input: { ...shown, toolChoice: "none" },
+      input: { ...rendered, toolChoice: "none" },
       form: { type: "calls", tools: allowed },
       calls: { kind: "forced" },
-      chosen: [],
+      nativeTools: [],
       bias: [],
       stop: [],
     };
@@ -86,10 +93,10 @@ export function resolveTools(
   const answer = answerSchema(format);
   if (toolChoice === "auto" && tools.length > 0 && answer) {
     return {
-      input: { ...shown, toolChoice: "none" },
+      input: { ...rendered, toolChoice: "none" },
       form: { type: "calls", tools, answer, param: format.type === "json_schema" ? format.param : undefined },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
-      chosen: [],
+      nativeTools: [],
       bias: [],
       stop: [],
     };
@@ -98,10 +105,10 @@ export function resolveTools(
   if (!toolFormat && written && tools.length > 0) {
     const names = tools.map(({ name }) => name);
     return {
-      // The engine shows the model the tools, and leaves its answer as it is.
+      // The engine renders the tools, but does not parse the answer.
       input: { ...input, toolChoice: "none" },
       form: format,
-      chosen: tools,
+      nativeTools: tools,
       calls: { kind: "written", format: written, names, parallel: parallelToolCalls },
       bias: [],
       stop: [],
@@ -110,10 +117,10 @@ export function resolveTools(
   const calls = writtenCalls(input, toolFormat, parallelToolCalls);
   const isTaggedOnce = calls?.kind === "tagged" && !calls.parallel && calls.format.callEnd !== "";
   const stop = isTaggedOnce ? [calls.format.callEnd] : [];
-  return { input: shown, form: format, calls, chosen: tools, bias: [], stop };
+  return { input: rendered, form: format, calls, nativeTools: tools, bias: [], stop };
 }
 
-/** Undefined if the answer need not be JSON. */
+/** Returns the schema of the answer; undefined if it need not be JSON. */
 function answerSchema(format: OutputFormat): JsonSchema | undefined {
   if (format.type === "json") return { type: "object" };
   return format.type === "json_schema" ? format.schema : undefined;

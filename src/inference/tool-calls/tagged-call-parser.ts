@@ -1,23 +1,22 @@
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
-import { type EventReader, partialTagLength } from "../stream-filters.ts";
+import { type EventFilter, partialTagLength } from "../stream-filters.ts";
 import { randomCallId } from "./tool-call-ids.ts";
 
 interface SplitToolCallsOptions {
-  /** False: only one call per turn; its end tag is a stop sequence of the request. */
+  /** False: only one call per answer; its end tag is a stop sequence of the request. */
   parallel: boolean;
-  /** Creates the id of a call. */
   makeId?: () => string;
 }
 
 /**
- * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. Text between the tags that is not a call
- * stays text, so nothing is lost. Whitespace around calls is dropped. Tags may be split over any number of pieces.
+ * Creates a filter that turns calls between the tags of a TOOLFORMAT into tool-call events. Text between the tags that
+ * is not a call stays text. Whitespace around calls is dropped. Tags may be split over any number of deltas.
  */
 export function splitToolCalls(
   format: ToolFormat,
   { parallel, makeId = randomCallId }: SplitToolCallsOptions,
-): EventReader {
+): EventFilter {
   const splitter = new ToolCallSplitter(format, parallel, makeId);
   return function* (event) {
     if (event.type === "text-delta") yield* splitter.push(event.text, event.logprobs);
@@ -26,7 +25,7 @@ export function splitToolCalls(
       const isEndOfCall = stopSequence !== undefined && stopSequence === format.callEnd;
       yield* splitter.flush(isEndOfCall ? format.callEnd : "");
       const called = splitter.calls > 0 && event.reason === "stop";
-      // The end tag is our own stop sequence, unknown to the client.
+      // The end tag is a stop sequence that the client did not send.
       const end = isEndOfCall ? done : event;
       yield called ? { ...end, reason: "tool_calls" } : end;
     } else yield event;
@@ -38,10 +37,10 @@ class ToolCallSplitter {
   readonly #parallel: boolean;
   readonly #makeId: () => string;
   #inside = false;
-  #held = "";
+  #buffered = "";
   #logprobs: TokenLogprob[] = [];
-  /** A call has ended and there has been no text since. */
-  #behindCall = false;
+  /** True if there has been no text since the last call. */
+  #isAfterCall = false;
   calls = 0;
 
   constructor(format: ToolFormat, parallel: boolean, makeId: () => string) {
@@ -51,54 +50,57 @@ class ToolCallSplitter {
   }
 
   *push(text: string, logprobs: readonly TokenLogprob[] = []): Generator<GenerationEvent> {
-    this.#held += text;
+    this.#buffered += text;
     this.#logprobs.push(...logprobs);
     while (yield* this.#step());
   }
 
   /**
-   * The text is complete: an open call without an end tag ends here, and held text is not a tag.
-   * @param endTag the end tag at which the engine stopped
+   * Handles the end of the answer: an open call ends here, and buffered text is not a tag.
+   * @param endTag end tag at which the engine stopped, or ""
    */
   *flush(endTag: string): Generator<GenerationEvent> {
     if (this.#inside) {
-      const body = this.#held;
-      this.#held = "";
+      const body = this.#buffered;
+      this.#buffered = "";
       yield* this.#emitCall(body, endTag);
-    } else if (this.calls === 0 || this.#held.trim() !== "") yield* this.#emitText(this.#held);
-    this.#held = "";
+    } else if (this.calls === 0 || this.#buffered.trim() !== "") yield* this.#emitText(this.#buffered);
+    this.#buffered = "";
   }
 
-  /** Handles the next tag in the held text; true if there may be another one after it. */
+  /** Handles the next tag in the buffered text; returns true if there may be another one. */
   *#step(): Generator<GenerationEvent, boolean> {
     const { callStart, callEnd } = this.#format;
     const tag = this.#inside ? callEnd : callStart;
-    const at = tag === "" ? -1 : this.#held.indexOf(tag);
+    const at = tag === "" ? -1 : this.#buffered.indexOf(tag);
     if (at >= 0) {
-      const before = this.#held.slice(0, at);
-      this.#held = this.#held.slice(at + tag.length);
+      const before = this.#buffered.slice(0, at);
+      this.#buffered = this.#buffered.slice(at + tag.length);
       this.#inside = !this.#inside;
       if (this.#inside) yield* this.#emitText(before.trimEnd());
       else yield* this.#emitCall(before, callEnd);
       return true;
     }
     if (!this.#inside) {
-      // Whitespace before a call is dropped, so trailing whitespace is held back with a partial tag.
-      const whole = this.#held.slice(0, this.#held.length - partialTagLength(this.#held, callStart));
-      const ready = whole.trimEnd().length;
-      yield* this.#emitText(this.#held.slice(0, ready));
-      this.#held = this.#held.slice(ready);
+      // Whitespace before a call is dropped, so trailing whitespace is buffered with a partial tag.
+      const beforeTag = this.#buffered.slice(
+        0,
+        this.#buffered.length - partialTagLength(this.#buffered, callStart),
+      );
+      const ready = beforeTag.trimEnd().length;
+      yield* this.#emitText(this.#buffered.slice(0, ready));
+      this.#buffered = this.#buffered.slice(ready);
     }
     return false;
   }
 
   *#emitText(text: string): Generator<GenerationEvent> {
-    const shown = this.#behindCall ? text.trimStart() : text;
-    if (shown === "") return;
-    this.#behindCall = false;
+    const trimmed = this.#isAfterCall ? text.trimStart() : text;
+    if (trimmed === "") return;
+    this.#isAfterCall = false;
     const logprobs = this.#logprobs;
     this.#logprobs = [];
-    yield { type: "text-delta", text: shown, ...(logprobs.length > 0 && { logprobs }) };
+    yield { type: "text-delta", text: trimmed, ...(logprobs.length > 0 && { logprobs }) };
   }
 
   *#emitCall(body: string, endTag: string): Generator<GenerationEvent> {
@@ -108,7 +110,7 @@ class ToolCallSplitter {
       return;
     }
     this.#logprobs = [];
-    this.#behindCall = true;
+    this.#isAfterCall = true;
     for (const call of written) {
       if (!this.#parallel && this.calls > 0) return;
       const index = this.calls;
@@ -119,15 +121,15 @@ class ToolCallSplitter {
   }
 }
 
-/** A call as written by the model: its name, and its arguments as JSON text. */
+/** Tool call as written by the model; the arguments are JSON text. */
 interface WrittenCall {
   readonly name: string;
   readonly arguments: string;
 }
 
 /**
- * Parses the text between call tags: a JSON object with `name` and `arguments` (Llama: `parameters`), or an array of such
- * objects (Mistral). Undefined if it is neither.
+ * Parses the text between call tags: a JSON object with `name` and `arguments` (Llama: `parameters`), or an array of
+ * such objects (Mistral). Returns undefined for any other text.
  */
 function parseToolCalls(body: string): readonly WrittenCall[] | undefined {
   let value: unknown;

@@ -8,9 +8,8 @@ import type {
 import type { ToolFormat } from "../../models/model.ts";
 
 /**
- * Writes tools, calls and results into the messages as text, for models whose template does not support them: tools go into
- * the system message, calls into the assistant's text, and results into user messages, the only other role that every
- * template has.
+ * Renders tools, calls and results as text in the messages, for models whose template does not support them: tools in
+ * the system message, calls in assistant messages, and results in user messages, the only other role of every template.
  */
 export function renderTools(
   messages: readonly ChatMessage[],
@@ -75,12 +74,12 @@ function writeCall(call: ToolCall, { callStart, callEnd }: ToolFormat): string {
 }
 
 function resultParts(message: ChatMessage, { resultStart, resultEnd }: ToolFormat): ContentPart[] {
-  const begun: ContentPart[] = [{ type: "text", text: resultStart }];
+  const parts: ContentPart[] = [{ type: "text", text: resultStart }];
   for (const part of message.content) {
-    if (part.type !== "text") begun.push(part);
-    else begun.splice(0, begun.length, ...withText(begun, part.text));
+    if (part.type !== "text") parts.push(part);
+    else parts.splice(0, parts.length, ...withText(parts, part.text));
   }
-  return withText(begun, resultEnd);
+  return withText(parts, resultEnd);
 }
 
 function isResult(message: ChatMessage, { resultStart }: ToolFormat): boolean {
@@ -88,7 +87,7 @@ function isResult(message: ChatMessage, { resultStart }: ToolFormat): boolean {
   return first?.type === "text" && first.text.startsWith(resultStart);
 }
 
-/** The engine puts each part on a separate line, so text that belongs together must be one part. */
+/** Appends text to the last part, because the engine puts each part on a separate line. */
 function withText(parts: readonly ContentPart[], text: string): ContentPart[] {
   const last = parts.at(-1);
   return last?.type === "text"

@@ -1,41 +1,41 @@
 import type { GenerationEvent, ToolDefinition } from "../../engine/protocol/generation.ts";
 import {
-  checkOfForm,
+  answerCheck,
   compileForm,
-  type MakeGrammar,
+  type CompileGrammar,
   missingKeywords,
-  refuseGap,
+  refuseUnenforced,
   type TextCheck,
 } from "../schema-compiler.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
 
-/** By the names of tools: what is wrong with the arguments of a call. */
+/** Checks of a call's arguments, by the name of the tool. */
 export type CallChecks = ReadonlyMap<string, TextCheck>;
 
 /**
- * How calls that the model may make are kept to their tools' schemas. In the format of the model's template, the engine
- * keeps what llama.cpp makes of a schema; in one of TOOLFORMAT, nothing. For a strict tool the rest is checked, for
- * others it is told.
- * @throws ServiceError invalid_parameter for a strict tool whose schema cannot be kept
+ * Determines how optional calls are kept to their tools' schemas. In the format of the model's template, llama.cpp's
+ * grammar enforces a part of the schema; in a TOOLFORMAT, nothing is enforced. For strict tools the missing keywords
+ * are checked, for others there is a warning.
+ * @throws ServiceError invalid_parameter for a strict tool whose schema cannot be checked
  */
 export async function callChecks(
   resolved: ResolvedTools | undefined,
-  makeGrammar: MakeGrammar,
+  compileGrammar: CompileGrammar,
 ): Promise<{ readonly checks: CallChecks; readonly warnings: readonly string[] }> {
   const checks = new Map<string, TextCheck>();
   const warnings: string[] = [];
-  // Calls in these formats are text to the engine.
+  // The engine does not parse calls in these formats.
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
-  const tools = (resolved?.chosen ?? []).filter(({ parameters }) => parameters);
+  const tools = (resolved?.nativeTools ?? []).filter(({ parameters }) => parameters);
   const all = await missingKeywords(
     tools.map(({ parameters }) => parameters),
-    makeGrammar,
+    compileGrammar,
   );
   for (const [at, tool] of tools.entries()) {
-    const { dropped = [], lost = [] } = all[at] ?? {};
+    const { dropped = [], ignored: lost = [] } = all[at] ?? {};
     const missing = [...dropped, ...lost];
     if (tool.strict === true) {
-      if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, makeGrammar));
+      if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, compileGrammar));
       continue;
     }
     for (const { path, keyword } of isText ? [] : missing) {
@@ -48,15 +48,15 @@ export async function callChecks(
   return { checks, warnings };
 }
 
-async function checkOf(tool: ToolDefinition, makeGrammar: MakeGrammar): Promise<TextCheck> {
+async function checkOf(tool: ToolDefinition, compileGrammar: CompileGrammar): Promise<TextCheck> {
   const form = { type: "calls", tools: [tool] } as const;
-  const compiled = await compileForm(form, makeGrammar);
-  refuseGap(form, compiled);
-  const check = checkOfForm(form, makeGrammar);
+  const compiled = await compileForm(form, compileGrammar);
+  refuseUnenforced(form, compiled);
+  const check = answerCheck(form, compileGrammar);
   return async (text) => await check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
 }
 
-/** What is wrong with the calls of an answer; undefined if they fit. */
+/** Checks the calls of an answer; returns the first problem, or undefined. */
 export async function checkCalls(
   events: Iterable<GenerationEvent>,
   checks: CallChecks,

@@ -1,18 +1,18 @@
 import type { GenerationEvent } from "../../engine/protocol/generation.ts";
-import type { EventReader } from "../stream-filters.ts";
+import type { EventFilter } from "../stream-filters.ts";
 import { randomCallId } from "./tool-call-ids.ts";
 
-/** How the models of a family write a call: a head with the tool's name, the arguments as a JSON object, a tail. */
+/** Format of a family's tool calls: a head with the tool's name, the arguments as a JSON object, a tail. */
 export interface CallFormat {
   readonly heads: readonly Head[];
   /** Characters that may follow the arguments, in any number. */
   readonly tail: string;
-  /** The head begins with a tag; otherwise it may be the beginning of any JSON. */
+  /** True if heads begin with a tag; otherwise they may be the beginning of any JSON. */
   readonly isTagged: boolean;
 }
 
 interface WrittenCallsOptions {
-  /** Names of the tools that were offered; what looks like a call of another one is text. */
+  /** Names of the request's tools; calls of other names are text. */
   readonly names: readonly string[];
   /** False: all calls but the first are dropped. */
   readonly parallel: boolean;
@@ -20,10 +20,10 @@ interface WrittenCallsOptions {
 }
 
 /**
- * Turns calls that a model has written into events; the arguments are passed on as they come. What only looks like the
- * beginning of a call is text. Of a call that is cut off before its arguments, nothing remains.
+ * Creates a filter that turns calls in the model's own format into tool-call events; the arguments are streamed. Text
+ * that only resembles the beginning of a call stays text. A call that is truncated before its arguments is dropped.
  */
-export function readWrittenCalls(format: CallFormat, options: WrittenCallsOptions): EventReader {
+export function readWrittenCalls(format: CallFormat, options: WrittenCallsOptions): EventFilter {
   const reader = new WrittenCallsReader(format, options);
   return function* (event) {
     if (event.type === "text-delta") {
@@ -40,7 +40,7 @@ class WrittenCallsReader {
   readonly #format: CallFormat;
   readonly #options: WrittenCallsOptions;
   #state: "text" | "head" | "arguments" | "tail" = "text";
-  #held = "";
+  #buffered = "";
   #end = new JsonEnd();
   calls = 0;
 
@@ -50,69 +50,69 @@ class WrittenCallsReader {
   }
 
   *push(text: string): Generator<GenerationEvent> {
-    this.#held += text;
-    while (this.#held !== "" && (yield* this.#step()));
+    this.#buffered += text;
+    while (this.#buffered !== "" && (yield* this.#step()));
   }
 
-  /** The answer has ended: what is held is not a call. */
+  /** Handles the end of the answer: the buffered text is not a call. */
   *flush(isCutOff: boolean): Generator<GenerationEvent> {
-    const begun = this.#held.trimEnd();
-    if (this.#state === "text" && begun !== "" && !(isCutOff && this.#isHead(begun)))
-      yield* this.#text(this.#held);
-    this.#held = "";
+    const text = this.#buffered.trimEnd();
+    if (this.#state === "text" && text !== "" && !(isCutOff && this.#isHead(text)))
+      yield* this.#text(this.#buffered);
+    this.#buffered = "";
   }
 
   *#step(): Generator<GenerationEvent, boolean> {
-    if (this.#state === "text") return yield* this.#lookForHead();
+    if (this.#state === "text") return yield* this.#findHead();
     if (this.#state === "tail") {
-      const rest = this.#held.replace(tailPattern(this.#format.tail), "");
-      this.#held = rest;
+      const rest = this.#buffered.replace(tailPattern(this.#format.tail), "");
+      this.#buffered = rest;
       if (rest !== "") this.#state = "text";
       return rest !== "";
     }
     if (this.#state === "head") {
-      this.#held = this.#held.trimStart();
-      if (this.#held === "") return false;
+      this.#buffered = this.#buffered.trimStart();
+      if (this.#buffered === "") return false;
       this.#state = "arguments";
     }
-    const end = this.#end.push(this.#held);
-    const written = this.#held.slice(0, end);
-    this.#held = this.#held.slice(written.length);
-    if (this.#isShown) yield { type: "tool-call-delta", index: this.calls - 1, arguments: written };
+    const end = this.#end.push(this.#buffered);
+    const written = this.#buffered.slice(0, end);
+    this.#buffered = this.#buffered.slice(written.length);
+    if (this.#emitsCall) yield { type: "tool-call-delta", index: this.calls - 1, arguments: written };
     if (end === undefined) return false;
     this.#state = "tail";
     return true;
   }
 
-  get #isShown(): boolean {
+  get #emitsCall(): boolean {
     return this.#options.parallel || this.calls === 1;
   }
 
-  *#lookForHead(): Generator<GenerationEvent, boolean> {
+  *#findHead(): Generator<GenerationEvent, boolean> {
     const { heads } = this.#format;
     const begins = new Set(heads.map(([first = ""]) => first.charAt(0)));
-    for (let at = 0; at < this.#held.length; at += 1) {
-      if (!begins.has(this.#held.charAt(at))) continue;
-      const match = matchHead(this.#held.slice(at), heads, this.#options.names);
+    for (let at = 0; at < this.#buffered.length; at += 1) {
+      if (!begins.has(this.#buffered.charAt(at))) continue;
+      const match = matchHead(this.#buffered.slice(at), heads, this.#options.names);
       if (match.kind === "none") continue;
-      const before = this.#held.slice(0, at);
-      // Blanks before a call are dropped, so they are held back with what may become one.
+      const before = this.#buffered.slice(0, at);
+      // Whitespace before a call is dropped, so it is buffered with the beginning of a call.
       yield* this.#text(before.trimEnd());
-      if (match.kind === "begun") {
-        this.#held = before.slice(before.trimEnd().length) + this.#held.slice(at);
+      if (match.kind === "partial") {
+        this.#buffered = before.slice(before.trimEnd().length) + this.#buffered.slice(at);
         return false;
       }
-      this.#held = this.#held.slice(at + match.length);
+      this.#buffered = this.#buffered.slice(at + match.length);
       this.#state = "head";
       this.#end = new JsonEnd();
       this.calls += 1;
       const id = (this.#options.makeId ?? randomCallId)();
-      if (this.#isShown) yield { type: "tool-call-start", index: this.calls - 1, id, name: match.name };
+      if (this.#emitsCall) yield { type: "tool-call-start", index: this.calls - 1, id, name: match.name };
       return true;
     }
-    const ready = this.#held.trimEnd();
+    const ready = this.#buffered.trimEnd();
     yield* this.#text(ready);
-    this.#held = this.#held.slice(ready.length);
+    this.#buffered = this.#buffered.slice(ready.length);
     return false;
   }
 
@@ -120,9 +120,9 @@ class WrittenCallsReader {
     if (text !== "") yield { type: "text-delta", text };
   }
 
-  /** Whether what is held has more of a head than any text might have. */
-  #isHead(held: string): boolean {
-    return this.#format.isTagged || held.trimStart().length > 1;
+  /** True if a partial head is long enough not to be ordinary text. */
+  #isHead(partialHead: string): boolean {
+    return this.#format.isTagged || partialHead.trimStart().length > 1;
   }
 }
 
@@ -130,54 +130,53 @@ function tailPattern(characters: string): RegExp {
   return new RegExp(`^(?:\\s|[${characters.replaceAll(/[\]\\]/g, "\\$&")}])+`);
 }
 
-/** The beginning of a call, piece by piece: literal text, the name of a tool, or an id of letters and digits. */
+/** Parts of the beginning of a call: literal text, NAME for the name of a tool, ID for an id of letters and digits. */
 type Head = readonly string[];
 
 type HeadMatch =
-  /** It is not one. */
   | { readonly kind: "none" }
-  /** It may become one. */
-  | { readonly kind: "begun" }
-  /** @param length what of the text it takes */
-  | { readonly kind: "whole"; readonly length: number; readonly name: string };
+  /** More text may complete the head. */
+  | { readonly kind: "partial" }
+  /** @param length characters of the head */
+  | { readonly kind: "complete"; readonly length: number; readonly name: string };
 
 const NONE: HeadMatch = { kind: "none" };
-const BEGUN: HeadMatch = { kind: "begun" };
+const PARTIAL: HeadMatch = { kind: "partial" };
 
-/** Whether a text begins with one of the heads. Blanks between the characters of literal text do not count. */
+/** Matches the beginning of a text with the heads. Whitespace between the characters of literal text is ignored. */
 function matchHead(text: string, heads: readonly Head[], names: readonly string[]): HeadMatch {
   let found = NONE;
   for (const name of names) {
     for (const head of heads) {
-      const match = matchPieces(text, head, name);
-      if (match.kind === "whole") return match;
-      if (match.kind === "begun") found = match;
+      const match = matchParts(text, head, name);
+      if (match.kind === "complete") return match;
+      if (match.kind === "partial") found = match;
     }
   }
   return found;
 }
 
-function matchPieces(text: string, head: Head, name: string): HeadMatch {
+function matchParts(text: string, head: Head, name: string): HeadMatch {
   let at = 0;
-  for (const piece of head) {
-    if (piece === "ID") {
+  for (const part of head) {
+    if (part === "ID") {
       while (at < text.length && /[A-Za-z0-9]/.test(text[at]!)) at += 1;
-      if (at >= text.length) return BEGUN;
+      if (at >= text.length) return PARTIAL;
     } else {
-      const end = matchLiteral(text, at, piece === "NAME" ? name : piece);
+      const end = matchLiteral(text, at, part === "NAME" ? name : part);
       if (typeof end !== "number") return end;
       at = end;
     }
   }
-  return { kind: "whole", length: at, name };
+  return { kind: "complete", length: at, name };
 }
 
-/** Where the literal text ends. */
+/** Returns the end of the literal text, or why it does not match. */
 function matchLiteral(text: string, start: number, literal: string): number | HeadMatch {
   let at = start;
   for (const character of literal) {
     while (at < text.length && isBlank(text[at]!)) at += 1;
-    if (at >= text.length) return BEGUN;
+    if (at >= text.length) return PARTIAL;
     if (text[at] !== character) return NONE;
     at += 1;
   }
@@ -188,16 +187,16 @@ function isBlank(character: string): boolean {
   return character.trim() === "";
 }
 
-/** Finds the end of a JSON object in pieces of text. */
+/** Finds the end of a JSON object in a stream of text. */
 class JsonEnd {
   #depth = 0;
   #inText = false;
   #escaped = false;
 
-  /** How much of a piece belongs to the object; undefined if it goes on. */
-  push(piece: string): number | undefined {
-    for (let at = 0; at < piece.length; at += 1) {
-      const character = piece[at]!;
+  /** Returns the number of characters up to the end of the object; undefined if it continues. */
+  push(text: string): number | undefined {
+    for (let at = 0; at < text.length; at += 1) {
+      const character = text[at]!;
       if (this.#escaped) this.#escaped = false;
       else if (this.#inText) {
         if (character === "\\") this.#escaped = true;

@@ -6,28 +6,27 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/file-operations.ts";
 import type { Blobs } from "../models.ts";
 
-/** The first bytes of a GGUF file. */
+/** First bytes of a GGUF file. */
 const MAGIC = Buffer.from("GGUF");
-/** More than the largest model that anybody could load; a client that never ends is stopped somewhere. */
+/** Maximum bytes of an upload, above any loadable model, so that an endless one fails. */
 const MAX_BLOB_BYTES = 1024 ** 4;
-/** A client creates its model at once after the upload. What is used by no model for so long is removed. */
+/** Age after which unused files are removed; clients create their models directly after the upload. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
 
 const PARTIAL = ".partial";
-const NAMES = /\bsha256-[0-9a-f]{64}\.gguf\b/g;
+const BLOB_NAME = /\bsha256-[0-9a-f]{64}\.gguf\b/g;
 
 /**
- * Files that clients have uploaded or that were quantized here, named by their SHA-256: models and adapters for models that
- * are created from them.
+ * Uploaded and quantized files, named by their SHA-256: models and adapters for Modelfiles.
  */
 export class BlobStore implements Blobs {
   readonly folder: string;
-  readonly #isUsed: (name: string) => boolean;
+  readonly #isNeeded: (name: string) => boolean;
 
-  /** @param isUsed whether a model needs the file with this name */
-  constructor(folder: string, isUsed: (name: string) => boolean) {
+  /** @param isNeeded true if a model needs the file with this name or path */
+  constructor(folder: string, isNeeded: (name: string) => boolean) {
     this.folder = folder;
-    this.#isUsed = isUsed;
+    this.#isNeeded = isNeeded;
   }
 
   async find(digest: string): Promise<string | undefined> {
@@ -39,34 +38,34 @@ export class BlobStore implements Blobs {
     return isThere ? file : undefined;
   }
 
-  async write(digest: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    await this.#save(pieces, hexOf(digest));
+  async write(digest: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    await this.#save(chunks, hexOf(digest));
   }
 
-  /** Saves a file that was made here, and returns its path. */
-  async add(pieces: AsyncIterable<Uint8Array>): Promise<string> {
-    return await this.#save(pieces, undefined);
+  /** Saves a quantized file and returns its path. */
+  async add(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+    return await this.#save(chunks, undefined);
   }
 
-  /** Removes a file at once, unless a model needs it. */
+  /** Deletes a file, unless a model needs it. */
   async discard(file: string): Promise<void> {
-    if (!this.#isUsed(path.basename(file))) await removeFile(file);
+    if (!this.#isNeeded(path.basename(file))) await removeFile(file);
   }
 
-  /** Removes the files that a deleted model's Modelfile names, apart from those that other models need. */
-  async discardOf(modelfile: string): Promise<void> {
-    for (const [name] of modelfile.matchAll(NAMES)) await this.discard(path.join(this.folder, name));
+  /** Deletes the files that a deleted model's Modelfile names, except those that other models need. */
+  async discardNamedIn(modelfile: string): Promise<void> {
+    for (const [name] of modelfile.matchAll(BLOB_NAME)) await this.discard(path.join(this.folder, name));
   }
 
   async #save(
-    pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     expected: string | undefined,
   ): Promise<string> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await this.#removeAbandoned();
     const partial = path.join(this.folder, `${randomUUID()}${PARTIAL}`);
     try {
-      const actual = await writeHashed(partial, pieces);
+      const actual = await writeHashed(partial, chunks);
       if (expected !== undefined && actual !== expected) {
         throw new ServiceError(
           "invalid_parameter",
@@ -91,31 +90,31 @@ export class BlobStore implements Blobs {
     for (const name of await readdir(this.folder)) {
       const file = path.join(this.folder, name);
       const stats = await stat(file).catch(() => undefined);
-      if (stats && Date.now() - stats.mtimeMs > ABANDONED_MS && !this.#isUsed(name)) await removeFile(file);
+      if (stats && Date.now() - stats.mtimeMs > ABANDONED_MS && !this.#isNeeded(name)) await removeFile(file);
     }
   }
 }
 
-/** @returns the SHA-256 of what was written, in hexadecimal digits */
+/** Writes a file; returns its SHA-256 in hexadecimal. */
 async function writeHashed(
   file: string,
-  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<string> {
   const hash = createHash("sha256");
   await using handle = await open(file, "wx", 0o600);
   let size = 0;
   let start = Buffer.alloc(0);
-  for await (const piece of pieces) {
-    size += piece.byteLength;
+  for await (const chunk of chunks) {
+    size += chunk.byteLength;
     if (size > MAX_BLOB_BYTES) {
       throw new ServiceError("payload_too_large", `A file may have at most ${MAX_BLOB_BYTES} bytes.`);
     }
     if (start.length < MAGIC.length) {
-      start = Buffer.concat([start, piece.subarray(0, MAGIC.length)]).subarray(0, MAGIC.length);
+      start = Buffer.concat([start, chunk.subarray(0, MAGIC.length)]).subarray(0, MAGIC.length);
       if (start.length === MAGIC.length) checkMagic(start);
     }
-    hash.update(piece);
-    await handle.writeFile(piece);
+    hash.update(chunk);
+    await handle.writeFile(chunk);
   }
   checkMagic(start);
   await handle.sync();
@@ -130,7 +129,7 @@ function checkMagic(start: Buffer): void {
   );
 }
 
-/** @throws ServiceError invalid_parameter for anything but a SHA-256, so that it cannot name another file */
+/** @throws ServiceError invalid_parameter for any text but a SHA-256, so that it cannot name another file */
 function hexOf(digest: string): string {
   const hex = /^sha256[:-]([0-9a-f]{64})$/i.exec(digest)?.[1];
   if (hex !== undefined) return hex.toLowerCase();
@@ -141,8 +140,8 @@ function hexOf(digest: string): string {
   );
 }
 
-/** The daemon's own folders may be used, wherever else models may come from. */
-export function withFolders<Settings extends Pick<Config, "models">>(
+/** Adds the daemon's folders to models.allowed_dirs, unless that allows all folders. */
+export function allowFolders<Settings extends Pick<Config, "models">>(
   config: Settings,
   folders: readonly string[],
 ): Settings {

@@ -1,48 +1,48 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import { realPathInside } from "../hub/cache/repo-cache.ts";
 import { MAX_MODELFILE_LENGTH } from "../modelfile/parse-instructions.ts";
 
-/** A model in a folder of another program. All paths are absolute, as the folder names them, and lead to files inside it. */
+/** A model in a folder of another program. All paths are absolute and lead to files inside that folder. */
 export interface FoundModel {
-  /** What its program calls it. */
+  /** Name in its program. */
   readonly name: string;
-  /** What it should be called here; it may be taken, and need not be a valid name. */
-  readonly wish: string;
+  /** Preferred name in Daybreak, which may be taken or invalid. */
+  readonly preferredName: string;
   /** All shards in order. */
   readonly files: readonly [string, ...string[]];
   readonly projector: string | undefined;
   readonly adapters: readonly string[];
-  /** Lines of a Modelfile, besides those about files; each is valid. */
+  /** Valid lines of a Modelfile, except those about files. */
   readonly settings: readonly string[];
-  /** What of its settings could not be kept, in sentences. */
+  /** Sentences about settings that could not be imported. */
   readonly notes: readonly string[];
 }
 
-/** Something that looks like a model, and why it cannot be used. */
-export interface LeftOut {
+/** A model that cannot be used, and the reason. */
+export interface SkippedModel {
   readonly name: string;
   /** A sentence without its final period. */
   readonly reason: string;
 }
 
-/** What is in a folder of models. */
+/** Models in a folder. */
 export interface FolderContents {
   readonly models: readonly FoundModel[];
-  readonly leftOut: readonly LeftOut[];
+  readonly skipped: readonly SkippedModel[];
 }
 
-/** Where the files of a model are. */
-interface Files {
+/** Paths of a model's files. */
+interface ModelPaths {
   /** The first shard. */
   readonly model: string;
   readonly projector: string | undefined;
   readonly adapters: readonly string[];
 }
 
-/** The Modelfile of a model that was found, with the lines of its settings. */
-export function modelfileOf({ model, projector, adapters }: Files, settings: readonly string[]): string {
+/** Writes the Modelfile of a found model with the lines of its settings. */
+export function modelfileOf({ model, projector, adapters }: ModelPaths, settings: readonly string[]): string {
   const lines = [
     `FROM ${model}`,
     ...adapters.map((adapter) => `ADAPTER ${adapter}`),
@@ -53,14 +53,14 @@ export function modelfileOf({ model, projector, adapters }: Files, settings: rea
 }
 
 /**
- * Reads a text of a folder of models, such as a template, through links only to files inside it.
- * @throws ServiceError model_file_not_found, or invalid_model_file for one that is longer than any Modelfile
+ * Reads a text file in a folder of models, such as a template. A link must lead to a file inside that folder.
+ * @throws ServiceError model_file_not_found, or invalid_model_file if it is longer than any Modelfile
  */
 export async function readSmallFile(realFolder: string, file: string): Promise<string> {
   const real = await realPathInside(realFolder, file);
   if (real === undefined) throw missing();
   try {
-    // Opening a FIFO would wait for a writer.
+    // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     await using handle = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const stats = await handle.stat();
     if (!stats.isFile()) throw missing();
@@ -69,7 +69,7 @@ export async function readSmallFile(realFolder: string, file: string): Promise<s
     return await handle.readFile("utf8");
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     throw missing(error);
   }
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { homeFolder } from "../../launch/home-folder.mjs";
 import { readSmallFile } from "./found-model.ts";
 
-/** Programs whose folders are known, and what people call them. */
+/** Programs whose model folders are known, with their names for users. */
 export const STORES = { ollama: "Ollama", lmstudio: "LM Studio", hf: "the Hugging Face tools" } as const;
 export type Store = keyof typeof STORES;
 
@@ -12,10 +12,14 @@ export function isStore(name: string): name is Store {
   return Object.hasOwn(STORES, name);
 }
 
-/** Where the installer for Linux, NixOS and other distributions put the models of Ollama's own account. */
-const OLLAMA_ACCOUNTS = ["/usr/share/ollama/.ollama/models", "/var/lib/ollama/models", "/var/lib/ollama"];
+/** Model folders of Ollama's service account, as set by its Linux installer, NixOS and other distributions. */
+const OLLAMA_SERVICE_FOLDERS = [
+  "/usr/share/ollama/.ollama/models",
+  "/var/lib/ollama/models",
+  "/var/lib/ollama",
+];
 
-/** The folders where a program keeps its models, the likeliest first. */
+/** Returns the folders where a program may store its models, the likeliest first. */
 export async function storeFolders(
   store: Store,
   env: NodeJS.ProcessEnv = process.env,
@@ -24,9 +28,9 @@ export async function storeFolders(
   const inHome = (...parts: string[]): string[] => (home === undefined ? [] : [path.join(home, ...parts)]);
   if (store === "lmstudio") return home === undefined ? [] : await lmStudioFolders(home);
   if (store === "ollama") {
-    // Ollama reads it so as well: people put it into quotes in files of services.
-    const own = env["OLLAMA_MODELS"]?.trim().replaceAll(/^["']+|["']+$/g, "");
-    return own ? [own] : [...inHome(".ollama", "models"), ...OLLAMA_ACCOUNTS];
+    // As in Ollama, quotes are removed, which service files often have.
+    const configured = env["OLLAMA_MODELS"]?.trim().replaceAll(/^["']+|["']+$/g, "");
+    return configured ? [configured] : [...inHome(".ollama", "models"), ...OLLAMA_SERVICE_FOLDERS];
   }
   const hub = env["HF_HUB_CACHE"] || env["HUGGINGFACE_HUB_CACHE"];
   if (hub) return [hub];
@@ -35,14 +39,14 @@ export async function storeFolders(
   return inHome(".cache", "huggingface", "hub");
 }
 
-/** Names LM Studio's home, where its user has moved it or an early version has made it. */
-const POINTER = ".lmstudio-home-pointer";
+/** File with the path of LM Studio's home folder. */
+const HOME_POINTER = ".lmstudio-home-pointer";
 
 const settingsSchema = z.object({ downloadsFolder: z.string() });
 
-/** Where LM Studio may keep its models, the likeliest first. */
+/** Returns the folders where LM Studio may store its models, the likeliest first. */
 async function lmStudioFolders(home: string): Promise<string[]> {
-  const pointer = (await textOf(home, POINTER)).trim();
+  const pointer = (await readTextOrEmpty(home, HOME_POINTER)).trim();
   const homes = [pointer, path.join(home, ".lmstudio"), path.join(home, ".cache", "lm-studio")];
   const folders = await Promise.all(
     homes.map(async (each) => [await chosenFolder(each), path.join(each, "models")]),
@@ -50,17 +54,17 @@ async function lmStudioFolders(home: string): Promise<string[]> {
   return [...new Set(folders.flat().filter((folder) => path.isAbsolute(folder)))];
 }
 
-/** The folder of models that the user has chosen in the settings; empty: none. */
+/** Returns the folder of models in LM Studio's settings; empty: none is set. */
 async function chosenFolder(home: string): Promise<string> {
   try {
-    return settingsSchema.parse(JSON.parse(await textOf(home, "settings.json"))).downloadsFolder;
+    return settingsSchema.parse(JSON.parse(await readTextOrEmpty(home, "settings.json"))).downloadsFolder;
   } catch {
     return "";
   }
 }
 
-/** The text of a file in a folder; empty when it cannot be had. */
-async function textOf(folder: string, name: string): Promise<string> {
+/** Returns the text of a file in a folder; empty if that cannot be read. */
+async function readTextOrEmpty(folder: string, name: string): Promise<string> {
   try {
     return await readSmallFile(await realpath(folder), path.join(folder, name));
   } catch {

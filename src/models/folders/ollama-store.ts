@@ -7,44 +7,47 @@ import { modelfileNotes } from "../modelfile/parameters.ts";
 import { parameterLines, parseInstructions, quote } from "../modelfile/parse-instructions.ts";
 import { readSettings } from "../modelfile/read-settings.ts";
 import { isPlainPart } from "../names/name-rules.ts";
-import { type FolderContents, type FoundModel, type LeftOut, readSmallFile } from "./found-model.ts";
+import { type FolderContents, type FoundModel, type SkippedModel, readSmallFile } from "./found-model.ts";
 
-const HOST = "registry.ollama.ai";
-const NAMESPACE = "library";
-/** People have dozens. */
+const DEFAULT_HOST = "registry.ollama.ai";
+const DEFAULT_NAMESPACE = "library";
+/** Maximum manifests that are read; stores have dozens. */
 const MAX_MANIFESTS = 10_000;
 
 const layerSchema = z.object({ mediaType: z.string(), digest: z.string() });
 const manifestSchema = z.object({
   config: layerSchema.optional(),
-  /** Ollama writes null for none. */
+  /** null: no layers. */
   layers: z.array(layerSchema).nullable(),
 });
 type Layer = z.output<typeof layerSchema>;
 
-/** What the layers of a manifest are. */
-const LAYER = "application/vnd.ollama.image.";
+/** Common prefix of the media types of layers. */
+const LAYER_PREFIX = "application/vnd.ollama.image.";
 
 /**
- * Reads Ollama's folder of models: `manifests/<host>/<namespace>/<model>/<tag>` list layers, which are `blobs/sha256-<hex>`.
+ * Reads Ollama's folder of models: `manifests/<host>/<namespace>/<model>/<tag>` list layers, which are
+ * `blobs/sha256-<hex>`.
  * @param folder its real path
  */
 export async function readOllamaStore(folder: string): Promise<FolderContents> {
   const models: FoundModel[] = [];
-  const leftOut: LeftOut[] = [];
+  const skipped: SkippedModel[] = [];
   for (const [host, namespace, model, tag] of await listManifests(folder)) {
     const file = path.join(folder, "manifests", host, namespace, model, tag);
     const name = shortName(host, namespace, `${model}:${tag}`);
-    const wish =
-      host === HOST && namespace !== NAMESPACE ? `${namespace}-${model}:${tag}` : `${model}:${tag}`;
+    const preferredName =
+      host === DEFAULT_HOST && namespace !== DEFAULT_NAMESPACE
+        ? `${namespace}-${model}:${tag}`
+        : `${model}:${tag}`;
     try {
-      models.push({ name, wish, ...(await readModel(folder, file)) });
+      models.push({ name, preferredName, ...(await readModel(folder, file)) });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      leftOut.push({ name, reason: error.message });
+      skipped.push({ name, reason: error.message });
     }
   }
-  return { models, leftOut };
+  return { models, skipped };
 }
 
 type ManifestPath = [host: string, namespace: string, model: string, tag: string];
@@ -66,47 +69,48 @@ async function listManifests(folder: string): Promise<ManifestPath[]> {
   return found;
 }
 
-/** As Ollama shows it. */
+/** Returns the name that Ollama displays. */
 function shortName(host: string, namespace: string, model: string): string {
-  if (host !== HOST) return `${host}/${namespace}/${model}`;
-  return namespace === NAMESPACE ? model : `${namespace}/${model}`;
+  if (host !== DEFAULT_HOST) return `${host}/${namespace}/${model}`;
+  return namespace === DEFAULT_NAMESPACE ? model : `${namespace}/${model}`;
 }
 
-async function readModel(folder: string, file: string): Promise<Omit<FoundModel, "name" | "wish">> {
+async function readModel(folder: string, file: string): Promise<Omit<FoundModel, "name" | "preferredName">> {
   const manifest = parseManifest(await readSmallFile(folder, file));
   const layers = manifest.layers ?? [];
   const blob = async ({ digest }: Layer): Promise<string> => await blobPath(folder, digest);
-  const of = (...kinds: string[]): Layer[] =>
-    layers.filter(({ mediaType }) => kinds.some((kind) => mediaType === LAYER + kind));
-  const [weights, ...more] = of("model");
-  if (!weights) throw new ServiceError("invalid_model_file", whyWithoutWeights(layers));
-  if (more.length > 0)
+  const layersOf = (...kinds: string[]): Layer[] =>
+    layers.filter(({ mediaType }) => kinds.some((kind) => mediaType === LAYER_PREFIX + kind));
+  const [weights, ...otherWeights] = layersOf("model");
+  if (!weights) throw new ServiceError("invalid_model_file", noWeightsReason(layers));
+  if (otherWeights.length > 0)
     throw new ServiceError(
       "invalid_model_file",
       "it has several files of weights, which only Ollama can join",
     );
-  const [projector] = of("projector");
+  const [projector] = layersOf("projector");
   const read = async (layer: Layer): Promise<string> => await readSmallFile(folder, await blob(layer));
-  const texts = async (...kinds: string[]): Promise<string[]> => await Promise.all(of(...kinds).map(read));
+  const texts = async (...kinds: string[]): Promise<string[]> =>
+    await Promise.all(layersOf(...kinds).map(read));
   return {
     files: [await blob(weights)],
     projector: projector && (await blob(projector)),
-    adapters: await Promise.all(of("adapter").map(blob)),
+    adapters: await Promise.all(layersOf("adapter").map(blob)),
     ...ollamaSettings({
-      // Its first versions called it a prompt.
+      // The first versions of Ollama named this layer "prompt".
       template: (await texts("template", "prompt")).at(-1),
       system: (await texts("system")).at(-1),
       parameters: (await texts("params")).at(-1),
       messages: (await texts("messages")).at(-1),
       licenses: await texts("license"),
       config: manifest.config?.digest ? await read(manifest.config) : undefined,
-      hasDraft: of("draft").length > 0,
+      hasDraft: layersOf("draft").length > 0,
     }),
   };
 }
 
-function whyWithoutWeights(layers: readonly Layer[]): string {
-  return layers.some(({ mediaType }) => mediaType === `${LAYER}tensor`)
+function noWeightsReason(layers: readonly Layer[]): string {
+  return layers.some(({ mediaType }) => mediaType === `${LAYER_PREFIX}tensor`)
     ? "it is in Safetensors, not GGUF"
     : "it has no weights on this machine";
 }
@@ -126,18 +130,18 @@ async function blobPath(folder: string, digest: string): Promise<string> {
   throw new ServiceError("model_file_not_found", "one of its files is missing, or a link out of the folder");
 }
 
-/** The layers of a model of Ollama that are texts. */
+/** Text layers of an Ollama model. */
 interface OllamaTexts {
   readonly template: string | undefined;
   readonly system: string | undefined;
-  /** JSON: values by the names of PARAMETERs. */
+  /** JSON: values by PARAMETER name. */
   readonly parameters: string | undefined;
   /** JSON: a list of messages. */
   readonly messages: string | undefined;
   readonly licenses: readonly string[];
-  /** JSON, with the names of renderer and parser, among others. */
+  /** JSON with the names of renderer and parser. */
   readonly config: string | undefined;
-  /** Whether there is also a draft model, which is no text. */
+  /** True if the model has a draft model. */
   readonly hasDraft: boolean;
 }
 
@@ -154,15 +158,15 @@ const configSchema = z.object({
   requires: z.string().optional(),
 });
 
-/** Answers are the same without it. */
+/** Note on a draft model, without which answers are the same. */
 const DRAFT_NOTE =
   "DRAFT is left out: an import brings no draft model; DRAFT in a Modelfile of yours can name one.";
 
-/** The settings of a model of Ollama as lines of a Modelfile, without those that would not be valid here. */
+/** Converts the settings of an Ollama model to lines of a Modelfile, and leaves out invalid ones with a note. */
 function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes: string[] } {
   const notes: string[] = [];
   const settings: string[] = [];
-  const keep = (what: string, lines: () => readonly string[]): void => {
+  const addLines = (directive: string, lines: () => readonly string[]): void => {
     try {
       for (const line of lines()) {
         readSettings(parseInstructions(line));
@@ -171,31 +175,31 @@ function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes: string
     } catch (error) {
       if (!(error instanceof ServiceError || error instanceof SyntaxError || error instanceof z.ZodError))
         throw error;
-      const why =
+      const reason =
         error instanceof ServiceError
           ? error.message.replace(/^Modelfile, line \d+: /, "")
           : "it is damaged.";
-      notes.push(`${what} is left out: ${why}`);
+      notes.push(`${directive} is left out: ${reason}`);
     }
   };
   const { renderer, parser, requires } = configOf(texts.config);
-  if (renderer === undefined) keep("TEMPLATE", () => textLines("TEMPLATE", texts.template));
+  if (renderer === undefined) addLines("TEMPLATE", () => textLines("TEMPLATE", texts.template));
   else if (texts.template) notes.push("TEMPLATE is left out: Ollama does not use it beside RENDERER.");
-  keep("SYSTEM", () => textLines("SYSTEM", texts.system));
-  keep("PARAMETER", () => {
+  addLines("SYSTEM", () => textLines("SYSTEM", texts.system));
+  addLines("PARAMETER", () => {
     const entries = Object.entries(parametersSchema.parse(JSON.parse(texts.parameters ?? "{}")));
-    for (const [name, value] of entries) keep(`PARAMETER ${name}`, () => parameterLines(name, value));
+    for (const [name, value] of entries) addLines(`PARAMETER ${name}`, () => parameterLines(name, value));
     return [];
   });
-  keep("MESSAGE", () =>
+  addLines("MESSAGE", () =>
     messagesSchema
       .parse(JSON.parse(texts.messages ?? "[]"))
       .map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
   );
-  keep("RENDERER", () => textLines("RENDERER", renderer));
-  keep("PARSER", () => textLines("PARSER", parser));
-  keep("REQUIRES", () => textLines("REQUIRES", requires));
-  keep("LICENSE", () => texts.licenses.flatMap((license) => textLines("LICENSE", license)));
+  addLines("RENDERER", () => textLines("RENDERER", renderer));
+  addLines("PARSER", () => textLines("PARSER", parser));
+  addLines("REQUIRES", () => textLines("REQUIRES", requires));
+  addLines("LICENSE", () => texts.licenses.flatMap((license) => textLines("LICENSE", license)));
   if (texts.hasDraft) notes.push(DRAFT_NOTE);
   return { settings, notes: [...notes, ...modelfileNotes(settings.join("\n"))] };
 }
@@ -204,7 +208,7 @@ function configOf(text: string | undefined): z.output<typeof configSchema> {
   try {
     return configSchema.parse(JSON.parse(text ?? "{}"));
   } catch {
-    // It only says what has no effect here.
+    // A damaged config is ignored, because its fields have no effect in Daybreak.
     return {};
   }
 }

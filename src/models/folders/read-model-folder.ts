@@ -1,36 +1,36 @@
 import type { Dirent } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import { listNames } from "../../files/file-operations.ts";
 import { realPathInside, repoOfFolder } from "../hub/cache/repo-cache.ts";
 import { listCachedModels } from "../hub/cache/snapshots.ts";
 import { chooseProjector, groupModels } from "../names/hub-spec.ts";
 import { fileStem, shardOf, withoutQuantization } from "../names/model-file-names.ts";
 import { hasInvisible } from "../names/name-rules.ts";
-import type { FolderContents, FoundModel, LeftOut } from "./found-model.ts";
+import type { FolderContents, FoundModel, SkippedModel } from "./found-model.ts";
 import { readOllamaStore } from "./ollama-store.ts";
 
-/** Folders that people name for the one inside them that has the models, such as ~/.ollama. */
-const WRAPPED = ["models", "hub"];
+/** Subfolders with the models of folders such as ~/.ollama, so that users may name either. */
+const MODEL_SUBFOLDERS = ["models", "hub"];
 
 type ReadFolder = (folder: string) => Promise<FolderContents>;
 
 /**
- * Reads the models in a folder: Ollama's, the Hugging Face cache, or any with GGUF files, as LM Studio's. Links are only
- * followed to files inside it.
- * @throws ServiceError model_file_not_found when there is no such folder
+ * Reads the models in a folder: an Ollama store, a Hugging Face cache, or any folder of GGUF files such as LM Studio's.
+ * Links must lead to files inside the folder.
+ * @throws ServiceError model_file_not_found if there is no such folder
  */
 export async function readModelFolder(folder: string): Promise<FolderContents & { readonly folder: string }> {
   const real = await realFolder(folder);
-  for (const candidate of [real, ...WRAPPED.map((name) => path.join(real, name))]) {
+  for (const candidate of [real, ...MODEL_SUBFOLDERS.map((name) => path.join(real, name))]) {
     const read = await readerOf(candidate);
     if (read) return { folder: candidate, ...(await read(candidate)) };
   }
   return { folder: real, ...(await readPlainFolder(real)) };
 }
 
-/** The reader of a program's own layout; undefined for a plain folder. */
+/** Returns the reader for the layout of a known program; undefined for a folder of files. */
 async function readerOf(folder: string): Promise<ReadFolder | undefined> {
   const names = await listNames(folder);
   if (names.includes("manifests") && names.includes("blobs")) return readOllamaStore;
@@ -38,22 +38,22 @@ async function readerOf(folder: string): Promise<ReadFolder | undefined> {
 }
 
 async function realFolder(folder: string): Promise<string> {
-  const real = await realpath(folder).catch(throwExhaustion);
+  const real = await realpath(folder).catch(rethrowExhaustion);
   const isFolder = real !== undefined && (await stat(real)).isDirectory();
   if (isFolder) return real;
   throw new ServiceError("model_file_not_found", `There is no folder ${folder} that the daemon can read.`);
 }
 
-/** Reads the cache of the Hugging Face hub, which transformers, llama.cpp and others share. */
+/** Reads a cache of the Hugging Face hub, which transformers, llama.cpp and others share. */
 async function readHubCache(folder: string): Promise<FolderContents> {
   const models = (await listCachedModels(folder)).map(
     ({ spec, repo, files, projector }): FoundModel | undefined => {
       const [first, ...others] = files;
       if (first === undefined) return undefined;
-      const wish = fileName(first, repo.split("/").at(-1) ?? repo);
+      const preferredName = modelName(first, repo.split("/").at(-1) ?? repo);
       return {
         name: spec,
-        wish,
+        preferredName,
         files: [first, ...others],
         projector,
         adapters: [],
@@ -62,55 +62,55 @@ async function readHubCache(folder: string): Promise<FolderContents> {
       };
     },
   );
-  return { models: models.filter((model) => model !== undefined), leftOut: [] };
+  return { models: models.filter((model) => model !== undefined), skipped: [] };
 }
 
-/** LM Studio nests publisher and repository, and repositories nest one or two more. */
+/** Maximum depth of subfolders; LM Studio nests publisher, repository and one or two more. */
 const MAX_DEPTH = 8;
-/** Far more than folders of models have; whoever names a whole disk does not wait for its end. */
+/** Maximum entries in all subfolders, so that naming a full disk fails quickly. */
 const MAX_ENTRIES = 50_000;
-/** Names of files that say nothing of their model. */
-const NAMELESS = /^(?:ggml)?(?:model)?$/i;
+/** File names without information about their model. */
+const GENERIC_NAME = /^(?:ggml)?(?:model)?$/i;
 
 /**
- * Reads a folder of GGUF files and its subfolders, such as LM Studio's publisher/repository/file.gguf: shards make one
- * model, and a projector belongs to the model beside it. Hidden folders are left out.
+ * Reads a folder of GGUF files and its subfolders, such as LM Studio's publisher/repository/file.gguf. Shards are one
+ * model, and a projector belongs to the model in the same folder. Hidden folders are left out.
  * @param folder its real path
  */
 async function readPlainFolder(folder: string): Promise<FolderContents> {
-  const listing = new Listing(folder);
+  const listing = new FolderListing(folder);
   await listing.add("", 0);
   const byFolder = Map.groupBy(listing.files, (file) => path.posix.dirname(file));
   const models = [...byFolder].flatMap(([, files]) =>
     groupModels(files).map((shards) => toModel(folder, shards, files)),
   );
   const used = new Set(models.flatMap(({ files }) => files));
-  const broken = listing.files
+  const incomplete = listing.files
     .filter((file) => shardOf(file)?.index === 1 && !used.has(absolute(folder, file)))
     .map((name) => ({ name, reason: "some of its parts are missing" }));
-  const foreign = [...listing.safetensors]
+  const safetensors = [...listing.safetensors]
     .filter((name) => !byFolder.has(name))
     .map((name) => ({
       name: name === "." ? path.basename(folder) : name,
       reason: "it is in Safetensors, not GGUF",
     }));
-  return { models, leftOut: [...listing.leftOut, ...broken, ...foreign] };
+  return { models, skipped: [...listing.skipped, ...incomplete, ...safetensors] };
 }
 
-/** The name that a file gives to its model; that of its folder as well where it says nothing. */
-function fileName(file: string, folder: string): string {
+/** Returns a model name from the name of its file, prefixed by its folder if that is generic. */
+function modelName(file: string, folder: string): string {
   const stem = fileStem(file);
-  const isNameless = NAMELESS.test(withoutQuantization(stem).replaceAll(/[-._]/g, ""));
-  return isNameless ? `${folder}-${stem}` : stem;
+  const isGeneric = GENERIC_NAME.test(withoutQuantization(stem).replaceAll(/[-._]/g, ""));
+  return isGeneric ? `${folder}-${stem}` : stem;
 }
 
 function toModel(folder: string, shards: readonly string[], siblings: readonly string[]): FoundModel {
   const [first = "", ...others] = shards;
   const projector = chooseProjector(siblings, first);
-  const own = path.posix.basename(path.posix.dirname(first));
+  const parentName = path.posix.basename(path.posix.dirname(first));
   return {
     name: first,
-    wish: fileName(first, own === "." ? path.basename(folder) : own),
+    preferredName: modelName(first, parentName === "." ? path.basename(folder) : parentName),
     files: [absolute(folder, first), ...others.map((file) => absolute(folder, file))],
     projector: projector && absolute(folder, projector),
     adapters: [],
@@ -123,12 +123,12 @@ function absolute(folder: string, relative: string): string {
   return path.join(folder, ...relative.split("/"));
 }
 
-/** The GGUF files of a folder, as paths relative to it, separated by `/`. */
-class Listing {
+/** GGUF files of a folder, as relative paths separated by `/`. */
+class FolderListing {
   readonly files: string[] = [];
-  /** The folders that have weights in Safetensors, as LM Studio has for MLX. */
+  /** Folders with Safetensors weights, as LM Studio has for MLX. */
   readonly safetensors = new Set<string>();
-  readonly leftOut: LeftOut[] = [];
+  readonly skipped: SkippedModel[] = [];
   readonly #root: string;
   #entries = 0;
 
@@ -158,12 +158,12 @@ class Listing {
 
   async #addFile(name: string, entry: Dirent): Promise<void> {
     if (hasInvisible(entry.name)) {
-      this.leftOut.push({ name: JSON.stringify(name), reason: "its name has invisible characters" });
+      this.skipped.push({ name: JSON.stringify(name), reason: "its name has invisible characters" });
     } else if (entry.isFile()) this.files.push(name);
     else if (entry.isSymbolicLink()) {
       const real = await realPathInside(this.#root, absolute(this.#root, name));
       if (real === undefined)
-        this.leftOut.push({
+        this.skipped.push({
           name,
           reason: "it is a link to nowhere, or out of the folder; name the folder it leads to",
         });
@@ -171,12 +171,12 @@ class Listing {
     }
   }
 
-  /** One that cannot be read is empty. */
+  /** Reads a folder; an unreadable one counts as empty. */
   async #read(folder: string): Promise<Dirent[]> {
     try {
       return await readdir(absolute(this.#root, folder), { withFileTypes: true });
     } catch (error) {
-      throwExhaustion(error);
+      rethrowExhaustion(error);
       return [];
     }
   }

@@ -1,4 +1,4 @@
-/** How ggml stores a tensor type: `block` weights take `bytes` bytes. */
+/** A tensor type of ggml: `block` weights take `bytes` bytes. */
 export interface GgmlType {
   readonly name: string;
   readonly block: number;
@@ -43,13 +43,13 @@ export const GGML_TYPES: ReadonlyMap<number, GgmlType> = new Map([
   [39, type("MXFP4", 32, 17)],
 ]);
 
-/** The number of a tensor type that is in {@link GGML_TYPES}. */
+/** Returns the number of a tensor type in {@link GGML_TYPES}. */
 export function ggmlTypeNumber(name: string): number {
   for (const [number, known] of GGML_TYPES) if (known.name === name) return number;
   throw new TypeError(`no tensor type is called ${name}`);
 }
 
-/** Names of `general.file_type`; from enum llama_ftype of llama.h, in the words of the field. */
+/** Names of `general.file_type`, from enum llama_ftype of llama.h. */
 export const FILE_TYPE_NAMES: ReadonlyMap<number, string> = new Map([
   [0, "F32"],
   [1, "F16"],

@@ -1,32 +1,32 @@
 import { constants } from "node:fs";
 import { open, stat, type FileHandle } from "node:fs/promises";
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import { type ByteSource, InvalidGguf } from "./byte-reader.ts";
 import { type GgufHeader, type HeaderListener, readHeader } from "./read-tensors.ts";
 import { summarizeHeaders } from "./summarize-headers.ts";
 
-/** Reads what a model's files say of it; given all its shards in order. */
+/** Summarizes the headers of a model's files, all shards in order. */
 export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
 
 type ReadHeader = (file: string) => Promise<GgufHeader>;
 
 /**
- * Makes an inspector that remembers its answers for as long as the size and the time of the files stay the same.
+ * Creates an inspector that caches its results until the size or time of the files changes.
  * The inspector throws `invalid_model_file` or `model_file_not_found`.
  */
 export function createGgufInspector(read: ReadHeader = readGgufHeader): InspectGguf {
-  const known = new Map<string, { readonly state: string; readonly summary: Promise<GgufSummary> }>();
+  const cached = new Map<string, { readonly state: string; readonly summary: Promise<GgufSummary> }>();
   return async (files) => {
     const key = files.join("\0");
     const state = await fileState(files);
-    const before = known.get(key);
+    const before = cached.get(key);
     if (before?.state === state) return await before.summary;
     const summary = inspect(files, read);
-    known.set(key, { state, summary });
-    // A file that could not be read just now says nothing of itself.
+    cached.set(key, { state, summary });
+    // Errors of reading may be temporary, so they are not cached.
     summary.catch((error: unknown) => {
-      if (!(error instanceof ServiceError)) known.delete(key);
+      if (!(error instanceof ServiceError)) cached.delete(key);
     });
     return await summary;
   };
@@ -35,7 +35,7 @@ export function createGgufInspector(read: ReadHeader = readGgufHeader): InspectG
 async function fileState(files: readonly string[]): Promise<string> {
   const states = files.map(async (file) => {
     const { size, mtimeMs } = await stat(file).catch((error: unknown) => {
-      throwExhaustion(error);
+      rethrowExhaustion(error);
       throw missing(file, error);
     });
     return `${size}:${mtimeMs}`;
@@ -61,7 +61,7 @@ export async function readGgufHeader(path: string, listener?: HeaderListener): P
   try {
     return await readHeader(sourceOf(file), (await file.stat()).size, listener);
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     throw unusable(path, error);
   } finally {
     await file.close();
@@ -74,23 +74,25 @@ function sourceOf(file: FileHandle): ByteSource {
   };
 }
 
-/** The error of a file that is not a usable model. */
+/** Creates the error for an unusable file. */
 export function unusable(file: string | undefined, cause: unknown): ServiceError {
-  const why = cause instanceof InvalidGguf ? cause.message : "it cannot be read";
-  return new ServiceError("invalid_model_file", `The model file ${file} cannot be used: ${why}.`, { cause });
+  const reason = cause instanceof InvalidGguf ? cause.message : "it cannot be read";
+  return new ServiceError("invalid_model_file", `The model file ${file} cannot be used: ${reason}.`, {
+    cause,
+  });
 }
 
 function missing(file: string, cause: unknown): ServiceError {
   return new ServiceError("model_file_not_found", `The model file ${file} does not exist.`, { cause });
 }
 
-/** Opening a FIFO would wait for a writer, so the file is opened without waiting and looked at then. */
+/** Opens a file without blocking, because opening a FIFO would wait for a writer, and checks that it is regular. */
 async function openRegularFile(path: string): Promise<FileHandle> {
   let file: FileHandle;
   try {
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     if (error instanceof Error && "code" in error && error.code === "ENOENT") throw missing(path, error);
     throw new ServiceError("invalid_model_file", `${path} cannot be opened.`, { cause: error });
   }

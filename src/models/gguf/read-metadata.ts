@@ -1,42 +1,42 @@
 import { type ByteReader, claimed, decodeText, InvalidGguf, quoted } from "./byte-reader.ts";
 
-/** An array: its length, and its numbers when it is short enough to be one value for each layer. */
+/** An array: its length, and its numbers if they may be one value per layer. */
 interface MetadataArray {
   readonly length: number;
-  /** Type of its elements as the format numbers them; absent: this is a string too long to be kept. */
+  /** GGUF type number of its elements; absent: this stands for a string that is too long to store. */
   readonly type?: number;
-  /** Its elements are strings. */
+  /** True if its elements are strings. */
   readonly isText?: boolean;
   readonly numbers: readonly number[] | undefined;
-  /** Of a vocabulary: the tokens that look like marks, such as "<|im_start|>" or "[SUFFIX]", by their id. */
+  /** Special tokens of a vocabulary, such as "<|im_start|>" or "[SUFFIX]", by id. */
   readonly markers?: ReadonlyMap<number, string>;
 }
 
 export type MetadataValue = number | boolean | string | MetadataArray;
 export type Metadata = ReadonlyMap<string, MetadataValue>;
 
-/** Published models have some dozens of keys. */
+/** Maximum keys; published models have some dozens. */
 const MAX_KEYS = 10_000;
-/** The format's own limit for a key. */
+/** Maximum bytes of a key, by the format. */
 const MAX_KEY_LENGTH = 65_535;
-/** Longer strings are skipped; the longest one that matters, the chat template, is below 100 KB. */
-const MAX_KEPT_STRING = 1024 * 1024;
-/** Arrays that give a number for each layer are kept; no model has more layers. */
-const MAX_KEPT_NUMBERS = 4096;
-/** The longest marks in use have some 30 bytes. */
+/** Maximum bytes of a string that is stored; the longest that matters, the chat template, has below 100 KB. */
+const MAX_STORED_STRING = 1024 * 1024;
+/** Maximum length of an array that is stored, as one number per layer; no model has more layers. */
+const MAX_STORED_NUMBERS = 4096;
+/** Maximum bytes of a special token; the longest in use have some 30. */
 const MAX_MARKER_BYTES = 64;
-/** Vocabularies have up to a thousand reserved ones. */
+/** Maximum special tokens; vocabularies have up to a thousand. */
 const MAX_MARKERS = 10_000;
-/** Marks may begin with SentencePiece's sign of a blank. */
+/** Form of a special token, optionally with SentencePiece's space. */
 const MARKER = /^▁?[<[]/;
 const VOCABULARY = "tokenizer.ggml.tokens";
-/** A key's length, its type and a value of one byte. */
+/** Minimum bytes of an entry: key length, type and a value of one byte. */
 const MIN_KEY_BYTES = 13;
 
 const STRING = 8;
 const ARRAY = 9;
 const BOOL = 7;
-/** Bytes of the value types by their number; strings and arrays have no fixed size. */
+/** Bytes of value types by number; strings and arrays have no fixed size. */
 const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
   [0, 1],
   [1, 1],
@@ -51,10 +51,10 @@ const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
   [12, 8],
 ]);
 
-/** Is told where a key and its value lie in the file. */
+/** Called with the file positions of a key and its value. */
 export type OnEntry = (key: string, start: number, end: number) => void;
 
-/** Reads the key-value part of a header. Vocabularies and the like are counted, not kept. */
+/** Reads the key-value part of a header. Long arrays such as vocabularies are counted, but not stored. */
 export async function readMetadata(
   reader: ByteReader,
   count: number,
@@ -68,19 +68,19 @@ export async function readMetadata(
     const start = reader.position;
     const key = await readName(reader, MAX_KEY_LENGTH);
     if (metadata.has(key)) throw new InvalidGguf(`it has the key ${quoted(key)} twice`);
-    await reader.need(4);
+    await reader.ensure(4);
     metadata.set(key, await readValue(reader, reader.u32(), key));
     onEntry?.(key, start, reader.position);
   }
   return metadata;
 }
 
-/** Reads a string that must not be longer than `max` bytes: a key or the name of a tensor. */
+/** Reads a string of at most `max` bytes: a key or the name of a tensor. */
 export async function readName(reader: ByteReader, max: number): Promise<string> {
-  await reader.need(8);
+  await reader.ensure(8);
   const length = reader.u64();
   if (length > max) throw new InvalidGguf(`it is damaged: it has a name of ${claimed(length)} bytes`);
-  await reader.need(length);
+  await reader.ensure(length);
   return decodeText(reader.bytes(length));
 }
 
@@ -89,21 +89,21 @@ async function readValue(reader: ByteReader, type: number, key: string): Promise
   if (type === ARRAY) return await readArray(reader, key);
   const size = VALUE_SIZES.get(type);
   if (size === undefined) throw new InvalidGguf(`the key ${quoted(key)} has the unknown type ${type}`);
-  await reader.need(size);
+  await reader.ensure(size);
   const value = decodeNumber(reader.bytes(size), type);
   return type === BOOL ? value !== 0 : value;
 }
 
 async function readString(reader: ByteReader): Promise<MetadataValue> {
-  await reader.need(8);
+  await reader.ensure(8);
   const length = reader.u64();
-  if (length <= MAX_KEPT_STRING) return decodeText(await reader.read(length));
+  if (length <= MAX_STORED_STRING) return decodeText(await reader.read(length));
   reader.skip(length);
   return { length, numbers: undefined };
 }
 
 async function readArray(reader: ByteReader, key: string): Promise<MetadataArray> {
-  await reader.need(12);
+  await reader.ensure(12);
   const type = reader.u32();
   const length = reader.u64();
   if (type === STRING) {
@@ -116,7 +116,7 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
   if (size === undefined) {
     throw new InvalidGguf(`the array ${quoted(key)} has elements of the unsupported type ${type}`);
   }
-  if (length > MAX_KEPT_NUMBERS) {
+  if (length > MAX_STORED_NUMBERS) {
     reader.skip(length * size);
     return { length, numbers: undefined, type };
   }
@@ -129,8 +129,8 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
 
 async function skipStrings(reader: ByteReader, count: number): Promise<void> {
   for (let index = 0; index < count; index++) {
-    // Awaiting only at the end of the buffer: a vocabulary has hundreds of thousands of strings.
-    if (!reader.has(8)) await reader.need(8);
+    // Awaits only at the end of the buffer, because a vocabulary has hundreds of thousands of strings.
+    if (!reader.has(8)) await reader.ensure(8);
     reader.skip(reader.u64());
   }
 }
@@ -138,20 +138,20 @@ async function skipStrings(reader: ByteReader, count: number): Promise<void> {
 async function readMarkers(reader: ByteReader, count: number): Promise<Map<number, string>> {
   const markers = new Map<number, string>();
   for (let index = 0; index < count; index++) {
-    if (!reader.has(8)) await reader.need(8);
+    if (!reader.has(8)) await reader.ensure(8);
     const length = reader.u64();
     if (length > MAX_MARKER_BYTES || markers.size === MAX_MARKERS) {
       reader.skip(length);
       continue;
     }
-    if (!reader.has(length)) await reader.need(length);
+    if (!reader.has(length)) await reader.ensure(length);
     const text = decodeText(reader.bytes(length));
     if (MARKER.test(text)) markers.set(index, text);
   }
   return markers;
 }
 
-/** Numbers of 64 bits come out inexact above 2^53; none that matters is so large. */
+/** Decodes a number; 64-bit integers are inexact above 2^53, which no relevant value reaches. */
 function decodeNumber(bytes: Uint8Array, type: number): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   switch (type) {

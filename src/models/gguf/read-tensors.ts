@@ -5,9 +5,9 @@ import { type Metadata, type OnEntry, readMetadata, readName } from "./read-meta
 const MAGIC = "GGUF";
 /** llama.cpp reads versions 2 and 3, little-endian. */
 const VERSIONS: ReadonlySet<number> = new Set([2, 3]);
-/** Magic, version, tensor count and key count. */
-const FIXED_PART = 24;
-/** The largest headers of published models are below 40 MB (a vocabulary of 260,000 with its merges). */
+/** Bytes of magic, version, tensor count and key count. */
+const FIXED_HEADER_BYTES = 24;
+/** Maximum bytes of a header; published ones have below 40 MB (a vocabulary of 260,000 tokens with merges). */
 const MAX_HEADER_SIZE = 128 * 1024 * 1024;
 
 export interface GgufHeader {
@@ -16,15 +16,15 @@ export interface GgufHeader {
   readonly fileSize: number;
 }
 
-/** What a header does not keep, for those who need it. */
+/** Callbacks for details that {@link GgufHeader} does not store. */
 export interface HeaderListener {
   readonly onEntry?: OnEntry;
   readonly onTensor?: OnTensor;
 }
 
 /**
- * Reads the header of one GGUF file, and checks that the file is long enough for the tensors it promises. Format:
- * docs/gguf.md of ggml. Time and memory are bounded by constants, whatever the file's numbers claim.
+ * Reads the header of one GGUF file, and checks that the file is long enough for its tensors. Format: docs/gguf.md of
+ * ggml. Time and memory are bounded by constants, whatever the header claims.
  * @param fileSize bytes of the file
  * @throws InvalidGguf
  */
@@ -34,7 +34,7 @@ export async function readHeader(
   { onEntry, onTensor }: HeaderListener = {},
 ): Promise<GgufHeader> {
   const reader = new ByteReader(file, Math.min(fileSize, MAX_HEADER_SIZE));
-  await reader.need(FIXED_PART);
+  await reader.ensure(FIXED_HEADER_BYTES);
   if (decodeText(reader.bytes(4)) !== MAGIC) throw new InvalidGguf("it does not begin with GGUF");
   const version = reader.u32();
   if (!VERSIONS.has(version)) throw new InvalidGguf(`its version ${version} is not supported`);
@@ -45,55 +45,55 @@ export async function readHeader(
   return { metadata, tensors, fileSize };
 }
 
-/** Sums over the list of tensors; the list itself is not kept. */
+/** Sums over the list of tensors. */
 interface TensorSums {
   readonly count: number;
-  /** Weights in all tensors. */
+  /** Number of weights in all tensors. */
   readonly parameters: number;
-  /** Type of most weights; undefined if there are none, or if it is not a known type. */
+  /** Most frequent type by weights; undefined if there are no weights or it is unknown. */
   readonly mainType: string | undefined;
-  /** Whether it has a reranker's output head. */
+  /** True if there is a reranker's output head. */
   readonly hasRankHead: boolean;
-  /** Whether it has the encoder of images or sounds that belongs into a projector's file. */
+  /** True if there is an encoder of images or audio, which belongs into a projector's file. */
   readonly hasEncoder: boolean;
   readonly weightBytes: WeightBytes;
-  /** Where the data of the tensors begins in the file. */
+  /** File position of the tensor data. */
   readonly dataStart: number;
 }
 
-/** Is told of each tensor of a file. */
+/** Called with each tensor of a file. */
 type OnTensor = (tensor: Tensor) => void;
 
-/** Bytes of weights by where they are used. */
+/** Bytes of weights by their use. */
 interface WeightBytes {
-  /** Of all blocks together. */
+  /** Bytes of all blocks together. */
   readonly blocks: number;
-  /** The largest tensor in any block. */
+  /** Bytes of the largest tensor in any block. */
   readonly largestInBlocks: number;
-  /** Of the tensors that look a token up. */
+  /** Bytes of the token embedding. */
   readonly embedding: number;
-  /** Of the matrix that turns the last block's result into logits; 0 if the embedding serves as output, too. */
+  /** Bytes of the output matrix, which computes logits; 0 if the token embedding is also the output matrix. */
   readonly output: number;
 }
 
-/** Above what the largest mixtures of experts have, with one tensor per expert and layer. */
+/** Maximum tensors, above those of the largest mixtures of experts with one tensor per expert and layer. */
 const MAX_TENSORS = 200_000;
-/** ggml's GGML_MAX_NAME is 64, including the terminating zero. */
+/** Maximum bytes of a name: ggml's GGML_MAX_NAME of 64, minus the terminating zero. */
 const MAX_NAME_LENGTH = 63;
 /** ggml's GGML_MAX_DIMS. */
 const MAX_DIMENSIONS = 4;
-/** Length of an empty name, number of dimensions, type and offset. */
+/** Minimum bytes of an entry: length of an empty name, number of dimensions, type and offset. */
 const MIN_TENSOR_BYTES = 24;
 const DEFAULT_ALIGNMENT = 32;
-/** Fewest bits per weight of any type; limits the number of weights of unknown types. */
+/** Minimum bits per weight, which limits the weights of tensors of unknown type. */
 const MIN_BITS_PER_WEIGHT = 1;
 const RANK_HEAD = "cls.output.weight";
-const IN_A_BLOCK = /^blk\.\d+\./;
-/** llama.cpp's names for the parts of encoders, and of what leads from them to the model. */
-const IN_AN_ENCODER = /^(?:v|a|mm)\./;
+const BLOCK_TENSOR = /^blk\.\d+\./;
+/** Prefixes of tensors of encoders and of their projections to the model. */
+const ENCODER_TENSOR = /^(?:v|a|mm)\./;
 
 /**
- * Reads the tensor list that follows the keys, and checks that the tensors' data is inside the file, in the same order,
+ * Reads the list of tensors that follows the keys. Checks that their data is inside the file and in the same order,
  * which llama.cpp requires.
  */
 async function readTensors(
@@ -113,25 +113,25 @@ async function readTensors(
   let parameters = 0;
   let dataLength = 0;
   const names = new Set<string>();
-  /** Where the next tensor's data has to begin; undefined after a tensor of unknown type. */
-  let next: number | undefined = 0;
+  /** Required offset of the next tensor's data; undefined after a tensor of unknown type. */
+  let nextOffset: number | undefined = 0;
   const bytes = { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 };
   for (let index = 0; index < count; index++) {
     const tensor = await readTensor(reader);
     onTensor?.(tensor);
-    const { name, type, known, weights, offset, length } = tensor;
+    const { name, type, typeInfo, weights, offset, length } = tensor;
     if (names.has(name)) throw new InvalidGguf(`it has the tensor ${quoted(name)} twice`);
     names.add(name);
-    if (next !== undefined && offset !== next) {
+    if (nextOffset !== undefined && offset !== nextOffset) {
       throw new InvalidGguf(`it is damaged: the data of its tensor ${quoted(name)} is not where it belongs`);
     }
-    next = known && Math.ceil((offset + length) / alignment) * alignment;
+    nextOffset = typeInfo && Math.ceil((offset + length) / alignment) * alignment;
     if (name === RANK_HEAD) hasRankHead = true;
-    if (IN_AN_ENCODER.test(name)) hasEncoder = true;
+    if (ENCODER_TENSOR.test(name)) hasEncoder = true;
     parameters += weights;
     weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
     dataLength = Math.max(dataLength, offset + length);
-    if (IN_A_BLOCK.test(name)) {
+    if (BLOCK_TENSOR.test(name)) {
       bytes.blocks += length;
       bytes.largestInBlocks = Math.max(bytes.largestInBlocks, length);
     } else if (name === "token_embd.weight") bytes.embedding += length;
@@ -164,13 +164,13 @@ export function readAlignment(metadata: Metadata): number {
 
 export interface Tensor {
   readonly name: string;
-  /** The row's length first. */
+  /** Dimensions, the row length first. */
   readonly shape: readonly number[];
   readonly type: number;
-  /** Undefined: an unknown type. */
-  readonly known: GgmlType | undefined;
+  /** Undefined: unknown type. */
+  readonly typeInfo: GgmlType | undefined;
   readonly weights: number;
-  /** Where its data begins, from the beginning of the data. */
+  /** Position of its data, from the start of the tensor data. */
   readonly offset: number;
   /** Bytes of its data. */
   readonly length: number;
@@ -180,39 +180,39 @@ async function readTensor(reader: ByteReader): Promise<Tensor> {
   const name = await readName(reader, MAX_NAME_LENGTH);
   const shape = await readShape(reader, name);
   const [row = 1, ...rest] = shape;
-  await reader.need(12);
+  await reader.ensure(12);
   const type = reader.u32();
   const offset = reader.u64();
-  const known = GGML_TYPES.get(type);
-  if (known && row % known.block !== 0) {
+  const typeInfo = GGML_TYPES.get(type);
+  if (typeInfo && row % typeInfo.block !== 0) {
     throw new InvalidGguf(
-      `its tensor ${quoted(name)} has rows of ${claimed(row)} weights, where ${known.name} has blocks of ${known.block}`,
+      `its tensor ${quoted(name)} has rows of ${claimed(row)} weights, where ${typeInfo.name} has blocks of ${typeInfo.block}`,
     );
   }
   const weights = rest.reduce((product, size) => product * size, row);
-  const length = tensorBytes(known, weights);
+  const length = tensorBytes(typeInfo, weights);
   if (!Number.isSafeInteger(offset + length)) {
     throw new InvalidGguf(`it is damaged: its tensor ${quoted(name)} claims impossibly many weights`);
   }
-  return { name, shape, type, known, weights, offset, length };
+  return { name, shape, type, typeInfo, weights, offset, length };
 }
 
 async function readShape(reader: ByteReader, name: string): Promise<number[]> {
-  await reader.need(4);
+  await reader.ensure(4);
   const dimensions = reader.u32();
   if (dimensions > MAX_DIMENSIONS) {
     throw new InvalidGguf(`the tensor ${quoted(name)} has ${dimensions} dimensions`);
   }
-  await reader.need(dimensions * 8);
+  await reader.ensure(dimensions * 8);
   return Array.from({ length: dimensions }, () => reader.u64());
 }
 
-function tensorBytes(known: GgmlType | undefined, weights: number): number {
-  if (!known) return Math.ceil((weights * MIN_BITS_PER_WEIGHT) / 8);
-  return Math.ceil(weights / known.block) * known.bytes;
+function tensorBytes(typeInfo: GgmlType | undefined, weights: number): number {
+  if (!typeInfo) return Math.ceil((weights * MIN_BITS_PER_WEIGHT) / 8);
+  return Math.ceil(weights / typeInfo.block) * typeInfo.bytes;
 }
 
 function mainType(weightsByType: ReadonlyMap<number, number>): string | undefined {
-  const [most] = [...weightsByType].toSorted(([, a], [, b]) => b - a);
-  return most && GGML_TYPES.get(most[0])?.name;
+  const [largest] = [...weightsByType].toSorted(([, a], [, b]) => b - a);
+  return largest && GGML_TYPES.get(largest[0])?.name;
 }

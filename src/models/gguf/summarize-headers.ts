@@ -3,9 +3,9 @@ import { claimed, InvalidGguf } from "./byte-reader.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import type { Metadata, MetadataValue } from "./read-metadata.ts";
 import type { GgufHeader } from "./read-tensors.ts";
-import { callTokens, infillTokens } from "./vocabulary-markers.ts";
+import { toolCallTokens, infillTokens } from "./vocabulary-markers.ts";
 
-/** Architectures that only encode: they embed or rank, and never generate. */
+/** Encoder architectures, which embed or rank and never generate. */
 const ENCODERS: ReadonlySet<string> = new Set([
   "bert",
   "eurobert",
@@ -22,14 +22,14 @@ const ENCODERS: ReadonlySet<string> = new Set([
 /** enum llama_pooling_type: 0 is none, 1 to 3 are mean, first and last token, 4 is a rank head. */
 const POOLING_NONE = 0;
 const POOLING_RANK = 4;
-/** f16 */
+/** Bytes of an f16 number. */
 const BYTES_PER_ELEMENT = 2;
-/** No model has more layers; the file's own number is not trusted. */
+/** Maximum layers, because the number in the file is not trusted. */
 const MAX_LAYERS = 4096;
 
 /**
- * Summarizes the headers of a model's files, in order. Only the first shard describes the model; the others add weights.
- * Throws InvalidGguf if they are not a model.
+ * Summarizes the headers of a model's files, in order. The first shard has the metadata; the others add weights. Throws
+ * InvalidGguf if they are no model.
  */
 export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
   const [first] = headers;
@@ -48,9 +48,9 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
   if (parameters === 0) throw new InvalidGguf("it holds no weights");
   const auxiliary = auxiliaryKind(first, architecture);
   if (!auxiliary) {
-    checkForm(architecture, headers);
+    checkNotOllamaFormat(architecture, headers);
     const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
-    checkFigures(first.metadata, architecture, tensors);
+    checkNumbers(first.metadata, architecture, tensors);
     const template = first.metadata.get("tokenizer.chat_template");
     if (typeof template === "object") {
       throw new InvalidGguf(`its chat template has ${template.length} bytes`);
@@ -71,13 +71,13 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     quantization: quantization(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
     chatTemplate: text("tokenizer.chat_template"),
-    callTokens: callTokens(first.metadata),
+    toolCallTokens: toolCallTokens(first.metadata),
     infill: infillTokens(first.metadata),
     kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
     weightBytes: weightBytes(headers),
     purpose: modelPurposeOf(headers, architecture),
     auxiliary,
-    media: encoders(first.metadata),
+    media: encoderMedia(first.metadata),
   };
 }
 
@@ -93,7 +93,7 @@ function weightBytes(headers: readonly GgufHeader[]): GgufSummary["weightBytes"]
   };
 }
 
-/** The head of a reranker may lie in any shard. */
+/** Determines the purpose from all shards, because a reranker's head may be in any of them. */
 function modelPurposeOf(
   headers: readonly [GgufHeader, ...GgufHeader[]],
   architecture: string,
@@ -114,8 +114,8 @@ function isEncoder(architecture: string): boolean {
 }
 
 /**
- * What a model is for. A reranker has a rank head; without it the model runs but its scores mean nothing, so such a
- * model only embeds.
+ * Determines the purpose of a model. A reranker without its rank head runs, but its scores are meaningless, so it
+ * counts as an embedding model.
  */
 function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
   const value = header.metadata.get(`${architecture}.pooling_type`);
@@ -125,20 +125,20 @@ function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["pu
   return encoder || pooling !== POOLING_NONE ? "embed" : "generate";
 }
 
-/** The oldest projectors do not say that they have the only encoder that there was, which is one for images. */
-function encoders(metadata: Metadata): GgufSummary["media"] {
+/** Returns the media of a projector. The oldest ones lack the key of their image encoder. */
+function encoderMedia(metadata: Metadata): GgufSummary["media"] {
   const audio = metadata.get("clip.has_audio_encoder") === true;
   return { image: (metadata.get("clip.has_vision_encoder") ?? !audio) === true, audio };
 }
 
-/** Adapters and projectors are loaded together with a model, never as one. */
+/** Returns the kind of a file that is loaded together with a model. */
 function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["auxiliary"] {
   const kind = header.metadata.get("general.type");
   if (kind === "adapter" || header.metadata.has("adapter.type")) return "adapter";
   return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
 }
 
-/** Numbers in a key and in a value of one head, where the header says how many heads there are. */
+/** Returns the elements of a key and of a value in one head; undefined if the header has no number of heads. */
 function headWidths(metadata: Metadata, architecture: string): GgufSummary["headWidths"] {
   const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
   const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
@@ -156,8 +156,8 @@ function numberIn(metadata: Metadata, key: string): number | undefined {
 }
 
 /**
- * Bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window are counted like the
- * others, so this is an upper bound. Architectures without attention have none.
+ * Returns the bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window count like
+ * the others, so this is an upper bound. 0 for architectures without attention.
  */
 function kvBytesPerToken(metadata: Metadata, architecture: string): number {
   const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
@@ -170,7 +170,7 @@ function kvBytesPerToken(metadata: Metadata, architecture: string): number {
   return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
 }
 
-/** Attention heads of the layer with the most; 0 if the header does not say. */
+/** Returns the attention heads of the layer with the most; 0: unknown. */
 function largestHeadCount(metadata: Metadata, architecture: string): number {
   return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
 }
@@ -181,24 +181,24 @@ function perLayer(metadata: Metadata, key: string, layers: number): readonly num
   return typeof value === "object" ? value.numbers : undefined;
 }
 
-/** llama.cpp stores it as a signed 32-bit integer. */
-const LONGEST_CONTEXT = 2 ** 31 - 1;
-/** The widest published models have some 16,000. */
-const WIDEST_EMBEDDING = 2 ** 20;
-/** Heads per block, or numbers per head; published models have fewer than a thousand. */
-const MAX_OF_HEADS = 2 ** 16;
-/** llama.cpp's own limit is 512. */
+/** Maximum context length, which llama.cpp stores as a signed 32-bit integer. */
+const MAX_CONTEXT = 2 ** 31 - 1;
+/** Maximum embedding length; published models have up to 16,000. */
+const MAX_EMBEDDING = 2 ** 20;
+/** Maximum heads per block and elements per head; published models have below a thousand. */
+const MAX_HEADS = 2 ** 16;
+/** Maximum blocks; llama.cpp's limit is 512. */
 const MAX_BLOCKS = 4096;
-/** Models with this type of vocabulary can compute, but cannot read or write text. */
+/** Vocabulary type of models that cannot tokenize text. */
 const NO_VOCABULARY = "no_vocab";
-/** Lists next to the tokens. llama.cpp reads them without checking their length and type. */
+/** Arrays parallel to the tokens, whose length and type llama.cpp does not check. */
 const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[], name: string])[] = [
   ["tokenizer.ggml.scores", [6], "scores"],
   ["tokenizer.ggml.token_type", [4, 5], "token types"],
 ];
 /**
- * Special tokens of WordPiece vocabularies, with the ids that llama.cpp uses if no key names one. It looks up their
- * embeddings without checking that they exist.
+ * Special tokens of WordPiece vocabularies, with llama.cpp's default ids. llama.cpp does not check that they exist
+ * before it looks up their embeddings.
  */
 const WORDPIECE = "bert";
 const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: string])[] = [
@@ -206,9 +206,9 @@ const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: strin
   ["tokenizer.ggml.seperator_token_id", 102, "to end a text with"],
   ["tokenizer.ggml.unknown_token_id", 100, "for words that it does not know"],
 ];
-/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Other values crash an engine. */
+/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Other values crash the engine. */
 const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
-/** Ollama's own names for architectures that llama.cpp has under others, with other keys and tensors. */
+/** Architectures in Ollama's format, which have another name, other keys and other tensors in llama.cpp. */
 const OLLAMA_ARCHITECTURES: ReadonlySet<string> = new Set([
   "deepseekocr",
   "glm4moelite",
@@ -217,41 +217,41 @@ const OLLAMA_ARCHITECTURES: ReadonlySet<string> = new Set([
   "mllama",
   "qwen25vl",
 ]);
-/** Keys of models without attention, whose headers say that they have no heads. */
+/** Keys of models without attention, which may have no heads. */
 const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
 
 /**
- * Refuses the header of a model that could be loaded but would never work, or would crash its engine at the first request.
+ * Rejects headers of models that would load, but never work or crash the engine at the first request.
  * @param tensors number of tensors in all files
  * @throws InvalidGguf
  */
-function checkFigures(metadata: Metadata, architecture: string, tensors: number): void {
-  const figure = (key: string, most: number): number => {
+function checkNumbers(metadata: Metadata, architecture: string, tensors: number): void {
+  const checkedNumber = (key: string, max: number): number => {
     const value = metadata.get(`${architecture}.${key}`);
-    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value;
-    throw new InvalidGguf(`its ${key.replaceAll("_", " ")} is ${shown(value)}`);
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= max) return value;
+    throw new InvalidGguf(`its ${key.replaceAll("_", " ")} is ${valueText(value)}`);
   };
-  figure("context_length", LONGEST_CONTEXT);
-  figure("embedding_length", WIDEST_EMBEDDING);
-  const blocks = figure("block_count", MAX_BLOCKS);
+  checkedNumber("context_length", MAX_CONTEXT);
+  checkedNumber("embedding_length", MAX_EMBEDDING);
+  const blocks = checkedNumber("block_count", MAX_BLOCKS);
   if (blocks > tensors) throw new InvalidGguf(`it claims ${blocks} blocks and has ${tensors} tensors`);
   const pooling = metadata.get(`${architecture}.pooling_type`) ?? 0;
   if (typeof pooling !== "number" || !POOLING_TYPES.has(pooling)) {
-    throw new InvalidGguf(`its pooling type is ${shown(pooling)}, which llama.cpp does not know`);
+    throw new InvalidGguf(`its pooling type is ${valueText(pooling)}, which llama.cpp does not know`);
   }
   checkHeads(metadata, architecture);
   checkVocabulary(metadata);
 }
 
 function checkHeads(metadata: Metadata, architecture: string): void {
-  /** One value for all blocks, or one for each; undefined if the file does not say. */
+  /** Returns one value for all blocks, or one per block; undefined if the key is missing. */
   const counts = (key: string, name: string): readonly number[] | undefined => {
     const value = metadata.get(`${architecture}.attention.${key}`);
     if (value === undefined) return undefined;
     const list = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
-    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MAX_OF_HEADS);
+    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MAX_HEADS);
     if (list.length > 0 && areCounts) return list;
-    throw new InvalidGguf(`its ${name} is ${shown(value)}`);
+    throw new InvalidGguf(`its ${name} is ${valueText(value)}`);
   };
   const heads = counts("head_count", "number of attention heads");
   counts("head_count_kv", "number of attention heads with keys and values");
@@ -283,17 +283,17 @@ function checkVocabulary(metadata: Metadata): void {
   }
 }
 
-function shown(value: MetadataValue | undefined): string {
+function valueText(value: MetadataValue | undefined): string {
   if (value === undefined) return "missing";
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : "out of all bounds";
   return "not a number";
 }
 
 /**
- * Refuses the form of GGUF that Ollama has made for some architectures, which llama.cpp reads only with Ollama's changes.
+ * Rejects Ollama's own GGUF format of some architectures, which llama.cpp does not read.
  * @throws InvalidGguf
  */
-function checkForm(architecture: string, headers: readonly GgufHeader[]): void {
+function checkNotOllamaFormat(architecture: string, headers: readonly GgufHeader[]): void {
   const isForOllama =
     OLLAMA_ARCHITECTURES.has(architecture) || headers.some(({ tensors }) => tensors.hasEncoder);
   if (!isForOllama) return;
@@ -303,8 +303,8 @@ function checkForm(architecture: string, headers: readonly GgufHeader[]): void {
 }
 
 /**
- * Refuses files that are not all shards of one model in order, by the keys that llama.cpp's gguf-split writes, as
- * llama.cpp does.
+ * Rejects files that are not all shards of one model in order, by the keys of llama.cpp's gguf-split. llama.cpp makes
+ * the same checks.
  * @throws InvalidGguf
  */
 function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): void {

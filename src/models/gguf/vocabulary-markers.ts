@@ -2,10 +2,10 @@ import type { GgufSummary, InfillTokens } from "../model.ts";
 import type { Metadata } from "./read-metadata.ts";
 
 /**
- * The keys that name the tokens, newest first, and the texts by which llama.cpp knows them in models without such
- * keys (llama_vocab::impl::load): of Qwen, Granite and StarCoder, DeepSeek, CodeLlama, GLM.
+ * Keys of the fill-in-the-middle tokens, the newest first, and texts by which llama.cpp recognizes the tokens in models
+ * without these keys (llama_vocab::impl::load): Qwen, Granite and StarCoder, DeepSeek, CodeLlama, GLM.
  */
-const SOURCES: Readonly<Record<Part, { keys: readonly string[]; texts: string }>> = {
+const INFILL_TOKENS: Readonly<Record<Part, { keys: readonly string[]; texts: string }>> = {
   prefix: {
     keys: ["fim_pre_token_id", "prefix_token_id"],
     texts: "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|>",
@@ -24,14 +24,14 @@ const SOURCES: Readonly<Record<Part, { keys: readonly string[]; texts: string }>
   },
   file: { keys: ["fim_sep_token_id"], texts: "<|file_sep|>" },
 };
-/** Hermes, Qwen, Granite, GLM, Phi, Kimi, DeepSeek, Mistral, Llama: all have one of these words in the token. */
-const CALL = /tool[_▁]?calls?|function[_▁]?calls?|python_tag/i;
-/** Tokens that end a call, or begin its result. */
-const NO_BEGIN = /\/|end|response|result|output/i;
+/** Words in the tool-call tokens of Hermes, Qwen, Granite, GLM, Phi, Kimi, DeepSeek, Mistral and Llama. */
+const TOOL_CALL = /tool[_▁]?calls?|function[_▁]?calls?|python_tag/i;
+/** Words in tokens that end a tool call, or begin its result. */
+const NOT_A_CALL_START = /\/|end|response|result|output/i;
 
 type Part = keyof InfillTokens;
 
-/** The tokens with which a model is asked to fill a gap; undefined when it lacks one of the three. */
+/** Returns the fill-in-the-middle tokens; undefined if one of the three required ones is missing. */
 export function infillTokens(metadata: Metadata): GgufSummary["infill"] {
   const prefix = tokenText(metadata, "prefix");
   const suffix = tokenText(metadata, "suffix");
@@ -52,7 +52,7 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   const tokens = metadata.get("tokenizer.ggml.tokens");
   const markers = typeof tokens === "object" ? tokens.markers : undefined;
   if (markers === undefined) return undefined;
-  const { keys, texts } = SOURCES[part];
+  const { keys, texts } = INFILL_TOKENS[part];
   const ids = keys.map((key) => metadata.get(`tokenizer.ggml.${key}`));
   const id = ids.find((value) => typeof value === "number");
   if (id !== undefined) return markers.get(id);
@@ -60,9 +60,11 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   return [...markers.values()].find((text) => known.has(text));
 }
 
-/** Ids of the tokens of a vocabulary with which a model begins a tool call. */
-export function callTokens(metadata: Metadata): number[] {
+/** Returns the ids of the tokens that begin a tool call. */
+export function toolCallTokens(metadata: Metadata): number[] {
   const tokens = metadata.get("tokenizer.ggml.tokens");
   const markers = typeof tokens === "object" ? tokens.markers : undefined;
-  return [...(markers ?? [])].filter(([, text]) => CALL.test(text) && !NO_BEGIN.test(text)).map(([id]) => id);
+  return [...(markers ?? [])]
+    .filter(([, text]) => TOOL_CALL.test(text) && !NOT_A_CALL_START.test(text))
+    .map(([id]) => id);
 }

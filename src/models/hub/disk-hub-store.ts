@@ -38,15 +38,15 @@ import { listRepo } from "./remote/list-repo.ts";
 import type { Sleep } from "./remote/retry.ts";
 
 export interface DiskHubStoreOptions {
-  /** Contains the `models--owner--repo` folders; created by the first pull. */
+  /** Folder of the `models--owner--repo` folders; created by the first pull. */
   readonly cacheDir: string;
-  /** Address of the hub; the token is sent nowhere else. */
+  /** Address of the hub, the only place the token is sent to. */
   readonly hubUrl: string;
   readonly token?: string | undefined;
   readonly fetch?: typeof fetch;
   readonly sleep?: Sleep;
   readonly freeSpace?: FreeSpace;
-  /** Milliseconds without data after which a connection is given up. */
+  /** Milliseconds without data after which a connection is closed. */
   readonly stallTimeoutMs?: number;
 }
 
@@ -54,7 +54,7 @@ export interface DiskHubStoreOptions {
 export class DiskHubStore implements HubStore {
   readonly #cacheDir: string;
   #tools: PullTools;
-  /** What pulls of this process that have not ended well were to bring, so that discarding it needs no hub. */
+  /** Files of this process's failed and interrupted pulls, so that discard() needs no request to the hub. */
   readonly #unfinished = new Map<string, readonly RepoFile[]>();
 
   constructor(options: DiskHubStoreOptions) {
@@ -72,12 +72,12 @@ export class DiskHubStore implements HubStore {
     };
   }
 
-  /** Complete files, and those that the hub is sending at the moment, for other machines. */
+  /** Cached files to serve to other machines. */
   get files(): CachedFiles {
     return new CachedFiles(this.#cacheDir, this.#tools.fromHub);
   }
 
-  /** Has files brought from other machines from now on, where they have them. */
+  /** Sets the other machines from which files are downloaded if they have them. */
   usePeers(peers: HubPeers): void {
     this.#tools = { ...this.#tools, peers };
   }
@@ -100,24 +100,28 @@ export class DiskHubStore implements HubStore {
   ): Promise<CachedModel> {
     const repo = repoOf(request.spec);
     const revision = request.spec.revision ?? MAIN;
-    return await this.#explained(request.spec, signal, () =>
+    return await this.#withHubErrors(request.spec, signal, () =>
       this.#pull(request, repo, revision, onProgress, signal),
     );
   }
 
-  /** Runs what asks the hub, and turns a failure of it into one for the client. */
-  async #explained<T>(spec: HubSpec, signal: AbortSignal, action: () => Promise<T>): Promise<T> {
+  /** Runs an action that calls the hub, and converts its failure to an error for the client. */
+  async #withHubErrors<T>(spec: HubSpec, signal: AbortSignal, action: () => Promise<T>): Promise<T> {
     const { repo, revision = MAIN } = { ...spec, repo: repoOf(spec) };
     try {
       return await action();
     } catch (error) {
       signal.throwIfAborted();
-      const known = toHubError(error, { hub: this.#tools.hub, repo, revision });
-      if (known instanceof ServiceError) throw known;
-      const said = toError(known).message;
-      throw new ServiceError("internal_error", `${repo} could not be stored in ${this.#cacheDir}: ${said}.`, {
-        cause: error,
-      });
+      const hubError = toHubError(error, { hub: this.#tools.hub, repo, revision });
+      if (hubError instanceof ServiceError) throw hubError;
+      const reason = toError(hubError).message;
+      throw new ServiceError(
+        "internal_error",
+        `${repo} could not be stored in ${this.#cacheDir}: ${reason}.`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 
@@ -135,7 +139,7 @@ export class DiskHubStore implements HubStore {
     return freed;
   }
 
-  /** Removes what killed processes have left in the cache, and abandoned downloads. */
+  /** Removes the leftovers of killed processes and abandoned downloads from the cache. */
   async removeLeftovers(): Promise<void> {
     for (const cache of await listRepoCaches(this.#cacheDir))
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
@@ -150,7 +154,7 @@ export class DiskHubStore implements HubStore {
   ): Promise<CachedModel> {
     signal.throwIfAborted();
     const cached = isCommit(revision) ? await this.find(request.spec) : undefined;
-    // A commit never changes, so a complete copy on disk needs no hub.
+    // A commit never changes, so a complete copy on disk needs no request to the hub.
     if (cached !== undefined && (request.projector === undefined || cached.projector !== undefined)) {
       new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
       return cached;
@@ -178,7 +182,7 @@ export class DiskHubStore implements HubStore {
     return toCachedModel(repo, entry);
   }
 
-  /** What the hub has, or where it cannot be asked, what another machine has that it has brought from there. */
+  /** Lists a repository on the hub or, while that is unreachable, on another machine that has downloaded from it. */
   async #listing(
     request: HubPullRequest,
     repo: string,
@@ -192,38 +196,41 @@ export class DiskHubStore implements HubStore {
       return await listRepo({ hub, repo, revision, sleep, onRetry, signal });
     } catch (error) {
       signal.throwIfAborted();
-      // An answer of the hub counts, also when it refuses.
+      // A refusal by the hub is final.
       const isUnanswered = error instanceof HubNetworkFailure || isTransient(error);
       if (peers === undefined || !isUnanswered) throw error;
       const offers = await peers.list(repo, revision, signal);
-      const offer = offers.find(({ listing }) => fits(listing, request));
+      const offer = offers.find(({ listing }) => satisfies(listing, request));
       if (offer === undefined) throw error;
-      const text = `The hub cannot be reached: ${repo} is what ${offer.machine}, a machine of the fleet, has brought from there`;
+      const text = `The hub cannot be reached: using the copy of ${repo} on ${offer.machine}, a machine of the fleet`;
       onProgress({ status: "noted", text });
       return offer.listing;
     }
   }
 
-  /** The files that a request means, as the hub lists them. */
+  /** Lists the files of a request on the hub. */
   async #remoteFiles(request: HubPullRequest, signal: AbortSignal): Promise<readonly RepoFile[]> {
     const { hub, sleep } = this.#tools;
     const { spec } = request;
-    return await this.#explained(spec, signal, async () => {
-      const at = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
-      const listing = await listRepo({ hub, ...at, sleep, onRetry: () => {}, signal });
+    return await this.#withHubErrors(spec, signal, async () => {
+      const target = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
+      const listing = await listRepo({ hub, ...target, sleep, onRetry: () => {}, signal });
       const { model, projector } = choosePullFiles(listing, request);
       return projector === undefined ? model : [...model, projector];
     });
   }
 
-  /** The cache of a repository; undefined while the cache folder does not exist. */
+  /** Returns the cache of a repository; undefined while the cache folder does not exist. */
   async #repoCache(repo: string): Promise<RepoCache | undefined> {
     const folder = await realpath(this.#cacheDir).catch(() => undefined);
     return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
 }
 
-/** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
+/**
+ * Returns owner/repository, checked because it becomes part of paths and URLs.
+ * @throws ServiceError invalid_model_name
+ */
 function repoOf({ owner, repo, revision }: HubSpec): string {
   const name = `${owner}/${repo}`;
   if (!isRepoName(name) || (revision !== undefined && !isRevision(revision)))
@@ -234,8 +241,8 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   return name;
 }
 
-/** Whether a listing has what a request means. */
-function fits(listing: RepoListing, request: HubPullRequest): boolean {
+/** True if a listing has the files of a request. */
+function satisfies(listing: RepoListing, request: HubPullRequest): boolean {
   try {
     choosePullFiles(listing, request);
     return true;
@@ -245,14 +252,14 @@ function fits(listing: RepoListing, request: HubPullRequest): boolean {
   }
 }
 
-/** The files that a pull downloads. */
+/** Files that a pull downloads. */
 interface PullFiles {
   /** All shards in order. */
   readonly model: readonly RepoFile[];
   readonly projector: RepoFile | undefined;
 }
 
-/** @throws ServiceError hub_repo_not_found for a named file that is not there, no_gguf_in_repo */
+/** Chooses the files to download. @throws ServiceError hub_repo_not_found for a missing file, no_gguf_in_repo */
 export function choosePullFiles(
   { repo, files }: RepoListing,
   { spec, projector }: HubPullRequest,
@@ -260,7 +267,7 @@ export function choosePullFiles(
   const byPath = new Map(files.map((file) => [file.path, file]));
   const paths = [...byPath.keys()];
   const chosen = chooseModelFiles(paths, spec);
-  if (chosen === undefined) throw noFittingFile(repo, spec);
+  if (chosen === undefined) throw noMatchingFile(repo, spec);
   const projectorPath = projector === "auto" ? chooseProjector(paths, chosen[0]!) : projector;
   const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
   if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
@@ -268,7 +275,7 @@ export function choosePullFiles(
   return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
 }
 
-function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
+function noMatchingFile(repo: string, { file, quant }: HubSpec): ServiceError {
   if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
   return new ServiceError(
     "no_gguf_in_repo",

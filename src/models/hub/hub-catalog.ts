@@ -14,16 +14,16 @@ import { type Sleep, withRetries } from "./remote/retry.ts";
 
 /** One model of a repository. */
 export interface HubOffer {
-  /** What to pull. */
+  /** Hub spec to pull. */
   readonly spec: string;
-  /** The first file. */
+  /** Path of the first file. */
   readonly file: string;
-  /** How many files it has. */
+  /** Number of files. */
   readonly shards: number;
   readonly quantization: string | undefined;
   /** Bytes of all shards. */
   readonly sizeBytes: number;
-  /** Bytes of an interrupted download. */
+  /** Bytes on disk of an interrupted download. */
   readonly partialBytes: number;
   readonly isOnDisk: boolean;
 }
@@ -31,12 +31,12 @@ export interface HubOffer {
 export interface HubOffers extends RepoInfo {
   /** owner/repository */
   readonly repo: string;
-  /** As few bytes as possible first. */
+  /** Models, the smallest first. */
   readonly offers: readonly HubOffer[];
 }
 
 const MAIN = "main";
-/** A search answers in a second. */
+/** Timeout of a request; a search usually takes a second. */
 const TIMEOUT_MS = 20_000;
 
 interface HubCatalogOptions {
@@ -48,7 +48,7 @@ interface HubCatalogOptions {
   readonly sleep?: Sleep;
 }
 
-/** What the hub has, for people who look for a model. */
+/** Searches the hub and lists the models in a repository. */
 export class HubCatalog {
   readonly #hub: HubFetch;
   readonly #options: HubCatalogOptions;
@@ -65,36 +65,36 @@ export class HubCatalog {
   }
 
   /**
-   * Repositories with GGUF files whose names match, those downloaded most first.
+   * Finds repositories with GGUF files whose names match, the most downloaded first.
    * @throws ServiceError hub_unreachable, hub_answer_invalid or hub_access_denied
    */
   async search(query: string, limit: number, signal: AbortSignal): Promise<readonly HubRepo[]> {
-    return await this.#explained("a search", signal, async (inTime) =>
-      withRetries(() => searchRepos(this.#hub, query, limit, inTime), this.#retries, inTime),
+    return await this.#withHubErrors("a search", signal, async (deadline) =>
+      withRetries(() => searchRepos(this.#hub, query, limit, deadline), this.#retries, deadline),
     );
   }
 
   /**
-   * The models of a repository, one for each quantization that it offers.
+   * Lists the models of a repository, one for each quantization.
    * @param repo owner/repository
    * @throws ServiceError invalid_model_name, hub_repo_not_found, no_gguf_in_repo, or as {@link search}
    */
   async offers(repo: string, signal: AbortSignal): Promise<HubOffers> {
     if (!isRepoName(repo))
       throw new ServiceError("invalid_model_name", "A repository of the hub is written owner/repository.");
-    const [info, { files }] = await this.#explained(repo, signal, async (inTime) => {
+    const [info, { files }] = await this.#withHubErrors(repo, signal, async (deadline) => {
       const listing = listRepo({
         hub: this.#hub,
         repo,
         revision: MAIN,
         ...this.#retries,
-        signal: inTime,
+        signal: deadline,
       });
-      return await Promise.all([repoInfo(this.#hub, repo, inTime), listing]);
+      return await Promise.all([repoInfo(this.#hub, repo, deadline), listing]);
     });
     const byPath = new Map(files.map((file) => [file.path, file]));
     const paths = [...byPath.keys()];
-    const cache = await this.#cache(repo);
+    const cache = await this.#repoCache(repo);
     const offers = groupModels(paths).map(async ([first = "", ...others]) => {
       const shards = [first, ...others].map((path) => byPath.get(path)!);
       return await this.#offer(repo, paths, shards, cache);
@@ -119,8 +119,8 @@ export class HubCatalog {
   ): Promise<HubOffer> {
     const file = shards[0]!.path;
     const quantization = quantizationOf(file);
-    // The short form, unless it means another file of the repository.
-    const isMeant =
+    // The spec has the short form unless that means another file of the repository.
+    const isUnambiguous =
       quantization !== undefined &&
       isQuantization(quantization) &&
       chooseModelFiles(paths, { quant: quantization })?.[0] === file;
@@ -128,7 +128,7 @@ export class HubCatalog {
     const isOnDisk = (await this.#options.store.find({ owner, repo: name, file })) !== undefined;
     const parts = cache ? await Promise.all(shards.map((shard) => partSize(cache, shard))) : [];
     return {
-      spec: `hf:${repo}:${isMeant ? quantization : file}`,
+      spec: `hf:${repo}:${isUnambiguous ? quantization : file}`,
       file,
       shards: shards.length,
       quantization,
@@ -138,7 +138,7 @@ export class HubCatalog {
     };
   }
 
-  async #cache(repo: string): Promise<RepoCache | undefined> {
+  async #repoCache(repo: string): Promise<RepoCache | undefined> {
     const folder = await realpath(this.#options.cacheDir).catch(() => undefined);
     return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
@@ -147,19 +147,19 @@ export class HubCatalog {
     return { sleep: this.#options.sleep ?? pause, onRetry: () => undefined };
   }
 
-  /** Runs what asks the hub, in time, and turns a failure into one for the client. */
-  async #explained<T>(
+  /** Runs an action that calls the hub, with a timeout, and converts its failure to an error for the client. */
+  async #withHubErrors<T>(
     subject: string,
     signal: AbortSignal,
     action: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const late = AbortSignal.timeout(TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
     try {
-      return await action(AbortSignal.any([signal, late]));
+      return await action(AbortSignal.any([signal, timeout]));
     } catch (error) {
       signal.throwIfAborted();
       const { url } = this.#hub;
-      if (late.aborted)
+      if (timeout.aborted)
         throw new ServiceError("hub_unreachable", `The hub at ${url} does not answer in time. Try again.`, {
           cause: error,
         });

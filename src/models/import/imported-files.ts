@@ -2,35 +2,35 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, open, realpath, rmdir, stat, utimes } from "node:fs/promises";
 import path from "node:path";
-import { isDiskFull, isSystemError, ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { isDiskFull, isSystemError, ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import { removeFile, replaceFile, writeRefusal } from "../../files/file-operations.ts";
 import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/model-file-names.ts";
 import { mapSteps } from "../progress-steps.ts";
 
-/** Enough of a SHA-256 to tell folders apart. */
+/** Digits of a SHA-256 in the names of folders. */
 const FOLDER_DIGITS = 16;
 
-/** The files of a model, as its Modelfile names them. */
+/** Paths of an imported model's files, as in its Modelfile. */
 export interface LinkedModel {
   readonly model: string;
   readonly projector: string | undefined;
   readonly adapters: readonly string[];
-  /** The worst of its files. */
+  /** Placement of the file that is placed worst. */
   readonly placement: Placement;
   readonly sizeBytes: number;
-  /** Where each file came from, by where it is now. */
+  /** Original paths by new paths. */
   readonly origins: ReadonlyMap<string, string>;
-  /** Those that were not there before. */
+  /** New files that did not exist before. */
   readonly added: readonly string[];
 }
 
-/** From what takes no space and stays, to what may vanish. */
+/** Placements from best to worst: a file in place may be deleted by its program. */
 const PLACEMENTS: readonly Placement[] = ["cloned", "linked", "copied", "in place"];
 
 /**
- * The files of imported models, in a folder of the cache: one folder for each that they came from, in which they keep their
- * names, as shards must.
+ * Files of imported models in a folder of the cache. Each original folder has its own subfolder, in which files keep
+ * their names, because shards need them.
  */
 export class ImportedFiles {
   readonly folder: string;
@@ -38,68 +38,68 @@ export class ImportedFiles {
 
   readonly #disk: FileSystem | undefined;
 
-  /** @param isUsed whether a model names the file at this path; of shards, the first is named */
+  /** @param isUsed true if a model's Modelfile or entry names this file; of shards, the first one is named */
   constructor(folder: string, isUsed: (path: string) => boolean, disk?: FileSystem) {
     this.folder = path.resolve(folder);
     this.#isUsed = isUsed;
     this.#disk = disk;
   }
 
-  /** Has the files of a model here, or where they are; yields how many bytes of all have been copied. */
-  async *place(
+  /** Clones, links or copies a model's files, or leaves them in place; yields the copied bytes of all files. */
+  async *link(
     { files, projector, adapters }: FoundModel,
-    wantsCopy: boolean,
+    mayCopy: boolean,
     signal: AbortSignal,
   ): AsyncGenerator<{ copiedBytes: number; totalBytes: number }, LinkedModel, void> {
     const all = [...files, ...(projector === undefined ? [] : [projector]), ...adapters];
     const sizes = await Promise.all(all.map(async (file) => (await stat(file)).size));
     const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
-    const placed = new Map<string, LinkedFile>();
+    const linked = new Map<string, LinkedFile>();
     let copiedBytes = 0;
-    let isWhole = false;
+    let isComplete = false;
     try {
       for (const file of all) {
-        const steps = placeFile(await realpath(file), this.#targetOf(file), wantsCopy, signal, this.#disk);
+        const steps = linkFile(await realpath(file), this.#targetOf(file), mayCopy, signal, this.#disk);
         const result = yield* mapSteps(steps, (bytes) => ({
           copiedBytes: (copiedBytes += bytes),
           totalBytes,
         }));
-        // In place, shards are found by the names that they have in their folder, which may be links.
-        placed.set(file, result.placement === "in place" ? { ...result, path: file } : result);
+        // The path as named, which may be a link, and not the real path: shards are found by their names.
+        linked.set(file, result.placement === "in place" ? { ...result, path: file } : result);
       }
-      isWhole = true;
+      isComplete = true;
     } finally {
-      // Also when the client has left.
-      if (!isWhole) await this.remove(newOnes(placed));
+      // Also runs if the client leaves.
+      if (!isComplete) await this.remove(newPaths(linked));
     }
-    // Shards are looked for beside the first one.
-    const isSplit = new Set(files.map((file) => path.dirname(placed.get(file)?.path ?? file))).size > 1;
+    // llama.cpp looks for shards in one folder; if they are in several, the original paths are used.
+    const isSplit = new Set(files.map((file) => path.dirname(linked.get(file)?.path ?? file))).size > 1;
     const pathOf = (file: string): string =>
-      isSplit && files.includes(file) ? file : (placed.get(file)?.path ?? file);
-    const worst = [...placed.values()].map(({ placement }) => PLACEMENTS.indexOf(placement));
+      isSplit && files.includes(file) ? file : (linked.get(file)?.path ?? file);
+    const worst = [...linked.values()].map(({ placement }) => PLACEMENTS.indexOf(placement));
     return {
       model: pathOf(files[0]),
       projector: projector && pathOf(projector),
       adapters: adapters.map(pathOf),
       placement: PLACEMENTS[Math.max(...worst)] ?? "in place",
       sizeBytes: totalBytes,
-      origins: new Map([...placed].map(([file, { path: now }]) => [now, file])),
-      added: newOnes(placed),
+      origins: new Map([...linked].map(([file, { path: now }]) => [now, file])),
+      added: newPaths(linked),
     };
   }
 
-  /** Removes those of the files that are in this folder and that no model needs; of shards, the first is enough. */
+  /** Deletes those of the files that are in this folder and unused. The first shard stands for all. */
   async remove(files: readonly string[]): Promise<void> {
     const own = files.map((file) => path.resolve(file)).filter((file) => this.#isOwn(file));
     for (const file of own.flatMap(shardFiles)) {
       if (this.#isUsed(shardFiles(file)[0] ?? file)) continue;
       await removeFile(file);
-      // The folder goes with its last file.
+      // Deletes the folder after its last file.
       await rmdir(path.dirname(file)).catch(() => {});
     }
   }
 
-  /** Whether it is a file in one of the folders of this folder. */
+  /** True for a file in a subfolder of this folder. */
   #isOwn(file: string): boolean {
     const parts = path.relative(this.folder, file).split(path.sep);
     return parts.length === 2 && !parts.includes("..");
@@ -112,66 +112,66 @@ export class ImportedFiles {
   }
 }
 
-function newOnes(placed: ReadonlyMap<string, LinkedFile>): string[] {
-  return [...placed.values()].filter(({ isNew }) => isNew).map(({ path: file }) => file);
+function newPaths(linked: ReadonlyMap<string, LinkedFile>): string[] {
+  return [...linked.values()].filter(({ isNew }) => isNew).map(({ path: file }) => file);
 }
 
 export interface LinkedFile {
   readonly placement: Placement;
-  /** Where it is now. */
+  /** New path, or the original one of a file in place. */
   readonly path: string;
-  /** It was not there before. */
+  /** True if the file did not exist before. */
   readonly isNew: boolean;
 }
 
-/** How the system has a file at a second path without copying it; rejects where it cannot. */
+/** Ways of the file system to have a file at a second path without copying it; they reject if unsupported. */
 export interface FileSystem {
   readonly clone: (from: string, to: string) => Promise<void>;
-  /** Windows and some file systems refuse it, as Linux does for files of others. */
+  /** Hard link, which some file systems do not support, and Linux refuses for files of other users. */
   readonly link: (from: string, to: string) => Promise<void>;
 }
 
-const DISK: FileSystem = {
+const SYSTEM: FileSystem = {
   clone: async (from, to) => {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
   },
   link,
 };
 
-/** Read and written at once by a copy. */
-const PIECE_BYTES = 8 * 1024 * 1024;
+/** Bytes that a copy reads and writes at a time. */
+const COPY_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**
- * Has a file at another path without copying it, where the file system can; otherwise copies it, if that is wanted, or
- * leaves it where it is. Yields the bytes that each step of a copy has written.
- * @param source its real path
- * @throws ServiceError insufficient_disk or cache_not_writable when a copy cannot be written
+ * Clones or links a file to another path if the file system can; otherwise copies it if allowed, or leaves it in place.
+ * Yields the bytes of each copied chunk.
+ * @param source real path of the file
+ * @throws ServiceError insufficient_disk or cache_not_writable if a copy cannot be written
  */
-export async function* placeFile(
+export async function* linkFile(
   source: string,
   target: string,
-  wantsCopy: boolean,
+  mayCopy: boolean,
   signal: AbortSignal,
-  disk: FileSystem = DISK,
+  disk: FileSystem = SYSTEM,
 ): AsyncGenerator<number, LinkedFile, void> {
-  const known = await placementOf(source, target);
+  const known = await existingPlacement(source, target);
   if (known) return { placement: known, path: target, isNew: false };
-  const placed = (placement: Placement): LinkedFile => ({ placement, path: target, isNew: true });
+  const linked = (placement: Placement): LinkedFile => ({ placement, path: target, isNew: true });
   const partial = `${target}.${randomUUID()}.partial`;
   try {
     await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
     if (await succeeds(disk.clone(source, partial))) {
       await finish(source, partial, target);
-      return placed("cloned");
+      return linked("cloned");
     }
     if (await succeeds(disk.link(source, partial))) {
       await replaceFile(partial, target);
-      return placed("linked");
+      return linked("linked");
     }
-    if (!wantsCopy) return { placement: "in place", path: source, isNew: false };
-    yield* copyPieces(source, partial, signal);
+    if (!mayCopy) return { placement: "in place", path: source, isNew: false };
+    yield* copyChunks(source, partial, signal);
     await finish(source, partial, target);
-    return placed("copied");
+    return linked("copied");
   } catch (error) {
     if (error instanceof ServiceError || !isSystemError(error)) throw error;
     throw unwritable(path.dirname(target), error);
@@ -180,8 +180,8 @@ export async function* placeFile(
   }
 }
 
-/** How a file is had already; a clone cannot be told from a copy. */
-async function placementOf(source: string, target: string): Promise<Placement | undefined> {
+/** Returns the placement of a file from an earlier import; a clone looks like a copy. */
+async function existingPlacement(source: string, target: string): Promise<Placement | undefined> {
   const [from, to] = await Promise.all([stat(source), stat(target).catch(() => undefined)]);
   if (!from.isFile()) throw new ServiceError("path_not_allowed", `${source} is not a regular file.`);
   if (!to?.isFile()) return undefined;
@@ -194,19 +194,19 @@ async function succeeds(action: Promise<void>): Promise<boolean> {
     await action;
     return true;
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return false;
   }
 }
 
-async function* copyPieces(
+async function* copyChunks(
   source: string,
   partial: string,
   signal: AbortSignal,
 ): AsyncGenerator<number, void> {
   await using from = await open(source, "r");
   await using to = await open(partial, "wx", 0o600);
-  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  const buffer = Buffer.allocUnsafe(COPY_CHUNK_BYTES);
   for (;;) {
     signal.throwIfAborted();
     const { bytesRead } = await from.read(buffer, 0, buffer.length);
@@ -217,7 +217,7 @@ async function* copyPieces(
   await to.sync();
 }
 
-/** Gives a copy the time of its original, by which the next import knows it, and its name. */
+/** Sets the original's time on a copy, by which the next import recognizes it, and renames it. */
 async function finish(source: string, partial: string, target: string): Promise<void> {
   const { atime, mtime } = await stat(source);
   await utimes(partial, atime, mtime);
@@ -233,11 +233,11 @@ function unwritable(folder: string, cause: unknown): ServiceError {
 }
 
 export interface ImportRequest {
-  /** A program whose folder is known, or the absolute path of a folder. */
+  /** A known program, or the absolute path of a folder. */
   readonly from: string;
-  /** Only these, by the names that they have there. */
+  /** Names of the models to import; absent: all. */
   readonly names?: readonly string[] | undefined;
-  /** Copy files that cannot be had without copying, instead of using them where they are. */
+  /** Copies files that cannot be cloned or linked, instead of using them in place. */
   readonly copy: boolean;
 }
 
@@ -249,7 +249,7 @@ export type ImportStep =
       readonly copiedBytes: number;
       readonly totalBytes: number;
     }
-  /** present: an earlier import has brought it, and nothing has changed since. */
+  /** present: unchanged since an earlier import. */
   | {
       readonly status: "imported" | "updated" | "present";
       readonly name: string;
@@ -261,7 +261,7 @@ export type ImportStep =
   | { readonly status: "skipped"; readonly name: string; readonly reason: string };
 
 /**
- * How a file of another program is had: as a clone that shares its blocks or as a second name of it (both take no space and
- * outlive its program), as a copy, or where it is.
+ * Placement of an imported file: a clone that shares its blocks, a hard link (both take no space and survive a deletion
+ * by its program), a copy, or the original file.
  */
 type Placement = "cloned" | "linked" | "copied" | "in place";

@@ -8,66 +8,71 @@ import {
 } from "../../machine/memory.ts";
 
 const MIB = 1024 * 1024;
-/** Share of the machine's memory that engines may use if no budget is configured. */
-const DEFAULT_SHARE = 0.8;
+/** Default share of the machine's memory for engines, if no budget is configured. */
+const DEFAULT_MEMORY_SHARE = 0.8;
 
 /** The machine's memory at one moment. */
 export interface MachineMemory {
   readonly limits: readonly MemoryLimit[];
-  /** Bytes of the daemon itself. */
+  /** Bytes used by the daemon itself. */
   readonly daemonBytes: number;
-  /** Bytes that its engines use now, out of what is reserved for them. */
+  /** Bytes that its engines use now, which may be less than was reserved for them. */
   readonly engineBytes: number;
 }
 
 export const readMachineMemory = (): MachineMemory => ({
   limits: memoryLimits(),
-  // If the system does not report other programs, only the daemon counts besides the engines.
+  // Resident bytes where the system reports no private ones.
   daemonBytes: privateBytes("self") || residentBytes(),
   engineBytes: descendantBytes(),
 });
 
-/** How much memory all engines together may use, and what limits it. */
-export interface Allowance {
+/** Memory that all engines together may use, and the reason for that limit. */
+export interface MemoryAllowance {
   readonly bytes: number;
-  /** A clause with the figures: how much there is, and what uses it. */
+  /** Clause with the figures, for error messages. */
   readonly reason: string;
 }
 
 /**
- * How much memory the configuration gives all engines together.
+ * Returns the configured memory for all engines together.
  * @param configured bytes; 0: a share of the total
  * @param total bytes of memory of the machine or container
  */
-export function configuredAllowance(configured: number, total: number): Allowance {
-  const bytes = configured || Math.floor(total * DEFAULT_SHARE);
-  const origin = configured > 0 ? "" : `, by default ${DEFAULT_SHARE * 100} percent of ${inMiB(total)}`;
+export function configuredAllowance(configured: number, total: number): MemoryAllowance {
+  const bytes = configured || Math.floor(total * DEFAULT_MEMORY_SHARE);
+  const origin =
+    configured > 0 ? "" : `, by default ${DEFAULT_MEMORY_SHARE * 100} percent of ${inMiB(total)}`;
   return { bytes, reason: `all models together may use ${inMiB(bytes)} (models.memory_budget${origin})` };
 }
 
 /**
- * How much memory engines may use at the moment: what the configuration gives them, or what the daemon and other programs
- * leave of the machine or of a control group, whichever is less.
+ * Returns the memory that engines may use at the moment: the configured amount, or what the daemon and other programs
+ * leave of the machine or a control group, whichever is less.
  * @param reserved bytes reserved for all engines
  */
 export function currentAllowance(
-  configured: Allowance,
+  configured: MemoryAllowance,
   memory: MachineMemory | undefined,
   reserved: number,
-): Allowance {
+): MemoryAllowance {
   if (memory === undefined) return configured;
   const { limits, daemonBytes } = memory;
-  // An engine that uses more than was reserved for it takes it from the others.
+  // Use beyond the reservations counts as that of other programs, and so reduces the memory for engines.
   const engineBytes = Math.min(memory.engineBytes, reserved);
-  const [least] = limits
+  const [lowest] = limits
     .map((limit) => allowanceBelow(limit, daemonBytes, engineBytes))
     .toSorted((a, b) => a.bytes - b.bytes);
-  if (!least) return configured;
-  if (least.bytes < configured.bytes) return least;
-  return { bytes: configured.bytes, reason: `${configured.reason}; ${least.reason}` };
+  if (!lowest) return configured;
+  if (lowest.bytes < configured.bytes) return lowest;
+  return { bytes: configured.bytes, reason: `${configured.reason}; ${lowest.reason}` };
 }
 
-function allowanceBelow({ name, bytes, usedBytes }: MemoryLimit, daemon: number, engines: number): Allowance {
+function allowanceBelow(
+  { name, bytes, usedBytes }: MemoryLimit,
+  daemon: number,
+  engines: number,
+): MemoryAllowance {
   // A daemon that was moved into the group is still counted in its former group.
   const others = Math.max(0, usedBytes - engines - daemon);
   const left = Math.max(0, bytes - daemon - others);
@@ -82,7 +87,7 @@ export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / MIB)} MiB`;
 }
 
-/** Time as the models layer sees it; tests bring their own. */
+/** Clock of the models service, which tests replace. */
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;

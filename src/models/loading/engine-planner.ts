@@ -1,5 +1,5 @@
 import {
-  canAffordOwnContexts,
+  canAffordContextPerSlot,
   chooseBatchSize,
   chooseSlots,
   chooseThreads,
@@ -18,50 +18,50 @@ import {
   type ContextChoice,
   contextChoices,
   isAffordable,
-  reachableContext,
+  supportedContext,
 } from "./choose-settings.ts";
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "estimateMemory" | "kernels"> {
-  /** GPU memory that an engine needs. */
+  /** Estimates GPU memory. */
   readonly estimateGpuMemory: EstimateMemory;
   readonly processors: Processors;
-  /** Bytes of memory of the machine. */
+  /** Total bytes of the machine's memory. */
   readonly machineMemory: number;
   /** Bytes that all engines together may use. */
   readonly memoryBudget: number;
 }
 
 /**
- * Limits for a context that is larger than it has to be: its steps may take more memory, or they would be so short that
- * every prompt is read more slowly; own contexts of the slots less, because all of it is written when the model is loaded.
+ * Memory limits for an automatically enlarged context. Batches may take more memory than usual, because smaller batches
+ * slow down every prefill; separate contexts of slots may take less, because loading the model has to write them all.
  */
 interface CacheLimits {
   readonly stepBytes: number;
-  readonly ownBytes: number;
+  readonly separateContextBytes: number;
 }
-const LARGER_CONTEXT: CacheLimits = { stepBytes: 384 * 1024 ** 2, ownBytes: 512 * 1024 ** 2 };
+const LARGER_CONTEXT: CacheLimits = { stepBytes: 384 * 1024 ** 2, separateContextBytes: 512 * 1024 ** 2 };
 
-type Placed = Awaited<ReturnType<OffloadLayers>>;
+type OffloadedEngine = Awaited<ReturnType<OffloadLayers>>;
 
-type ChosenEngine = Placed & Pick<ContextChoice, "source">;
+type ChosenEngine = OffloadedEngine & Pick<ContextChoice, "source">;
 
-/** What the caller of a load says of the context. */
+/** Load settings and context size in a load request. */
 export interface LoadRequest {
   readonly load?: LoadSettings | undefined;
   readonly contextSize?: number | undefined;
-  /** Tokens of context of a model of which nothing else says how many; absent: as many as suit the memory. */
+  /** Tokens of context if nothing else sets them; absent: chosen automatically. */
   readonly fallbackContext?: number | undefined;
 }
 
-interface Circumstances {
-  /** Bytes that engines may use, less what others have. */
-  readonly free: number;
-  /** What the model's files and settings add to the specification. */
-  readonly further: Partial<EngineSpec>;
-  readonly place: (spec: EngineSpec) => Promise<Placed>;
+interface PlanInputs {
+  /** Bytes for engines, minus the reservations of other models. */
+  readonly freeBytes: number;
+  /** Part of the specification that comes from the model's files and settings. */
+  readonly filesAndTemplate: Partial<EngineSpec>;
+  readonly offload: (spec: EngineSpec) => Promise<OffloadedEngine>;
 }
 
-/** Decides on context, slots, threads and steps of an engine. */
+/** Decides on an engine's context, slots, threads and batch size. */
 export class EnginePlanner {
   readonly #options: EnginePlannerOptions;
 
@@ -69,8 +69,8 @@ export class EnginePlanner {
     this.#options = options;
   }
 
-  /** The context that a model would be loaded with if it were loaded alone and on the CPU. */
-  likelyContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
+  /** Returns the context that a model would get if it were loaded alone and on the CPU. */
+  expectedContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
     const { memoryBudget } = this.#options;
     const [first, ...smaller] = this.#choices(record, {});
     const load = this.loadSettings(record);
@@ -81,34 +81,34 @@ export class EnginePlanner {
     return [first, ...smaller].find(fits) ?? smaller.at(-1) ?? first;
   }
 
-  /** What is said of how to load a model: by the caller, by itself and in the configuration. */
+  /** Merges the load settings of the request, the model and the configuration, in this order of precedence. */
   loadSettings(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    wished: LoadSettings = {},
+    requested: LoadSettings = {},
   ): LoadSettings {
     const { batch_size, ...named } = this.#options.config.engine;
-    // An encoder needs a whole text at once, whatever suits other models.
-    const isSplit = batch_size > 0 && gguf.purpose === "generate";
-    const configured = readLoadSettings(isSplit ? { ...named, batch_size } : named);
-    return mergeLoadSettings(wished, settings.load, configured);
+    // An encoder needs a batch that holds a full text, so the configured batch size does not apply to it.
+    const usesConfiguredBatch = batch_size > 0 && gguf.purpose === "generate";
+    const configured = readLoadSettings(usesConfiguredBatch ? { ...named, batch_size } : named);
+    return mergeLoadSettings(requested, settings.load, configured);
   }
 
   #choices(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    { contextSize: asked, fallbackContext: fallback, load: wished }: LoadRequest,
+    { contextSize: requested, fallbackContext: fallback, load }: LoadRequest,
   ): readonly [ContextChoice, ...ContextChoice[]] {
     const configured = this.#options.config.models.context_size;
-    const contextLength = reachableContext(gguf, this.loadSettings({ gguf, settings }, wished));
+    const contextLength = supportedContext(gguf, this.loadSettings({ gguf, settings }, load));
     return contextChoices(
       { ...gguf, contextLength },
-      { asked, ofModel: settings.contextSize, configured, fallback },
+      { requested, modelfile: settings.contextSize, configured, fallback },
     );
   }
 
-  /** Bytes of the machine's memory for an engine on the CPU; undefined: no engine can hold it. */
+  /** Estimates bytes of memory for an engine on the CPU; undefined: more than any engine can have. */
   #bytesOf(gguf: GgufSummary, load: LoadSettings, contextSize: number): number | undefined {
     try {
-      return this.#options.estimateMemory(gguf, this.#wishedSpec(gguf, load, contextSize));
+      return this.#options.estimateMemory(gguf, this.#cpuSpec(gguf, load, contextSize));
     } catch (error) {
       if (ServiceError.from(error).code === "insufficient_memory") return undefined;
       throw error;
@@ -116,50 +116,55 @@ export class EnginePlanner {
   }
 
   /**
-   * The engine with the most context of those that may be chosen: it takes little enough memory, and no layers from the GPU.
-   * `base` is the one with the least, where there is a choice.
-   * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can have the model
+   * Chooses the engine with the largest context that is affordable and moves no layers off the GPU. `base` is the
+   * engine with the smallest context, if there are several.
+   * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can hold the model
    */
   async choose(
     { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    wishes: LoadRequest,
-    { free, further, place: placeLayers }: Circumstances,
+    request: LoadRequest,
+    { freeBytes, filesAndTemplate, offload }: PlanInputs,
   ): Promise<ChosenEngine & { readonly base?: ChosenEngine }> {
     const { estimateMemory, estimateGpuMemory } = this.#options;
-    const load = this.loadSettings({ gguf, settings }, wishes.load);
+    const load = this.loadSettings({ gguf, settings }, request.load);
     checkLoadSettings(load, gguf);
-    const [first, ...smaller] = this.#choices({ gguf, settings }, wishes);
-    const place = async (contextSize: number, limits?: CacheLimits): Promise<Placed> =>
-      await this.#choosePlace(
+    const [first, ...smaller] = this.#choices({ gguf, settings }, request);
+    const plan = async (contextSize: number, limits?: CacheLimits): Promise<OffloadedEngine> =>
+      await this.#chooseOffload(
         gguf,
-        { ...this.#wishedSpec(gguf, load, contextSize, limits), ...further },
+        { ...this.#cpuSpec(gguf, load, contextSize, limits), ...filesAndTemplate },
         limits,
-        placeLayers,
+        offload,
       );
-    const whole = <Chosen extends Placed>(chosen: Chosen): Chosen =>
-      this.#withPromptCache(gguf, chosen, free);
+    const withPromptCache = <Chosen extends OffloadedEngine>(chosen: Chosen): Chosen =>
+      this.#withPromptCache(gguf, chosen, freeBytes);
     const last = smaller.at(-1) ?? first;
-    const base = { ...(await place(last.contextSize)), source: last.source };
-    if (smaller.length === 0) return whole(base);
-    const bytesOf = ({ spec }: Placed): number => estimateMemory(gguf, spec) + estimateGpuMemory(gguf, spec);
+    const base = { ...(await plan(last.contextSize)), source: last.source };
+    if (smaller.length === 0) return withPromptCache(base);
+    const bytesOf = ({ spec }: OffloadedEngine): number =>
+      estimateMemory(gguf, spec) + estimateGpuMemory(gguf, spec);
     const onGpu = estimateGpuMemory(gguf, base.spec);
     for (const { contextSize, source } of [first, ...smaller.slice(0, -1)]) {
       try {
-        const larger = await place(contextSize, LARGER_CONTEXT);
-        const keepsLayers = larger.spec.gpuLayers === base.spec.gpuLayers;
-        // What the GPU holds is not taken from the machine's memory; its own limit is that no layer is lost.
-        if (keepsLayers && isAffordable(bytesOf(larger), bytesOf(base), free + onGpu)) {
-          return { ...whole({ ...larger, source }), base: whole(base) };
+        const larger = await plan(contextSize, LARGER_CONTEXT);
+        const keepsGpuLayers = larger.spec.gpuLayers === base.spec.gpuLayers;
+        // The GPU's part does not count against the machine's memory; it is limited by keeping all layers on the GPU.
+        if (keepsGpuLayers && isAffordable(bytesOf(larger), bytesOf(base), freeBytes + onGpu)) {
+          return { ...withPromptCache({ ...larger, source }), base: withPromptCache(base) };
         }
       } catch (error) {
         if (ServiceError.from(error).code !== "insufficient_memory") throw error;
       }
     }
-    return whole(base);
+    return withPromptCache(base);
   }
 
-  /** Adds room for prompts that no slot holds any more. */
-  #withPromptCache<Chosen extends Placed>(gguf: GgufSummary, chosen: Chosen, free: number): Chosen {
+  /** Adds a prompt cache to a specification, if it may have one. */
+  #withPromptCache<Chosen extends OffloadedEngine>(
+    gguf: GgufSummary,
+    chosen: Chosen,
+    freeBytes: number,
+  ): Chosen {
     const { config, kernels, estimateMemory } = this.#options;
     const { spec } = chosen;
     const promptCacheBytes = choosePromptCache({
@@ -167,13 +172,13 @@ export class EnginePlanner {
       kvBytesPerToken: kvBytesPerToken(gguf.kvBytesPerToken, spec),
       kernels,
       configured: config.models.prompt_cache,
-      freeBytes: free - estimateMemory(gguf, spec),
+      freeBytes: freeBytes - estimateMemory(gguf, spec),
     });
     return promptCacheBytes === undefined ? chosen : { ...chosen, spec: { ...spec, promptCacheBytes } };
   }
 
-  /** The engine as the configuration and the model's size make it, without files and on the CPU. */
-  #wishedSpec(gguf: GgufSummary, load: LoadSettings, contextSize: number, limits?: CacheLimits): EngineSpec {
+  /** Builds the specification from the configuration and the model's size, without files and on the CPU. */
+  #cpuSpec(gguf: GgufSummary, load: LoadSettings, contextSize: number, limits?: CacheLimits): EngineSpec {
     const { config, processors } = this.#options;
     const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
     const slots = this.#slots(gguf, load, threads);
@@ -209,41 +214,41 @@ export class EnginePlanner {
       slots,
       threads,
       bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      mostStepBytes: limits?.stepBytes,
+      maxStepBytes: limits?.stepBytes,
       kernels,
     });
   }
 
-  /** As configured, except for kernels so slow that several slots would delay a cancel. */
+  /** Returns the configured slots, or fewer with kernels so slow that several slots would delay a cancellation. */
   #slots({ purpose, parameters }: GgufSummary, { batchSize }: LoadSettings, threads: number): number {
     const { config, kernels } = this.#options;
     const { slots } = config.models;
     return batchSize !== undefined ? slots : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
-  /** Decides where the layers go, and gives each slot its own context if that takes little memory. */
-  async #choosePlace(
+  /** Decides on the layers on the GPU, and gives each slot a separate context if that takes little memory. */
+  async #chooseOffload(
     gguf: GgufSummary,
-    wished: EngineSpec,
+    requested: EngineSpec,
     limits: CacheLimits | undefined,
-    place: (spec: EngineSpec) => Promise<Placed>,
-  ): Promise<Placed> {
-    // Slots that share a context are full long before each has used all of it, and only a full one is shifted.
-    const alone = { slots: 1, sharedContext: false };
-    const shared = await place(wished.contextShift ? { ...wished, ...alone } : wished);
+    offload: (spec: EngineSpec) => Promise<OffloadedEngine>,
+  ): Promise<OffloadedEngine> {
+    // A context is only shifted when a single slot fills it, which slots that share it never do.
+    const oneSlot = { slots: 1, sharedContext: false };
+    const shared = await offload(requested.contextShift ? { ...requested, ...oneSlot } : requested);
     const { machineMemory, memoryBudget, estimateMemory } = this.#options;
-    const perToken = kvBytesPerToken(gguf.kvBytesPerToken, wished);
-    const question = {
-      ...wished,
+    const perToken = kvBytesPerToken(gguf.kvBytesPerToken, requested);
+    const costs = {
+      ...requested,
       kvBytesPerToken: perToken,
       memory: machineMemory,
-      mostBytes: limits?.ownBytes,
+      maxBytes: limits?.separateContextBytes,
     };
-    if (!canAffordOwnContexts(question)) return shared;
+    if (!canAffordContextPerSlot(costs)) return shared;
     try {
-      const own = await place({ ...wished, sharedContext: false });
-      const keepsLayers = own.spec.gpuLayers === shared.spec.gpuLayers;
-      return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : shared;
+      const separate = await offload({ ...requested, sharedContext: false });
+      const keepsGpuLayers = separate.spec.gpuLayers === shared.spec.gpuLayers;
+      return keepsGpuLayers && estimateMemory(gguf, separate.spec) <= memoryBudget ? separate : shared;
     } catch (error) {
       if (ServiceError.from(error).code === "insufficient_memory") return shared;
       throw error;

@@ -4,10 +4,10 @@ import type { ModelFit, ModelSizes } from "../models.ts";
 import type { LoadPlanner } from "./load-planner.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 
-/** Estimates whether a model of these sizes could be loaded on this machine if nothing else were. */
+/** Estimates if a model of these sizes could be loaded on this machine while no other model is loaded. */
 export async function estimateFit(
   sizes: ModelSizes,
-  planner: Pick<LoadPlanner, "likelyContext" | "estimate">,
+  planner: Pick<LoadPlanner, "expectedContext" | "estimate">,
   memory: Pick<MemoryBudget, "check">,
 ): Promise<ModelFit> {
   const model = assumedModel(sizes);
@@ -26,47 +26,47 @@ export async function estimateFit(
     };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const { contextSize } = planner.likelyContext({ gguf: model, settings: NO_SETTINGS });
+    const { contextSize } = planner.expectedContext({ gguf: model, settings: NO_SETTINGS });
     return { fits: false, neededBytes, contextSize, reason: error.message };
   }
 }
 
-/** Bits of a weight, by the number in the name of a quantization; formats have scales beside the weights. */
+/** Bits per weight that scales add to the number in a quantization's name. */
 const SCALE_BITS = 0.8;
-const BITS_OF_UNKNOWN = 5;
+const DEFAULT_BITS = 5;
 
-/** Weights of a block of a transformer for each square of its width, and its width for each block, as in most models. */
+/** Typical ratios of transformers: weights per block and squared width, and width per number of blocks. */
 const WEIGHTS_PER_SQUARE = 12;
 const WIDTH_PER_BLOCK = 128;
 
-/** Tokens of most vocabularies of today; older ones are smaller. */
+/** Typical vocabulary of current models; older ones are smaller. */
 const VOCABULARY = 128_000;
-/** Share of the keys and values that models keep whose heads share them, which nearly all do. */
-const SHARED_HEADS = 1 / 4;
+/** Key-value heads per attention head with grouped-query attention, which nearly all models use. */
+const KV_HEADS_SHARE = 1 / 4;
 const F16_BYTES = 2;
-/** The embedding of a small model is a large part of it, but not all. */
-const MAX_IN_EMBEDDING = 1 / 2;
-/** The largest matrix of a block, between its width and the feed-forward's, is about a third of it. */
-const LARGEST_OF_BLOCK = 1 / 3;
+/** Maximum share of the embedding, which is a large part of a small model. */
+const MAX_EMBEDDING_SHARE = 1 / 2;
+/** Share of the largest matrix in a block, that of the feed-forward network. */
+const LARGEST_TENSOR_SHARE = 1 / 3;
 
 /**
- * What the header of a model would say that has such files, if it is built as most are: for estimates of memory before
- * it is downloaded.
+ * Derives a plausible header from a model's sizes, by the typical proportions of transformers, to estimate memory
+ * before the model is downloaded.
  */
 export function assumedModel({
   fileBytes,
-  parameters: told,
+  parameters: knownParameters,
   trainedContext,
   quantization = "",
 }: ModelSizes): GgufSummary {
-  const parameters = told ?? Math.round((fileBytes * 8) / bitsOf(quantization));
+  const parameters = knownParameters ?? Math.round((fileBytes * 8) / bitsOf(quantization));
   const blockCount = Math.max(
     1,
     Math.round(Math.cbrt(parameters / (WEIGHTS_PER_SQUARE * WIDTH_PER_BLOCK ** 2))),
   );
   const embeddingLength = Math.max(1, Math.round(Math.sqrt(parameters / (WEIGHTS_PER_SQUARE * blockCount))));
   const bytesPerWeight = fileBytes / Math.max(1, parameters);
-  const embedding = Math.min(fileBytes * MAX_IN_EMBEDDING, VOCABULARY * embeddingLength * bytesPerWeight);
+  const embedding = Math.min(fileBytes * MAX_EMBEDDING_SHARE, VOCABULARY * embeddingLength * bytesPerWeight);
   const blocks = fileBytes - embedding;
   return {
     architecture: "assumed",
@@ -81,10 +81,15 @@ export function assumedModel({
     fileSize: fileBytes,
     chatTemplate: undefined,
     infill: undefined,
-    callTokens: [],
+    toolCallTokens: [],
     // Keys and values.
-    kvBytesPerToken: Math.round(2 * blockCount * embeddingLength * SHARED_HEADS * F16_BYTES),
-    weightBytes: { blocks, largestInBlocks: (blocks / blockCount) * LARGEST_OF_BLOCK, embedding, output: 0 },
+    kvBytesPerToken: Math.round(2 * blockCount * embeddingLength * KV_HEADS_SHARE * F16_BYTES),
+    weightBytes: {
+      blocks,
+      largestInBlocks: (blocks / blockCount) * LARGEST_TENSOR_SHARE,
+      embedding,
+      output: 0,
+    },
     purpose: "generate",
     auxiliary: undefined,
     media: { image: false, audio: false },
@@ -94,6 +99,6 @@ export function assumedModel({
 /** "Q4_K_M" has about 4.8 bits for each weight, "F16" exactly 16. */
 function bitsOf(quantization: string): number {
   const bits = Number(/\d+/.exec(quantization)?.[0] ?? 0);
-  if (bits === 0) return BITS_OF_UNKNOWN;
+  if (bits === 0) return DEFAULT_BITS;
   return bits >= 16 ? bits : bits + SCALE_BITS;
 }

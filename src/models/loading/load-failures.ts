@@ -3,19 +3,19 @@ import type { ContextSource } from "../model.ts";
 import { type Clock, inMiB } from "./available-memory.ts";
 import type { LoadPlan } from "./load-planner.ts";
 
-/** The first restart is immediate; the second waits this long, and the wait doubles from then on. */
+/** Back-off before the second restart; the first one is immediate, and each later wait is twice as long. */
 const FIRST_PAUSE_MS = 1000;
-/** A model that keeps failing is retried about once a minute. */
-const LONGEST_PAUSE_MS = 60_000;
+/** Longest back-off: a model that keeps failing is retried about once a minute. */
+const MAX_PAUSE_MS = 60_000;
 
-/** An engine that ended unexpectedly: how its model was loaded, and why it ended. */
+/** An engine that ended unexpectedly: the plan it was loaded with, and why it ended. */
 export interface Crash {
   readonly plan: LoadPlan;
   readonly reason: string;
 }
 
-/** Remembers failed models, restores the settings of crashed ones, and delays retries of those that keep failing. */
-export class Failures {
+/** Failures of models: delays their retries, and keeps the plans of crashed engines for the restart. */
+export class LoadFailures {
   readonly #clock: Clock;
   readonly #failures = new Map<string, { count: number; notBefore: number; error: ServiceError }>();
   readonly #crashes = new Map<string, Crash>();
@@ -24,36 +24,36 @@ export class Failures {
     this.#clock = clock;
   }
 
-  /** @param crash if the model was already loaded: the next request loads it again */
+  /** @param crash set if the model had been loaded; the next request loads it again with this plan */
   add(alias: string, error: ServiceError, crash?: Crash): void {
     if (crash) this.#crashes.set(alias, crash);
     const count = (this.#failures.get(alias)?.count ?? 0) + 1;
-    const pause = count === 1 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (count - 2));
+    const pause = count === 1 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (count - 2));
     this.#failures.set(alias, { count, notBefore: this.#clock.now() + pause, error });
   }
 
-  /** The crash of a model, if it has not been loaded again since. */
+  /** Returns the crash of a model that has not been loaded again since. */
   crash(alias: string): Crash | undefined {
     return this.#crashes.get(alias);
   }
 
-  /** The model has been loaded again. */
-  recovered(alias: string): void {
+  /** Forgets the crash of a model that has been loaded again. */
+  clearCrash(alias: string): void {
     this.#crashes.delete(alias);
   }
 
-  /** The engine has worked, or was loaded explicitly: the next failure counts as the first. */
-  forgive(alias: string): void {
+  /** Resets the back-off, after a successful request or an explicit load. */
+  clearFailures(alias: string): void {
     this.#failures.delete(alias);
   }
 
-  /** The model is no longer wanted. */
-  forget(alias: string): void {
-    this.forgive(alias);
-    this.recovered(alias);
+  /** Forgets all about a model that is no longer needed. */
+  clear(alias: string): void {
+    this.clearFailures(alias);
+    this.clearCrash(alias);
   }
 
-  /** Throws the last error with the time to wait, if it is too early to retry. */
+  /** Throws the last error with the time to wait while the back-off lasts. */
   check(alias: string): void {
     const failures = this.#failures.get(alias);
     const wait = (failures?.notBefore ?? 0) - this.#clock.now();
@@ -68,26 +68,27 @@ export class Failures {
   }
 }
 
-/** Tokens that a larger context leaves at least for the answer. */
+/** Minimum tokens for the answer in a suggested context. */
 const ANSWER_TOKENS = 1024;
 
-/** Contexts are suggested as this many tokens, or twice, four times … as many. */
-const SMALLEST_SUGGESTED = 1024;
+/** Smallest suggested context; others are this times a power of two. */
+const MIN_SUGGESTED_CONTEXT = 1024;
 
-const SOURCES: Readonly<Record<ContextSource, string>> = {
-  request: "as it was asked for when the model was loaded",
+const SOURCE_TEXTS: Readonly<Record<ContextSource, string>> = {
+  request: "requested when the model was loaded",
   modelfile: "set by PARAMETER num_ctx of its Modelfile",
   configuration: "set by models.context_size",
   default: "the default of POST /api/models/load",
   trained: "all that the model was trained for",
   automatic: "chosen automatically",
-  memory: "as many as the memory had room for",
+  memory: "limited by the memory that was available",
 };
 
 /**
- * What a client is told whose prompt is longer than the context: what has set that, which context would hold the prompt and
- * how to get it, or why no context would. Agents recognize the first sentence, and shorten their conversation.
- * @param freeBytes what the model's engine may use, with the memory that it has now
+ * Writes the error message for a prompt that is longer than the context: what has set the context size, which context
+ * would hold the prompt and how to get it, or why none would. Coding agents recognize the first sentence and then
+ * shorten their conversation.
+ * @param freeBytes memory that the model's engine may use, including what it has now
  */
 export function explainExcess(
   { promptTokens, contextSize }: ContextExcess,
@@ -98,31 +99,31 @@ export function explainExcess(
   const trained = record.gguf.contextLength;
   const problem =
     `The prompt has ${promptTokens} tokens and exceeds the context window: the maximum context length is ` +
-    `${contextSize} tokens (${SOURCES[contextSource]}).`;
+    `${contextSize} tokens (${SOURCE_TEXTS[contextSource]}).`;
   if (trained > 0 && trained <= promptTokens) {
-    const more =
+    const trainedNote =
       trained > contextSize
         ? ` The model was trained for ${trained} tokens, which would not hold it either.`
         : "";
-    return `${problem}${more} Shorten the prompt, or use a model that was trained for more.`;
+    return `${problem}${trainedNote} Shorten the prompt, or use a model that was trained for more.`;
   }
   const wanted = suggestedContext(promptTokens, trained);
   const bytes = bytesWith(plan, wanted);
-  if (bytes !== undefined && bytes <= freeBytes) return `${problem} ${howToGet(plan, wanted, bytes)}`;
+  if (bytes !== undefined && bytes <= freeBytes) return `${problem} ${howToLoad(plan, wanted, bytes)}`;
   const largest = largestThatFits(plan, wanted, contextSize, freeBytes);
   const needed =
     bytes === undefined ? "more memory than an engine can have" : `about ${inMiB(bytes)} of memory`;
-  const most =
+  const advice =
     largest === undefined
       ? "No larger one fits"
       : `The largest that fits has ${largest} tokens (daybreak load --context-size ${largest})`;
   return (
     `${problem} A context of ${wanted} tokens would hold it, but needs ${needed}; ` +
-    `${inMiB(Math.max(0, freeBytes))} are free. ${most}: shorten the prompt, unload other models, or use a smaller model.`
+    `${inMiB(Math.max(0, freeBytes))} are free. ${advice}: shorten the prompt, unload other models, or use a smaller model.`
   );
 }
 
-function howToGet({ record: { alias } }: LoadPlan, tokens: number, bytes: number): string {
+function howToLoad({ record: { alias } }: LoadPlan, tokens: number, bytes: number): string {
   return (
     `A context of ${tokens} tokens needs about ${inMiB(bytes)} of memory and fits: unload the model and load it again with ` +
     `"daybreak load ${alias} --context-size ${tokens}" or "context_size": ${tokens}, or set PARAMETER num_ctx in its ` +
@@ -130,9 +131,9 @@ function howToGet({ record: { alias } }: LoadPlan, tokens: number, bytes: number
   );
 }
 
-/** A power of two that leaves room for an answer, if the model was trained for that much. */
+/** Returns a power of two with space for an answer, limited to what the model was trained for. */
 function suggestedContext(promptTokens: number, trained: number): number {
-  let tokens = SMALLEST_SUGGESTED;
+  let tokens = MIN_SUGGESTED_CONTEXT;
   while (tokens < promptTokens + ANSWER_TOKENS) tokens *= 2;
   return trained > 0 ? Math.min(tokens, trained) : tokens;
 }
@@ -150,9 +151,9 @@ function largestThatFits(
   return undefined;
 }
 
-/** Undefined: more than any engine can have. */
+/** Estimates the bytes with another context; undefined: more than any engine can have. */
 function bytesWith({ spec, needsOf }: LoadPlan, contextSize: number): number | undefined {
-  // Steps are shorter with a larger context, so that their results take about as much memory.
+  // A larger context gets smaller batches, so that their results take about the same memory.
   const batchSize = Math.max(spec.slots, Math.ceil((spec.batchSize * spec.contextSize) / contextSize));
   try {
     return needsOf({ ...spec, contextSize, batchSize, sharedContext: true }).bytes;

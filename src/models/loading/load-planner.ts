@@ -12,72 +12,72 @@ import type { ModelsOptions } from "../models-options.ts";
 import type { LoadOptions, Residency } from "../models.ts";
 import { type ModelFile, realModelPath } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { type ContextChoice, reachableContext } from "./choose-settings.ts";
+import { type ContextChoice, supportedContext } from "./choose-settings.ts";
 import { type LoadRequest, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
-import type { Eviction } from "./memory-budget.ts";
+import type { EvictionPolicy } from "./memory-budget.ts";
 
-/** Memory that engines use, or may use. */
+/** Memory of an engine. */
 export interface MemoryNeeds {
   /** Bytes of the machine's memory. */
   readonly bytes: number;
-  /** Bytes of the GPU's. */
+  /** Bytes of GPU memory. */
   readonly gpuBytes: number;
 }
 
-/** How to load a model; everything has been looked up and checked. */
+/** A checked plan to load a model. */
 export interface LoadPlan extends MemoryNeeds {
   readonly record: ModelRecord;
   readonly spec: EngineSpec;
-  /** Where the size of its context comes from. */
+  /** Origin of the context size. */
   readonly contextSource: ContextSource;
-  /** How its requests guess tokens; undefined: not, and nobody has said anything of it. */
+  /** Speculative decoding; undefined: off by default. */
   readonly speculation?: Speculation | undefined;
   /**
-   * What the engine would need with another specification.
-   * @throws ServiceError insufficient_memory if it exceeds any engine's limit
+   * Estimates the memory with another specification.
+   * @throws ServiceError insufficient_memory if it exceeds the limit of any engine
    */
   readonly needsOf: (spec: EngineSpec) => MemoryNeeds;
-  /** Maximum heap in bytes of an engine with this specification; absent: no limit of its own. */
+  /** Returns the maximum bytes of an engine's WebAssembly memory; absent: no separate limit. */
   readonly heapLimitOf?: ((spec: EngineSpec) => number) | undefined;
-  /** The same with less context, where a larger one was chosen without being asked for. */
-  readonly withLessContext?: LoadPlan | undefined;
-  /** Plans the same load again, after other models have been loaded. */
+  /** The same plan with a smaller context, if a larger one was chosen automatically. */
+  readonly smallerContextPlan?: LoadPlan | undefined;
+  /** Plans the load again, after other models have taken memory. */
   readonly replan: () => Promise<LoadPlan>;
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
-  /** Idle models may be unloaded to make room. */
-  readonly mayEvict: Eviction;
+  /** Models that may be evicted for this one. */
+  readonly mayEvict: EvictionPolicy;
 }
 
-/** The caller's choices for a load; the rest comes from the model and the configuration. */
+/** Settings of a load request; absent ones come from the model and the configuration. */
 interface Overrides extends Residency, LoadRequest, Pick<LoadOptions, "speculation"> {
   readonly keepAliveMs: number;
-  readonly mayEvict: Eviction;
+  readonly mayEvict: EvictionPolicy;
 }
 
 interface LoadPlannerOptions
-  extends EnginePlannerOptions, Pick<ModelsOptions, "heapLimit" | "placeLayers" | "logger"> {
+  extends EnginePlannerOptions, Pick<ModelsOptions, "heapLimit" | "offloadLayers" | "logger"> {
   readonly inspect: InspectGguf;
-  /** Bytes of GPU memory that other models use, without idle ones if those may be unloaded. */
-  readonly takenOnGpu: (alias: string, mayEvict: Eviction) => number;
-  /** Bytes that engines may use now, less what others have; idle ones count as free if those may be unloaded. */
-  readonly freeMemory: (alias: string, mayEvict: Eviction) => number;
+  /** Bytes of GPU memory reserved by other models that may not be evicted. */
+  readonly takenOnGpu: (alias: string, mayEvict: EvictionPolicy) => number;
+  /** Bytes for engines at the moment, minus the reservations of other models that may not be evicted. */
+  readonly freeMemory: (alias: string, mayEvict: EvictionPolicy) => number;
 }
 
-/** What other models leave, in bytes. */
-interface Surroundings {
+/** Bytes of memory that other models have and leave. */
+interface OtherModelsMemory {
   readonly takenOnGpu: number;
-  readonly free: number;
+  readonly freeBytes: number;
 }
 
-/** Most tokens of a guess: longer ones gain little, and cost much where they are wrong. */
-const GUESS_TOKENS = 16;
+/** Maximum drafted tokens per step: longer drafts gain little, and cost much if they are rejected. */
+const MAX_DRAFT_TOKENS = 16;
 
-/** llama.cpp takes two models for ones with the same tokens when they differ by no more, which are unused ones at the end. */
-const MAX_FURTHER_TOKENS = 128;
+/** Difference in vocabulary size that llama.cpp allows for a draft model: unused tokens at the end. */
+const MAX_VOCABULARY_DIFFERENCE = 128;
 
-/** What a file is. */
-const IN_WORDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
+/** Kinds of GGUF files, for error messages. */
+const FILE_KINDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
   adapter: "an adapter",
   projector: "a projector",
   generate: "a model that generates text",
@@ -85,7 +85,7 @@ const IN_WORDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSumm
   rerank: "a reranker model",
 };
 
-/** Decides on the exact engine to start for a model on disk. */
+/** Plans the engine of a model on disk. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
   readonly #engines: EnginePlanner;
@@ -96,49 +96,51 @@ export class LoadPlanner {
     this.#engines = new EnginePlanner(options);
   }
 
-  /** Throws if one of the model's files is missing, not allowed, of the wrong kind, or has a wrong digest. */
+  /**
+   * Plans a load. Throws if one of the model's files is missing, not allowed, of the wrong kind or has a wrong digest.
+   */
   async plan(record: ModelRecord, overrides: Overrides): Promise<LoadPlan> {
     const { takenOnGpu, freeMemory } = this.#options;
     const { alias } = record;
     const { mayEvict } = overrides;
     return await this.#plan(record, overrides, {
       takenOnGpu: takenOnGpu(alias, mayEvict),
-      free: freeMemory(alias, mayEvict),
+      freeBytes: freeMemory(alias, mayEvict),
     });
   }
 
-  /** Throws what loading the model would throw if nothing else were loaded. */
+  /** Throws the errors of loading the model while no other model is loaded. */
   async check(record: ModelRecord): Promise<void> {
     await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, this.#nothingLoaded);
   }
 
   /**
-   * How a model with such a header would be loaded if nothing else were; none of it has to be on disk.
-   * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can have it
+   * Plans the engine of a model that need not be on disk, while no other model is loaded.
+   * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can hold it
    */
   async estimate(gguf: GgufSummary): Promise<MemoryNeeds & { readonly spec: EngineSpec }> {
-    const { estimateMemory, estimateGpuMemory, placeLayers } = this.#options;
+    const { estimateMemory, estimateGpuMemory, offloadLayers } = this.#options;
     const model = { gguf, settings: NO_SETTINGS };
     const { spec } = await this.#engines.choose(
       model,
       {},
       {
-        free: this.#nothingLoaded.free,
-        further: {},
-        place: async (each) => await placeLayers(gguf, each, undefined, 0),
+        freeBytes: this.#nothingLoaded.freeBytes,
+        filesAndTemplate: {},
+        offload: async (each) => await offloadLayers(gguf, each, undefined, 0),
       },
     );
     return { spec, bytes: estimateMemory(gguf, spec), gpuBytes: estimateGpuMemory(gguf, spec) };
   }
 
-  get #nothingLoaded(): Surroundings {
-    return { takenOnGpu: 0, free: this.#options.memoryBudget };
+  get #nothingLoaded(): OtherModelsMemory {
+    return { takenOnGpu: 0, freeBytes: this.#options.memoryBudget };
   }
 
   async #plan(
     record: ModelRecord,
     overrides: Overrides,
-    { takenOnGpu, free }: Surroundings,
+    { takenOnGpu, freeBytes }: OtherModelsMemory,
   ): Promise<LoadPlan> {
     const { estimateMemory, estimateGpuMemory, heapLimit, logger } = this.#options;
     const { gguf, settings } = record;
@@ -153,16 +155,16 @@ export class LoadPlanner {
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
     const speculation = this.speculation(record, overrides.speculation);
     const { spec, warning, source, base } = await this.#engines.choose(record, overrides, {
-      free,
-      further: {
+      freeBytes,
+      filesAndTemplate: {
         modelFiles,
         ...(projectorFile === undefined ? {} : { projectorFile }),
         ...(record.projector?.media.audio && { hearsAudio: true }),
         adapters: await Promise.all(adapters),
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
-        ...(await this.#guesses(record, speculation)),
+        ...(await this.#speculationSpec(record, speculation)),
       },
-      place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
+      offload: async (each) => await this.#options.offloadLayers(gguf, each, layers, takenOnGpu),
     });
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, spec);
@@ -182,60 +184,60 @@ export class LoadPlanner {
     });
     return {
       ...planOf(spec, source),
-      ...(base && { withLessContext: planOf(base.spec, base.source) }),
+      ...(base && { smallerContextPlan: planOf(base.spec, base.source) }),
     };
   }
 
-  /** The context that a model would be loaded with if it were loaded alone and on the CPU. */
-  likelyContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
-    return this.#engines.likelyContext(record);
+  /** Returns the context that a model would get if it were loaded alone and on the CPU. */
+  expectedContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
+    return this.#engines.expectedContext(record);
   }
 
-  /** What is said of how to load a model, by itself and in the configuration. */
+  /** Merges the load settings of the model and the configuration. */
   loadSettings(record: Pick<ModelRecord, "gguf" | "settings">): LoadSettings {
     return this.#engines.loadSettings(record);
   }
 
   /**
-   * How requests of a model guess tokens: as the caller says, the model itself or the configuration.
-   * @returns undefined where that says nothing, as "auto" does without a draft model
+   * Returns the speculative decoding of a model: as in the request, the model's settings or the configuration.
+   * @returns undefined for "auto" without a draft model, and for models that do not generate
    */
   speculation(
     { gguf, draft, settings }: Pick<ModelRecord, "gguf" | "draft" | "settings">,
-    wished?: Speculation,
+    requested?: Speculation,
   ): Speculation | undefined {
     if (gguf.purpose !== "generate") return undefined;
-    const said = wished ?? settings.speculation ?? this.#options.config.models.speculation;
-    return said === "auto" && !draft ? undefined : said;
+    const choice = requested ?? settings.speculation ?? this.#options.config.models.speculation;
+    return choice === "auto" && !draft ? undefined : choice;
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, spec: EngineSpec): void {
     const { contextSize } = spec;
-    const reachable = reachableContext(gguf, spec);
-    if (reachable === 0 || contextSize <= reachable) return;
+    const supported = supportedContext(gguf, spec);
+    if (supported === 0 || contextSize <= supported) return;
     this.#options.logger.warn(
       { model: alias, contextSize, trainedContextSize: gguf.contextLength },
       "The context is larger than the model was trained for; far into it, its answers may make no sense",
     );
   }
 
-  /** How an engine guesses tokens, with the model's draft model if it may. */
-  async #guesses(
+  /** Returns the part of the specification for speculative decoding, and checks the draft model. */
+  async #speculationSpec(
     { gguf, draft, alias }: ModelRecord,
     speculation: Speculation | undefined,
   ): Promise<Pick<EngineSpec, "draft" | "guessTokens">> {
     if (speculation === undefined || speculation === "off") return {};
-    if (!draft) return { guessTokens: GUESS_TOKENS };
+    if (!draft) return { guessTokens: MAX_DRAFT_TOKENS };
     const path = await realModelPath(draft);
     const { auxiliary, purpose, vocabSize, kvBytesPerToken } = await this.#options.inspect([path]);
     if (auxiliary || purpose !== "generate")
       throw new ServiceError("invalid_model_file", `${draft.path} is not a model that generates text.`);
-    if (Math.abs(vocabSize - gguf.vocabSize) > MAX_FURTHER_TOKENS)
+    if (Math.abs(vocabSize - gguf.vocabSize) > MAX_VOCABULARY_DIFFERENCE)
       throw new ServiceError(
         "invalid_model_file",
         `${draft.path} has ${vocabSize} tokens and ${alias} has ${gguf.vocabSize}; a draft model needs the same tokens, so choose a small model of the same family.`,
       );
-    return { draft: { path, kvBytesPerToken }, guessTokens: GUESS_TOKENS };
+    return { draft: { path, kvBytesPerToken }, guessTokens: MAX_DRAFT_TOKENS };
   }
 
   async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {
@@ -244,26 +246,26 @@ export class LoadPlanner {
     if (auxiliary === kind) return real;
     throw new ServiceError(
       "invalid_model_file",
-      `${file.path} is not ${IN_WORDS[kind]} but ${IN_WORDS[auxiliary ?? purpose]}.`,
+      `${file.path} is not ${FILE_KINDS[kind]} but ${FILE_KINDS[auxiliary ?? purpose]}.`,
     );
   }
 }
 
 /**
- * Checks files against a SHA-256 (of all of them, one after another), in lower-case hexadecimal. Throws
+ * Checks the SHA-256 of files, concatenated in their order, against a digest in lower-case hexadecimal. Throws
  * `checksum_mismatch`.
  */
 type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
 
-/** Creates a checker that reads files again only when their size or time has changed. */
+/** Creates a verifier that reads files again only if their size or time has changed. */
 function createDigestVerifier(): VerifyDigest {
-  const known = new Map<string, Promise<string>>();
+  const digests = new Map<string, Promise<string>>();
   return async (files, digest) => {
     const stats = await Promise.all(files.map(async (file) => await stat(file)));
     const key = stats.map(({ size, mtimeMs }, index) => `${files[index]}:${size}:${mtimeMs}`).join("\0");
-    const before = known.get(key) ?? hash(files);
-    known.set(key, before);
-    before.catch(() => known.delete(key));
+    const before = digests.get(key) ?? hash(files);
+    digests.set(key, before);
+    before.catch(() => digests.delete(key));
     const actual = await before;
     if (actual === digest) return;
     throw new ServiceError(

@@ -16,15 +16,15 @@ interface LoadedModelOptions {
   readonly onIdle: () => void;
 }
 
-/** A model in memory, from the decision to load it until its engine has ended. Only the pool creates and changes them. */
+/** A model in memory, from the decision to load it until its engine has ended. Only the pool creates and changes it. */
 export class LoadedModel {
   readonly alias: string;
   readonly plan: LoadPlan;
-  /** The load; resolves to the engine once the model is `loaded`. */
+  /** Resolves to the engine once the model is `loaded`. */
   readonly load: SharedTask<Engine>;
-  /** Of its adapters, on requests that do not choose; undefined: as its Modelfile says. */
+  /** Default scales of its adapters; undefined: those of its Modelfile. */
   adapterScales: readonly number[] | undefined;
-  /** Memory reserved for it: as planned, or for the engine that was started instead. */
+  /** Memory reserved for it: as planned, or as its engine needed instead. */
   needs: MemoryNeeds;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
@@ -56,7 +56,7 @@ export class LoadedModel {
     return this.#engine;
   }
 
-  /** Requests that use it or wait for it to load. */
+  /** Number of requests that use it or wait for its load. */
   get users(): number {
     return this.#users;
   }
@@ -65,39 +65,39 @@ export class LoadedModel {
     return this.#lastUsed;
   }
 
-  /** Unix milliseconds at which the idle engine will be unloaded. */
+  /** Time at which the idle model will be unloaded, in Unix milliseconds. */
   get expiresAt(): number | undefined {
     return this.#expiresAt;
   }
 
-  get idle(): boolean {
+  get isIdle(): boolean {
     return this.#state === "loaded" && this.#users === 0;
   }
 
-  /** The engine, if it can be leased right now. */
-  get ready(): Engine | undefined {
+  /** The engine, if it can be leased now. */
+  get readyEngine(): Engine | undefined {
     return this.#state === "loaded" && this.#engine?.alive ? this.#engine : undefined;
   }
 
-  /** While it is ending (unloaded, crashed, or no longer wanted), a promise that settles when it has ended. */
+  /** Settles when the model has ended; undefined unless it is being unloaded, has crashed or its load was aborted. */
   get ending(): Promise<unknown> | undefined {
     if (this.#state === "unloading") return this.#closed;
     if (this.#state === "loading" && this.load.aborted) return this.load.settled;
     return this.#engine?.alive === false ? this.#engine.exited : undefined;
   }
 
-  /** If it is being unloaded, settles when the engine has ended; never rejects. */
+  /** Settles when an engine that is being unloaded has ended; never rejects. */
   get closed(): Promise<void> {
     return this.#closed;
   }
 
-  loaded(engine: Engine): void {
+  markLoaded(engine: Engine): void {
     this.#engine = engine;
     this.#state = "loaded";
     this.#touch();
   }
 
-  /** Begins to end the engine. @param end ends it */
+  /** Ends the engine by calling `end`, and marks the model as unloading. */
   async close(end: () => Promise<void>): Promise<void> {
     this.#stopExpiry();
     this.#state = "unloading";
@@ -106,7 +106,7 @@ export class LoadedModel {
     await closing;
   }
 
-  gone(): void {
+  markGone(): void {
     this.#stopExpiry();
     this.#state = "gone";
     this.#engine = undefined;
@@ -123,8 +123,8 @@ export class LoadedModel {
     this.#touch();
   }
 
-  /** Changes how long it stays loaded when idle, in milliseconds from now; Infinity: forever. */
-  keepFor(milliseconds: number): void {
+  /** Sets the milliseconds of idleness after which the model is unloaded; Infinity: never. */
+  setKeepAlive(milliseconds: number): void {
     this.#keepAliveMs = milliseconds;
     this.#touch();
   }
@@ -132,7 +132,7 @@ export class LoadedModel {
   #touch(): void {
     this.#lastUsed = this.#clock.now();
     this.#stopExpiry();
-    if (!this.idle || this.#keepAliveMs === Number.POSITIVE_INFINITY) return;
+    if (!this.isIdle || this.#keepAliveMs === Number.POSITIVE_INFINITY) return;
     this.#expiresAt = this.#lastUsed + this.#keepAliveMs;
     this.#cancelExpiry = this.#clock.after(this.#keepAliveMs, this.#onIdle);
   }
@@ -144,60 +144,60 @@ export class LoadedModel {
   }
 }
 
-/** Loading takes seconds; after that a retry can succeed. */
+/** Typical time of a load, after which a retry may succeed. */
 const RETRY_SECS = 2;
 
-/** A loaded model, held by one request. Disposing it releases the model; doing so twice has no effect. */
+/** A loaded model that one request uses. Disposing the lease releases the model; doing so twice has no effect. */
 export class Lease implements ModelLease {
   readonly model: Model;
   readonly engine: Engine;
   readonly #loaded: LoadedModel;
-  readonly #onReturn: () => void;
+  readonly #onRelease: () => void;
   readonly explainExcess: (excess: ContextExcess) => string;
   adapter: string | undefined;
-  #isHeld = true;
+  #isActive = true;
 
   /**
    * @param model description for the request
-   * @param explain what a client is told whose prompt is longer than the context
-   * @param onReturn called once, when the lease is released
+   * @param explainExcess writes the error message for a prompt that is longer than the context
+   * @param onRelease called once, when the lease is released
    */
   constructor(
     loaded: LoadedModel,
     engine: Engine,
     model: Model,
-    explain: (excess: ContextExcess) => string,
-    onReturn: () => void,
+    explainExcess: (excess: ContextExcess) => string,
+    onRelease: () => void,
   ) {
     this.model = model;
     this.engine = engine;
     this.#loaded = loaded;
-    this.explainExcess = explain;
-    this.#onReturn = onReturn;
+    this.explainExcess = explainExcess;
+    this.#onRelease = onRelease;
     loaded.retain();
   }
 
-  /** Changes how long the model stays loaded when idle, in milliseconds. */
-  keepFor(milliseconds: number): void {
-    this.#loaded.keepFor(milliseconds);
+  /** Sets the milliseconds of idleness after which the model is unloaded. */
+  setKeepAlive(milliseconds: number): void {
+    this.#loaded.setKeepAlive(milliseconds);
   }
 
   [Symbol.dispose](): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.#onReturn();
+    if (!this.#isActive) return;
+    this.#isActive = false;
+    this.#onRelease();
     this.#loaded.release();
   }
 }
 
-/** The error for a request that comes before its model is there. */
-export function stillLoading(alias: string, being: "downloaded" | "loaded"): ServiceError {
-  return new ServiceError("model_loading", `The model "${alias}" is being ${being}.`, {
+/** Creates the error for a request whose model is still being loaded or downloaded. */
+export function stillLoading(alias: string, activity: "downloaded" | "loaded"): ServiceError {
+  return new ServiceError("model_loading", `The model "${alias}" is being ${activity}.`, {
     retryAfterSecs: RETRY_SECS,
   });
 }
 
-/** The error for a request whose model may not be loaded on demand. */
+/** Creates the error for a request whose model may not be loaded on demand. */
 export function notLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_not_loaded",
@@ -206,7 +206,7 @@ export function notLoaded(alias: string): ServiceError {
   );
 }
 
-/** The error of a load of a model that is loaded. */
+/** Creates the error for loading a model that is already loaded. */
 export function alreadyLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_already_loaded",

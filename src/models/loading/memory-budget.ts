@@ -1,41 +1,42 @@
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { currentAllowance, inMiB, type Allowance, type MachineMemory } from "./available-memory.ts";
+import { currentAllowance, inMiB, type MemoryAllowance, type MachineMemory } from "./available-memory.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 import type { MemoryNeeds } from "./load-planner.ts";
 
-/** Requests usually take some seconds; after that a model is idle. */
+/** Typical time of a request, after which a model may be idle and evictable. */
 const RETRY_AFTER_SECS = 5;
 
-/** What a load in the background may push out has not been used for so long: whoever used it last may come back. */
+/** Idle time after which a low-priority load may evict a model, because its last user may soon send more requests. */
 const UNUSED_MS = 60_000;
 
-/** Whether idle models may be unloaded for another one; unused: those that have not been used for a while. */
-export type Eviction = boolean | "unused";
+/**
+ * Models that a load may evict: all idle ones (true), none (false), or those that have been idle for a while (unused).
+ */
+export type EvictionPolicy = boolean | "unused";
 
 export interface MemoryBudgetOptions {
-  /** Memory that the configuration gives all engines together. */
-  readonly budget: Allowance;
-  /** What the machine has at the moment; absent: nothing but the budget counts. */
+  /** Configured memory for all engines together. */
+  readonly budget: MemoryAllowance;
+  /** Reads the machine's current memory; absent: only the budget limits engines. */
   readonly machineMemory?: (() => MachineMemory) | undefined;
   /** Bytes of GPU memory that all engines together may use; Infinity while the total is unknown. */
   readonly gpuBudget: () => number;
   /** All models that are loaded, being loaded, or being unloaded. */
   readonly models: () => readonly LoadedModel[];
-  /** As in {@link LoadedModel.lastUsed}. */
+  /** Current time on the clock of {@link LoadedModel.lastUsed}. */
   readonly now: () => number;
-  /** Ends an engine; settles when it is gone. */
+  /** Unloads a model; settles when its engine has ended. */
   readonly evict: (victim: LoadedModel) => Promise<void>;
 }
 
 /** A model to be loaded, with its memory needs. */
-interface Candidate extends MemoryNeeds {
+interface LoadCandidate extends MemoryNeeds {
   readonly alias: string;
-  /** Whether idle models may be unloaded for it. */
-  readonly mayEvict: Eviction;
+  readonly mayEvict: EvictionPolicy;
 }
 
-/** Tracks how much of the machine's and the GPU's memory each model has. */
+/** Tracks the reservations of models in the machine's and the GPU's memory. */
 export class MemoryBudget {
   readonly #options: MemoryBudgetOptions;
 
@@ -44,22 +45,23 @@ export class MemoryBudget {
   }
 
   /**
-   * Decides synchronously, and evicts others if that is needed and allowed. The caller has to record its model's needs
-   * before awaiting anything. The returned promise settles when the memory is free.
-   * @throws ServiceError insufficient_memory when the candidate cannot fit, overloaded when it only cannot fit now
+   * Decides synchronously, and evicts other models if that is needed and allowed. The caller has to record its model's
+   * needs before it awaits anything. The returned promise settles when the memory is free.
+   * @throws ServiceError insufficient_memory if the model cannot fit, overloaded if it cannot fit at the moment
    */
-  reserve(candidate: Candidate): Promise<unknown> {
+  reserve(candidate: LoadCandidate): Promise<unknown> {
     const { models, evict } = this.#options;
     const evictions = this.#chooseVictims(candidate).map(evict);
-    // Memory that is being freed already counts as free, so wait for it.
+    // Memory of models that are being unloaded already counts as free, so the caller has to wait for them.
     return Promise.all([...evictions, ...models().map(({ closed }) => closed)]);
   }
 
   /**
-   * The same for an engine that is started differently than planned; settles when the memory is free.
+   * Replaces the reservation of a model whose engine needs another specification than planned; settles when the memory
+   * is free.
    * @throws ServiceError insufficient_memory or overloaded
    */
-  async reserveInstead(model: LoadedModel, spec: EngineSpec): Promise<void> {
+  async replaceReservation(model: LoadedModel, spec: EngineSpec): Promise<void> {
     const { alias, plan } = model;
     const needs = plan.needsOf(spec);
     const freed = this.reserve({ ...plan, ...needs, alias });
@@ -68,36 +70,34 @@ export class MemoryBudget {
   }
 
   /**
-   * Bytes of GPU memory that a candidate has to leave to others.
-   * @param mayEvict idle engines may be evicted
+   * Returns the bytes of GPU memory reserved by other models that may not be evicted.
    */
-  takenOnGpu(alias: string, mayEvict: Eviction): number {
+  takenOnGpu(alias: string, mayEvict: EvictionPolicy): number {
     return this.#others(alias)
       .filter((other) => !this.#isEvictable(other, mayEvict))
       .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
   }
 
   /**
-   * Bytes that engines may use at the moment, less what others have reserved.
-   * @param mayEvict idle engines may be evicted
+   * Returns the bytes for engines at the moment, minus the reservations of other models that may not be evicted.
    */
-  free(alias: string, mayEvict: Eviction): number {
+  free(alias: string, mayEvict: EvictionPolicy): number {
     return this.#others(alias)
       .filter((other) => !this.#isEvictable(other, mayEvict))
       .reduce((left, { needs }) => left - needs.bytes, this.#allowed().bytes);
   }
 
-  /** Whether others have reserved the GPU memory that a load was planned with. */
-  isGpuCrowded({ alias, gpuBytes, mayEvict }: Candidate): boolean {
+  /** True if other models have reserved the GPU memory that a load was planned for. */
+  exceedsFreeGpu({ alias, gpuBytes, mayEvict }: LoadCandidate): boolean {
     return gpuBytes > 0 && gpuBytes > this.#options.gpuBudget() - this.takenOnGpu(alias, mayEvict);
   }
 
   /**
-   * What all engines together may use at the moment.
-   * @param subject how to call the model in a message
-   * @throws ServiceError insufficient_memory for a model that needs more, even if it is the only one
+   * Checks that a model would fit if it were loaded alone; returns the memory for all engines at the moment.
+   * @param subject the model in the error message
+   * @throws ServiceError insufficient_memory
    */
-  check(subject: string, bytes: number): Allowance {
+  check(subject: string, bytes: number): MemoryAllowance {
     const allowed = this.#allowed();
     if (bytes <= allowed.bytes) return allowed;
     throw new ServiceError(
@@ -106,17 +106,17 @@ export class MemoryBudget {
     );
   }
 
-  #allowed(): Allowance {
+  #allowed(): MemoryAllowance {
     const { budget, machineMemory, models } = this.#options;
     const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
     return currentAllowance(budget, machineMemory?.(), reserved);
   }
 
   /**
-   * The least recently used idle models, as few as possible in that order. A GPU that is still too full is not an error
-   * here: an engine can run with fewer layers on it.
+   * Chooses the least recently used idle models, as few as possible in that order. Too little GPU memory is no error:
+   * an engine can run with fewer layers on the GPU.
    */
-  #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: Candidate): LoadedModel[] {
+  #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: LoadCandidate): LoadedModel[] {
     const { gpuBudget } = this.#options;
     const subject = `The model ${alias}`;
     const allowed = this.check(subject, bytes);
@@ -142,9 +142,9 @@ export class MemoryBudget {
     });
   }
 
-  #isEvictable({ idle, lastUsed }: LoadedModel, mayEvict: Eviction): boolean {
-    if (mayEvict === "unused") return idle && this.#options.now() - lastUsed >= UNUSED_MS;
-    return mayEvict && idle;
+  #isEvictable({ isIdle, lastUsed }: LoadedModel, mayEvict: EvictionPolicy): boolean {
+    if (mayEvict === "unused") return isIdle && this.#options.now() - lastUsed >= UNUSED_MS;
+    return mayEvict && isIdle;
   }
 
   #others(alias: string): readonly LoadedModel[] {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readNumber } from "../../config/config-values.ts";
+import { parseDecimal } from "../../config/config-values.ts";
 import {
   LOAD_SETTINGS,
   type LoadSetting,
@@ -8,30 +8,30 @@ import {
 } from "../../config/load-settings.ts";
 import { type Sampling, samplingSchema } from "../../engine/protocol/generation.ts";
 import { SAMPLING_ENTRIES, type SamplingKey } from "../../engine/protocol/sampling-fields.ts";
-import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
+import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
 import { type ModelSettings, type Speculation, SPECULATIONS } from "../model.ts";
 import { type Instruction, parseInstructions } from "./parse-instructions.ts";
 
-/** Smallest context that an engine can be started with. */
+/** Minimum context of an engine. */
 const MIN_CONTEXT = 16;
-/** No model is trained for more tokens than this; a larger number is a mistake. */
+/** Maximum context and tokens per answer; no model is trained for more. */
 const MAX_CONTEXT = 16 * 1024 * 1024;
 const MAX_STOP_SEQUENCES = 64;
 
-/** Sampling parameters by their names; the ranges are the engine's own. */
-const SAMPLING: ReadonlyMap<string, SamplingKey> = new Map(
+/** Sampling parameters by name; their ranges are those of the engine. */
+const SAMPLING_PARAMETERS: ReadonlyMap<string, SamplingKey> = new Map(
   SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
 );
 
-/** How a model is loaded. Flash attention has a directive of its own, and steps have the name that Ollama gives them. */
-const LOAD: ReadonlyMap<string, LoadSetting> = new Map(
+/** Load settings by name. Flash attention has its own directive, and the batch size has Ollama's name. */
+const LOAD_PARAMETERS: ReadonlyMap<string, LoadSetting> = new Map(
   [...LOAD_SETTINGS].flatMap(([name, field]): [string, LoadSetting][] => {
     if (field === "flashAttention") return [];
     return [[field === "batchSize" ? "num_batch" : name, field]];
   }),
 );
 
-const SWITCH: ReadonlyMap<string, boolean> = new Map([
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ["true", true],
   ["1", true],
   ["false", false],
@@ -57,31 +57,31 @@ export type MutableParameters = {
 };
 
 const PARAMETER_NAMES: ReadonlySet<string> = new Set([
-  ...SAMPLING.keys(),
+  ...SAMPLING_PARAMETERS.keys(),
   "num_ctx",
   "num_predict",
   "repetition_guard",
   "speculation",
   "stop",
-  ...LOAD.keys(),
+  ...LOAD_PARAMETERS.keys(),
 ]);
 
-/** The parameter that may be given more than once. */
+/** Parameter that may be set more than once. */
 export const REPEATABLE_PARAMETER = "stop";
 
-/** Whether a parameter is known here. */
+/** True for a parameter that Daybreak supports. */
 export function isKnownParameter(name: string): boolean {
   return PARAMETER_NAMES.has(name);
 }
 
-/** Whether a number says that nothing is set: no limit, or a new seed for each request. */
+/** True for a number that means the default: no limit, or a new seed for each request. */
 function meansDefault(name: string, number: number): boolean {
   return (name === "num_predict" && number < 1) || (name === "seed" && number < 0);
 }
 
 /**
- * Sets one parameter that is known here.
- * @returns what is wrong with it, without a final period
+ * Sets a known parameter.
+ * @returns an error message without a final period; undefined if the value is valid
  */
 export function setParameter(settings: MutableParameters, name: string, value: string): string | undefined {
   if (name === "stop") {
@@ -92,7 +92,7 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     return undefined;
   }
   if (name === "repetition_guard") {
-    const isOn = SWITCH.get(value.toLowerCase());
+    const isOn = BOOLEANS.get(value.toLowerCase());
     if (isOn === undefined) return `${JSON.stringify(value)} is neither true nor false`;
     settings.repetitionGuard = isOn;
     return undefined;
@@ -103,10 +103,10 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     if (problem === undefined) settings.speculation = speculationSchema.parse(text);
     return problem;
   }
-  const loadField = LOAD.get(name);
+  const loadField = LOAD_PARAMETERS.get(name);
   if (loadField) return setLoadParameter(settings, loadField, value);
-  const field = SAMPLING.get(name);
-  const number = readNumber(value);
+  const field = SAMPLING_PARAMETERS.get(name);
+  const number = parseDecimal(value);
   if (number === undefined) return `${JSON.stringify(value)} is not a number; comments need their own line`;
   if (meansDefault(name, number)) return undefined;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
@@ -126,25 +126,29 @@ function setLoadParameter(
   const text = value.toLowerCase();
   const schema = loadSettingsSchema.shape[field].unwrap();
   const read =
-    schema instanceof z.ZodBoolean ? SWITCH.get(text) : schema instanceof z.ZodEnum ? text : readNumber(text);
+    schema instanceof z.ZodBoolean
+      ? BOOLEANS.get(text)
+      : schema instanceof z.ZodEnum
+        ? text
+        : parseDecimal(text);
   const problem = problemOf(schema, read ?? value);
   if (problem === undefined) settings.load = loadSettingsSchema.parse({ ...settings.load, [field]: read });
   return problem;
 }
 
-/** What a schema says against a value. */
+/** Returns why a schema rejects a value; undefined if it is valid. */
 function problemOf(schema: z.ZodType, value: unknown): string | undefined {
-  const result = schema.safeParse(value, IN_WORDS);
+  const result = schema.safeParse(value, EXPLAINABLE);
   if (result.success) return undefined;
   const [issue] = result.error.issues;
   return issue ? `it ${issueText(explainIssue(issue, value))}` : "it is out of range";
 }
 
-/** The parameters as name and value, in a fixed order. */
+/** Returns the parameters as name and value, in a fixed order. */
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
   const { sampling, contextSize, maxTokens, repetitionGuard, speculation, stop, load } = settings;
   const listed: [string, string | number | undefined][] = [
-    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [
+    ...[...SAMPLING_PARAMETERS].map(([name, field]): [string, number | undefined] => [
       name,
       sampling[field] === undefined ? undefined : Number(sampling[field]),
     ]),
@@ -152,7 +156,7 @@ export function listParameters(settings: ParameterSettings): [name: string, valu
     ["num_predict", maxTokens],
     ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
     ["speculation", speculation],
-    ...[...LOAD].map(([name, field]): [string, string | number | undefined] => {
+    ...[...LOAD_PARAMETERS].map(([name, field]): [string, string | number | undefined] => {
       const value = load[field];
       return [name, typeof value === "boolean" ? Number(value) : value];
     }),
@@ -163,15 +167,15 @@ export function listParameters(settings: ParameterSettings): [name: string, valu
   );
 }
 
-/** Directives of Ollama that have no effect here, and why. */
-const OF_OLLAMA = {
+/** Directives of Ollama without an effect in Daybreak, with the reason. */
+const OLLAMA_DIRECTIVES = {
   RENDERER: "names code of Ollama; here the chat template writes prompts",
   PARSER: "names code of Ollama; here reasoning and tool calls are found by the marks in the chat template",
   REQUIRES: "is a version of Ollama",
 } as const;
 
-/** PARAMETERs of Ollama whose work something else does here. */
-const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+/** Parameters of Ollama that other settings replace in Daybreak. */
+const OLLAMA_PARAMETERS: ReadonlyMap<string, string> = new Map([
   ["num_gpu", "has no effect here; GPU_LAYERS says how many layers are on the GPU"],
   [
     "num_thread",
@@ -179,31 +183,33 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-/** A directive that is kept, so that it is not lost for others, and has no effect. */
+/** A directive without an effect, which is stored so that printed Modelfiles have it. */
 export interface UnusedDirective extends Pick<Instruction, "key" | "text"> {
-  readonly directive: keyof typeof OF_OLLAMA | "PARAMETER";
+  readonly directive: keyof typeof OLLAMA_DIRECTIVES | "PARAMETER";
 }
 
-/** Longest value that a note repeats. */
-const SHOWN_LENGTH = 40;
-/** Nobody reads more of them. */
+/** Maximum characters of a value in a note. */
+const MAX_QUOTED_LENGTH = 40;
+/** Maximum notes on a Modelfile. */
 const MAX_NOTES = 20;
 
-/** Whether a directive has no effect here. */
+/** True for a directive without an effect. */
 export function isUnused(instruction: Instruction): boolean {
   return toUnused(instruction) !== undefined;
 }
 
-/** The directives that have no effect here, as they were written. */
+/** Returns the directives without an effect, as written. */
 export function unusedDirectives(instructions: readonly Instruction[]): UnusedDirective[] {
   return instructions.map(toUnused).filter((unused) => unused !== undefined);
 }
 
-/** What in a Modelfile has no effect here, in sentences for its author. */
+/** Returns sentences for the author about the directives of a Modelfile without an effect. */
 export function modelfileNotes(modelfile: string): string[] {
   const notes = new Set(unusedDirectives(parseInstructions(modelfile)).map(noteOn));
-  const told = [...notes].slice(0, MAX_NOTES);
-  return notes.size > told.length ? [...told, `And ${notes.size - told.length} more.`] : told;
+  const listedNotes = [...notes].slice(0, MAX_NOTES);
+  return notes.size > listedNotes.length
+    ? [...listedNotes, `And ${notes.size - listedNotes.length} more.`]
+    : listedNotes;
 }
 
 function toUnused({ directive, key, text }: Instruction): UnusedDirective | undefined {
@@ -215,8 +221,8 @@ function toUnused({ directive, key, text }: Instruction): UnusedDirective | unde
 
 function noteOn({ directive, key, text }: UnusedDirective): string {
   if (directive === "PARAMETER") {
-    return `PARAMETER ${key.slice(0, SHOWN_LENGTH)} ${ELSEWHERE.get(key) ?? "is not known here and has no effect"}.`;
+    return `PARAMETER ${key.slice(0, MAX_QUOTED_LENGTH)} ${OLLAMA_PARAMETERS.get(key) ?? "is not known here and has no effect"}.`;
   }
-  const shown = text.split("\n", 1)[0]?.slice(0, SHOWN_LENGTH);
-  return `${directive} ${shown} has no effect: it ${OF_OLLAMA[directive]}.`;
+  const quotedText = text.split("\n", 1)[0]?.slice(0, MAX_QUOTED_LENGTH);
+  return `${directive} ${quotedText} has no effect: it ${OLLAMA_DIRECTIVES[directive]}.`;
 }

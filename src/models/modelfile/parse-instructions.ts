@@ -6,7 +6,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", '
 const ESCAPED = /\\([nrt"\\])/g;
 const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
 
-/** Directives and their values: text, a key and text, or a path, in which backslashes are literal. */
+/** Directives and the form of their values: text, a key and text, or a path, in which backslashes are literal. */
 const DIRECTIVES = {
   FROM: "path",
   PARAMETER: "key",
@@ -30,7 +30,7 @@ const DIRECTIVES = {
 } as const;
 type Directive = keyof typeof DIRECTIVES;
 
-/** One directive with what it says. */
+/** A directive with its value. */
 export interface Instruction {
   /** Line of the directive, from 1. */
   readonly line: number;
@@ -41,13 +41,13 @@ export interface Instruction {
   readonly text: string;
 }
 
-/** License texts are the longest values in a Modelfile, and are a tenth of this. */
+/** Maximum characters of a Modelfile; the longest values, license texts, have a tenth of this. */
 export const MAX_MODELFILE_LENGTH = 1024 * 1024;
 
 /**
- * Parses a Modelfile. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
- * text to the end of the line, text in double quotes with escapes, or text of many lines between `"""`, or between `"`
- * where it has none, as Ollama prints it.
+ * Parses a Modelfile. Each line is empty, a comment (`#`) or a directive, in any case, with its value: text to the end
+ * of the line, text in double quotes with escapes, several lines between `"""`, or several lines without quotes between
+ * `"`, as Ollama prints them.
  * @throws ServiceError invalid_modelfile
  */
 export function parseInstructions(modelfile: string): Instruction[] {
@@ -77,7 +77,7 @@ export function parseInstructions(modelfile: string): Instruction[] {
       instructions.push({ line, directive, key, text });
       continue;
     }
-    // The text of a heredoc is taken from the untrimmed lines.
+    // A heredoc consists of the untrimmed lines.
     const opened = lines[at]!.trimEnd().length - rest.length + HEREDOC.length;
     const { text, endsAt } = readHeredoc(lines, at, opened);
     instructions.push({ line, directive, key, text });
@@ -86,14 +86,14 @@ export function parseInstructions(modelfile: string): Instruction[] {
   return instructions;
 }
 
-/** The joined LICENSE directives; undefined if there are none. */
+/** Returns the joined LICENSE directives; undefined if there are none. */
 export function licenseText(instructions: readonly Instruction[]): string | undefined {
   const texts = instructions.filter(({ directive }) => directive === "LICENSE").map(({ text }) => text);
   return texts.length > 0 ? texts.join("\n\n") : undefined;
 }
 
 function splitLine(content: string, line: number): { directive: Directive; key: string; rest: string } {
-  const [, word = "", behind = ""] = /^(\S+)\s*(.*)$/s.exec(content) ?? [];
+  const [, word = "", value = ""] = /^(\S+)\s*(.*)$/s.exec(content) ?? [];
   const directive = word.toUpperCase();
   if (!isDirective(directive)) {
     const shown = JSON.stringify(word.slice(0, 40));
@@ -103,10 +103,10 @@ function splitLine(content: string, line: number): { directive: Directive; key: 
     );
   }
   if (DIRECTIVES[directive] !== "key") {
-    if (behind === "") throw modelfileError(line, `${directive} needs a value.`);
-    return { directive, key: "", rest: behind };
+    if (value === "") throw modelfileError(line, `${directive} needs a value.`);
+    return { directive, key: "", rest: value };
   }
-  const [, key = "", rest = ""] = /^(\S+)\s*(.*)$/s.exec(behind) ?? [];
+  const [, key = "", rest = ""] = /^(\S+)\s*(.*)$/s.exec(value) ?? [];
   if (key === "" || rest === "") throw modelfileError(line, `${directive} needs a name and a value.`);
   return { directive, key: key.toLowerCase(), rest };
 }
@@ -125,7 +125,7 @@ function readText(raw: string, line: number): string {
   );
 }
 
-/** A text of several lines between single double quotes, literal and without quotes inside; undefined for any other. */
+/** Reads several lines between double quotes, without escapes and inner quotes; undefined for other values. */
 function readQuotedLines(
   lines: readonly string[],
   at: number,
@@ -135,12 +135,12 @@ function readQuotedLines(
   const endsAt = lines.findIndex((line, index) => index > at && line.includes('"'));
   const last = lines[endsAt]?.trimEnd();
   if (last === undefined || last.indexOf('"') !== last.length - 1) return undefined;
-  // The text is taken from the untrimmed lines: spaces at the end of the first belong to it.
+  // Uses the untrimmed lines, because spaces at the end of the first line belong to the text.
   const first = lines[at]!.slice(lines[at]!.indexOf('"') + 1);
   return { text: [first, ...lines.slice(at + 1, endsAt), last.slice(0, -1)].join("\n"), endsAt };
 }
 
-/** Reads from after the opening quotes to the closing ones, in this or a later line. */
+/** Reads from position `from` after the opening quotes to the closing ones, in this or a later line. */
 function readHeredoc(lines: readonly string[], at: number, from: number): { text: string; endsAt: number } {
   const parts: string[] = [];
   for (let index = at; index < lines.length; index++) {
@@ -158,7 +158,7 @@ function readHeredoc(lines: readonly string[], at: number, from: number): { text
   throw modelfileError(at + 1, 'the text that begins with """ never ends.');
 }
 
-/** The value of a boolean. */
+/** Parses a boolean. @throws ServiceError invalid_modelfile */
 export function readBoolean(line: number, name: string, text: string): boolean {
   const value = text.toLowerCase();
   if (value === "true") return true;
@@ -166,7 +166,7 @@ export function readBoolean(line: number, name: string, text: string): boolean {
   throw modelfileError(line, `${name} must be true or false.`);
 }
 
-/** The error for a line of a Modelfile; lines count from 1. */
+/** Creates the error for a line of a Modelfile; lines count from 1. */
 export function modelfileError(line: number, message: string, cause?: unknown): ServiceError {
   return new ServiceError("invalid_modelfile", `Modelfile, line ${line}: ${message}`, {
     param: "modelfile",
@@ -174,7 +174,7 @@ export function modelfileError(line: number, message: string, cause?: unknown): 
   });
 }
 
-/** The text of a value in double quotes; undefined if the quotes do not match. */
+/** Returns the text of a value in double quotes; undefined if the quotes do not match. */
 function unquote(value: string): string | undefined {
   return QUOTED.exec(value)?.[1]?.replaceAll(
     ESCAPED,
@@ -182,7 +182,7 @@ function unquote(value: string): string | undefined {
   );
 }
 
-/** Text in its most readable form that parses back to the same text: with `"""` if it has several lines. */
+/** Quotes a text so that it parses back to the same text: with `"""` if it has several lines. */
 export function quote(text: string): string {
   const isHeredoc = text.includes("\n") && !/\r|"""|"$/.test(text);
   if (isHeredoc) return `"""${text}"""`;
@@ -195,17 +195,17 @@ export function quote(text: string): string {
   return `"${escaped}"`;
 }
 
-/** A path without its double quotes, in which backslashes are literal; a path without quotes is unchanged. */
+/** Removes double quotes around a path, in which backslashes are literal. */
 export function unquotePath(value: string): string {
   return value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }
 
-/** A value of a PARAMETER in JSON, as Ollama has it; null says nothing. */
+/** Value of a PARAMETER in Ollama's JSON; null: not set. */
 type ParameterValue = string | number | boolean | readonly string[] | null;
 
 /**
- * The lines of a Modelfile for a parameter and its value.
- * @throws ServiceError invalid_parameter for a name that would not stay within its line
+ * Writes the lines of a Modelfile for a parameter and its value.
+ * @throws ServiceError invalid_parameter for a name that is no single word
  */
 export function parameterLines(name: string, value: ParameterValue): string[] {
   if (!/^\w+$/.test(name)) {
@@ -217,12 +217,12 @@ export function parameterLines(name: string, value: ParameterValue): string[] {
   }
   if (value === null) return [];
   if (typeof value === "object") return value.flatMap((item) => parameterLines(name, item));
-  // Below 0 it means the daemon's own choice.
+  // A negative number means the default.
   if (name === "num_gpu") return Number(value) < 0 ? [] : [`GPU_LAYERS ${scalarText(value)}`];
   return [`PARAMETER ${name} ${scalarText(value)}`];
 }
 
-/** Quotes strings, so that a value cannot start a new line. */
+/** Formats a value; strings are quoted, so that they cannot start a new line. */
 function scalarText(value: string | number | boolean): string {
   return typeof value === "string" ? quote(value) : String(value);
 }

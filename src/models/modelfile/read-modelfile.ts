@@ -1,5 +1,5 @@
-import nodePathPath from "node:path";
-import { readNumber } from "../../config/config-values.ts";
+import nodePath from "node:path";
+import { parseDecimal } from "../../config/config-values.ts";
 import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
@@ -24,9 +24,9 @@ import {
 } from "./parse-instructions.ts";
 import { readSettings } from "./read-settings.ts";
 
-/** The content of a Modelfile, checked and translated; all paths are absolute. */
+/** Parsed and checked content of a Modelfile; all paths are absolute. */
 export interface ModelDefinition {
-  /** FROM as written: an alias, a hub spec, another created model, or an absolute path. */
+  /** FROM: an alias, a hub spec, a created model, or an absolute path. */
   readonly from: string;
   readonly settings: ModelSettings;
   readonly adapters: readonly {
@@ -36,13 +36,13 @@ export interface ModelDefinition {
     readonly name?: string;
   }[];
   readonly projector: string | undefined;
-  /** The GGUF file of a draft model. */
+  /** GGUF file of a draft model. */
   readonly draft?: string | undefined;
   /** SHA-256 of the base's GGUF file, 64 lowercase hexadecimal digits. */
   readonly digest: string | undefined;
   readonly license: string | undefined;
   readonly author: string | undefined;
-  /** What is kept and has no effect here. */
+  /** Directives without an effect. */
   readonly unused: readonly UnusedDirective[];
 }
 
@@ -52,8 +52,8 @@ const REPEATABLE = new Set(["ADAPTER", "LICENSE", `PARAMETER ${REPEATABLE_PARAME
 type Adapter = ModelDefinition["adapters"][number];
 
 /**
- * Reads a Modelfile. Relative paths are relative to `baseFolder`, and are an error without one. The registry checks
- * whether the paths exist and may be used.
+ * Reads a Modelfile. Relative paths start at `baseFolder`, and are an error without one. The registry checks that paths
+ * exist and are allowed.
  * @throws ServiceError invalid_modelfile with the line
  */
 export function readModelfile(text: string, baseFolder: string | undefined): ModelDefinition {
@@ -88,9 +88,9 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   };
 }
 
-/** The files that a definition names; of shards, the one that it names. */
+/** Returns the files that a definition names; of a sharded model, only the named shard. */
 export function filesOf({ from, adapters, projector }: ModelDefinition): string[] {
-  const named = nodePathPath.isAbsolute(from) ? [from] : [];
+  const named = nodePath.isAbsolute(from) ? [from] : [];
   return [
     ...named,
     ...adapters.map((adapter) => adapter.path),
@@ -119,8 +119,8 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
     return from;
   }
   if (looksLikePath(from)) return readPath(instruction, from, baseFolder);
-  const { place, revision } = splitRevision(from);
-  const parts = place.split(":");
+  const { name, revision } = splitRevision(from);
+  const parts = name.split(":");
   const isName =
     parts.length <= 2 && parts.every(isPlainPart) && (revision === undefined || isRevision(revision));
   if (isName) return from;
@@ -130,11 +130,11 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   );
 }
 
-/** `ADAPTER path [scale] [AS name]`: the path ends in .gguf, so what follows is not a part of it. */
+/** Reads `ADAPTER path [scale] [AS name]`, whose path ends at .gguf. */
 function readAdapter(instruction: Instruction, baseFolder: string | undefined): Adapter {
   const parts = /^(.*?\.gguf"?)(?:\s+([^\s"]+?))??(?:\s+AS\s+([^\s"]+))?$/is.exec(instruction.text);
   const [written = instruction.text, number = "1", name] = parts?.slice(1) ?? [];
-  const scale = readNumber(number);
+  const scale = parseDecimal(number);
   if (scale === undefined || Math.abs(scale) > MAX_ADAPTER_SCALE) {
     throw modelfileError(
       instruction.line,
@@ -147,15 +147,15 @@ function readAdapter(instruction: Instruction, baseFolder: string | undefined): 
       "the name of an adapter must consist of letters, digits, dots, dashes and underscores.",
     );
   }
-  const place = readPath(instruction, pathOf(instruction, written), baseFolder);
-  return { path: place, scale, ...(name !== undefined && { name }) };
+  const absolutePath = readPath(instruction, pathOf(instruction, written), baseFolder);
+  return { path: absolutePath, scale, ...(name !== undefined && { name }) };
 }
 
-/** A path without the quotes around it. */
+/** Returns a path without quotes around it. */
 function pathOf({ line, directive }: Instruction, written: string): string {
-  const place = unquotePath(written);
-  if (place.startsWith('"')) throw modelfileError(line, `${directive}: a quote is not closed.`);
-  return place;
+  const absolutePath = unquotePath(written);
+  if (absolutePath.startsWith('"')) throw modelfileError(line, `${directive}: a quote is not closed.`);
+  return absolutePath;
 }
 
 function readPath(instruction: Instruction, written: string, baseFolder: string | undefined): string {
@@ -165,18 +165,18 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
       `${instruction.directive} takes a path on this machine, not a URL.`,
     );
   }
-  const place = withLine(instruction, () =>
+  const absolutePath = withLine(instruction, () =>
     parseFilePath(written, { platform: process.platform, home: homeFolder() }),
   );
-  if (nodePathPath.isAbsolute(place)) return nodePathPath.resolve(place);
-  if (baseFolder !== undefined) return nodePathPath.resolve(baseFolder, place);
+  if (nodePath.isAbsolute(absolutePath)) return nodePath.resolve(absolutePath);
+  if (baseFolder !== undefined) return nodePath.resolve(baseFolder, absolutePath);
   throw modelfileError(
     instruction.line,
     `${JSON.stringify(written)} is relative, but this Modelfile comes without a folder; use an absolute path.`,
   );
 }
 
-/** Adds the line to an error about a name. */
+/** Adds the line number to an error about a name. */
 function withLine<T>(instruction: Instruction, read: () => T): T {
   try {
     return read();
@@ -193,41 +193,41 @@ function readDigest({ line, text }: Instruction): string {
   return digest.toLowerCase();
 }
 
-/** Prints a Modelfile that parses back to the same definition, with absolute paths. */
+/** Prints a Modelfile with absolute paths that parses back to the same definition. */
 export function printModelfile(definition: ModelDefinition): string {
   const { from, settings, adapters, projector, draft, digest, license, author, unused } = definition;
   const lines = [
     `FROM ${from}`,
-    ...printModelfileLine("DIGEST", digest && `sha256:${digest}`),
+    ...optionalLine("DIGEST", digest && `sha256:${digest}`),
     ...adapters.map(
       ({ path, scale, name }) =>
         `ADAPTER ${path}${scale === 1 ? "" : ` ${scale}`}${name === undefined ? "" : ` AS ${name}`}`,
     ),
-    ...printModelfileLine("VISION_PROJECTOR", projector),
-    ...printModelfileLine("DRAFT", draft),
-    ...printModelfileLine("GPU_LAYERS", settings.gpuLayers),
-    ...printModelfileLine("FLASH_ATTENTION", settings.load.flashAttention),
+    ...optionalLine("VISION_PROJECTOR", projector),
+    ...optionalLine("DRAFT", draft),
+    ...optionalLine("GPU_LAYERS", settings.gpuLayers),
+    ...optionalLine("FLASH_ATTENTION", settings.load.flashAttention),
     ...listParameters(settings).map(
       ([name, value]) => `PARAMETER ${name} ${typeof value === "string" ? quote(value) : value}`,
     ),
-    ...printModelfileText("SYSTEM", settings.system),
-    ...printModelfileText("TEMPLATE", settings.template),
+    ...optionalQuoted("SYSTEM", settings.system),
+    ...optionalQuoted("TEMPLATE", settings.template),
     ...printThinking(settings.thinking),
     ...printToolFormat(settings.toolFormat),
     ...Object.entries(settings.capabilities).map(([name, flag]) => `CAPABILITY ${name} ${flag}`),
     ...(settings.messages ?? []).map(({ role, content }) => `MESSAGE ${role} ${quote(content)}`),
     ...unused.map(printUnused),
-    ...printModelfileText("AUTHOR", author),
-    ...printModelfileText("LICENSE", license),
+    ...optionalQuoted("AUTHOR", author),
+    ...optionalQuoted("LICENSE", license),
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function printModelfileLine(directive: string, value: string | number | undefined): string[] {
+function optionalLine(directive: string, value: string | number | undefined): string[] {
   return value === undefined ? [] : [`${directive} ${value}`];
 }
 
-function printModelfileText(directive: string, value: string | undefined): string[] {
+function optionalQuoted(directive: string, value: string | undefined): string[] {
   return value === undefined ? [] : [`${directive} ${quote(value)}`];
 }
 
@@ -245,10 +245,10 @@ function printThinking(thinking: ModelSettings["thinking"]): string[] {
 function printToolFormat(format: ModelSettings["toolFormat"]): string[] {
   if (!format) return [];
   return [
-    ...printModelfileText("TOOLFORMAT style", format.style),
-    ...printModelfileText("TOOLFORMAT call_start", format.callStart),
-    ...printModelfileText("TOOLFORMAT call_end", format.callEnd),
-    ...printModelfileText("TOOLFORMAT result_start", format.resultStart),
-    ...printModelfileText("TOOLFORMAT result_end", format.resultEnd),
+    ...optionalQuoted("TOOLFORMAT style", format.style),
+    ...optionalQuoted("TOOLFORMAT call_start", format.callStart),
+    ...optionalQuoted("TOOLFORMAT call_end", format.callEnd),
+    ...optionalQuoted("TOOLFORMAT result_start", format.resultStart),
+    ...optionalQuoted("TOOLFORMAT result_end", format.resultEnd),
   ];
 }

@@ -1,20 +1,20 @@
-import { readNumber } from "../../config/config-values.ts";
+import { parseDecimal } from "../../config/config-values.ts";
 import type { Capabilities, ModelSettings, ToolFormat } from "../model.ts";
 import { isKnownParameter, type MutableParameters, setParameter } from "./parameters.ts";
 import { type Instruction, modelfileError, readBoolean } from "./parse-instructions.ts";
 import { chatTemplate } from "./template/chat-template.ts";
 
-/** The deepest models have a few hundred layers. */
+/** Maximum of GPU_LAYERS; the deepest models have a few hundred layers. */
 const MAX_GPU_LAYERS = 100_000;
 
-/** Each of them is read again in every chat; examples are a few turns. */
+/** Maximum MESSAGE directives, which are a part of every chat's prompt. */
 const MAX_MESSAGES = 256;
 const MESSAGE_ROLES = ["system", "user", "assistant"] as const;
 
 const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision", "audio"];
 
 /**
- * The settings in a Modelfile, which say nothing of files: a page can have them too.
+ * Reads the settings in a Modelfile, which name no files, so that this also works in web pages.
  * @throws ServiceError invalid_modelfile with the line
  */
 export function readSettings(instructions: readonly Instruction[]): ModelSettings {
@@ -69,7 +69,7 @@ function firstMessages(instructions: readonly Instruction[]): Pick<ModelSettings
 }
 
 function readGpuLayers({ line, text }: Instruction): number {
-  const layers = readNumber(text);
+  const layers = parseDecimal(text);
   if (layers !== undefined && Number.isInteger(layers) && layers >= -1 && layers <= MAX_GPU_LAYERS)
     return layers;
   throw modelfileError(line, "GPU_LAYERS must be a number of layers: 0 for none, -1 for all.");
@@ -94,20 +94,20 @@ function readCapabilities(instructions: readonly Instruction[]): Partial<Capabil
   return Object.fromEntries(flags);
 }
 
-/** The tags that nearly all reasoning models use. */
+/** Default tags around reasoning, which nearly all reasoning models use. */
 const THINK_TAGS = { start: "<think>", end: "</think>" };
 
 const THINKING_KEYS = ["start", "end", "enabled"] as const;
 const TOOL_FORMAT_KEYS = ["style", "call_start", "call_end", "result_start", "result_end"] as const;
 
-/** The marks of model families, from their own chat templates. */
-const STYLES: Readonly<Record<string, Omit<ToolFormat, "style">>> = {
-  hermes: marks("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
-  qwen: marks("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
-  mistral: marks("[TOOL_CALLS]", "", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+/** Markers of model families, from their chat templates. */
+const TOOL_FORMAT_STYLES: Readonly<Record<string, Omit<ToolFormat, "style">>> = {
+  hermes: markers("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
+  qwen: markers("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
+  mistral: markers("[TOOL_CALLS]", "", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
 };
 
-/** THINKING: the tags around reasoning, and whether requests think by default. */
+/** Reads THINKING: the tags around reasoning, and its default for requests. */
 function readThinking(instructions: readonly Instruction[]): ModelSettings["thinking"] {
   const last = instructions.at(-1);
   if (!last) return undefined;
@@ -115,8 +115,8 @@ function readThinking(instructions: readonly Instruction[]): ModelSettings["thin
   if ((start === undefined) !== (end === undefined)) {
     throw modelfileError(last.line, "THINKING needs both start and end, or neither.");
   }
-  for (const mark of [start, end]) {
-    if (mark?.text === "") throw modelfileError(mark.line, `THINKING ${mark.key} must not be empty.`);
+  for (const marker of [start, end]) {
+    if (marker?.text === "") throw modelfileError(marker.line, `THINKING ${marker.key} must not be empty.`);
   }
   return {
     start: start?.text ?? THINK_TAGS.start,
@@ -125,28 +125,28 @@ function readThinking(instructions: readonly Instruction[]): ModelSettings["thin
   };
 }
 
-/** TOOLFORMAT: the marks of a known style, or custom ones. */
+/** Reads TOOLFORMAT: the markers of a known style, or custom ones. */
 function readToolFormat(instructions: readonly Instruction[]): ToolFormat | undefined {
   const last = instructions.at(-1);
   if (!last) return undefined;
-  const given = byKey("TOOLFORMAT", TOOL_FORMAT_KEYS, instructions);
-  const style = given.style?.text.toLowerCase() ?? "custom";
-  const known = Object.hasOwn(STYLES, style) ? STYLES[style] : undefined;
-  const callStart = given.call_start?.text ?? known?.callStart;
-  const callEnd = given.call_end?.text ?? known?.callEnd;
-  const resultStart = given.result_start?.text ?? known?.resultStart;
-  const resultEnd = given.result_end?.text ?? known?.resultEnd;
-  // Without an opening mark, calls and results could not be distinguished from other text.
+  const found = byKey("TOOLFORMAT", TOOL_FORMAT_KEYS, instructions);
+  const style = found.style?.text.toLowerCase() ?? "custom";
+  const known = Object.hasOwn(TOOL_FORMAT_STYLES, style) ? TOOL_FORMAT_STYLES[style] : undefined;
+  const callStart = found.call_start?.text ?? known?.callStart;
+  const callEnd = found.call_end?.text ?? known?.callEnd;
+  const resultStart = found.result_start?.text ?? known?.resultStart;
+  const resultEnd = found.result_end?.text ?? known?.resultEnd;
+  // Without opening markers, calls and results could not be distinguished from other text.
   if (!callStart || callEnd === undefined || !resultStart || resultEnd === undefined) {
     throw modelfileError(
       last.line,
-      `TOOLFORMAT needs call_start, call_end, result_start and result_end, or a style of ${Object.keys(STYLES).join(", ")}.`,
+      `TOOLFORMAT needs call_start, call_end, result_start and result_end, or a style of ${Object.keys(TOOL_FORMAT_STYLES).join(", ")}.`,
     );
   }
   return { style, callStart, callEnd, resultStart, resultEnd };
 }
 
-function marks(
+function markers(
   callStart: string,
   callEnd: string,
   resultStart: string,

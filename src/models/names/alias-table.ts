@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
-import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
+import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
 import { isHubPart, isPlainPart, isRepoFile } from "./name-rules.ts";
 
 const repo = z.string().refine((text) => {
@@ -46,30 +46,32 @@ const aliasName = z
 
 const aliasFileSchema = z.strictObject({ models: z.record(aliasName, aliasEntrySchema) });
 
-/** Aliases in the order of their files, the user's own first. */
+/** Aliases in the order of their files, the user's file first. */
 export type AliasTable = ReadonlyMap<string, AliasEntry>;
 
 const SHIPPED_FILE = new URL("../../../configs/models.toml", import.meta.url);
 
 /**
- * Reads the aliases that ship with the daemon and extends them by the user's own file, whose aliases take
- * precedence.
- * @throws ConfigError that names the file and the key.
+ * Reads the shipped aliases and those of the user's file, which take precedence.
+ * @throws ConfigError that names the file and the key
  */
-export function readAliases(ownFile?: string, shippedFile: string | URL = SHIPPED_FILE): AliasTable {
-  const own = ownFile === undefined ? [] : readAliasFile(ownFile);
-  const seen = new Set(own.map(([alias]) => aliasKey(alias)));
-  return new Map([...own, ...readAliasFile(shippedFile).filter(([alias]) => !seen.has(aliasKey(alias)))]);
+export function readAliases(userFile?: string, shippedFile: string | URL = SHIPPED_FILE): AliasTable {
+  const userAliases = userFile === undefined ? [] : readAliasFile(userFile);
+  const seen = new Set(userAliases.map(([alias]) => aliasKey(alias)));
+  return new Map([
+    ...userAliases,
+    ...readAliasFile(shippedFile).filter(([alias]) => !seen.has(aliasKey(alias))),
+  ]);
 }
 
-/** Key of an alias: aliases are not case-sensitive, and `name` is `name:latest`. */
+/** Returns the key of an alias: aliases are case-insensitive, and `name` equals `name:latest`. */
 export function aliasKey(alias: string): string {
   return alias.toLowerCase().replace(/:latest$/, "");
 }
 
 function readAliasFile(file: string | URL): [string, AliasEntry][] {
   const tree = parseToml(file);
-  const result = aliasFileSchema.safeParse(tree, IN_WORDS);
+  const result = aliasFileSchema.safeParse(tree, EXPLAINABLE);
   if (result.success) {
     checkUnique(file, Object.keys(result.data.models));
     return Object.entries(result.data.models);

@@ -11,15 +11,15 @@ import {
 import { invalidName, isHubPart, isRepoFile, isRevision } from "./name-rules.ts";
 
 /**
- * A model on the hub: `hf:owner/repo[:file-or-quant][@revision]`. Every part has been checked: no `..`, and no misplaced
- * separators.
+ * A model on the hub: `hf:owner/repo[:file-or-quant][@revision]`. Every part has been checked: no `..`, and no
+ * misplaced separators.
  */
 export interface HubSpec {
   readonly owner: string;
   readonly repo: string;
   /** Path of a GGUF file inside the repository (the first shard of a sharded one). Never set with `quant`. */
   readonly file?: string | undefined;
-  /** Quantization in uppercase, such as "Q4_K_M"; the store picks the file. */
+  /** Quantization in uppercase, such as "Q4_K_M", by which the store chooses the file. */
   readonly quant?: string | undefined;
   /** Branch, tag or commit; absent: main. */
   readonly revision?: string | undefined;
@@ -27,22 +27,22 @@ export interface HubSpec {
 
 export const HUB_PREFIX = "hf:";
 
-const FORM = "a hub spec has the form hf:owner/repository[:file.gguf or quantization][@revision]";
+const SPEC_FORM = "a hub spec has the form hf:owner/repository[:file.gguf or quantization][@revision]";
 
 /**
- * Parses a hub spec, which begins with `hf:`. The text after the last `@` is the revision, unless it ends in .gguf, because
- * file names may contain `@`. Throws `invalid_model_name`.
+ * Parses a hub spec, which begins with `hf:`. The text after the last `@` is the revision, unless it ends in .gguf,
+ * because file names may contain `@`. Throws `invalid_model_name`.
  */
 export function parseHubSpec(text: string): HubSpec {
-  const { place, revision } = splitRevision(text.slice(HUB_PREFIX.length));
-  const [repoPath = "", ...rest] = place.split(":");
-  const [owner = "", repo = "", ...deeper] = repoPath.split("/");
-  if (rest.length > 1 || deeper.length > 0 || !isHubPart(owner) || !isHubPart(repo))
-    throw invalidName(text, FORM);
+  const { name, revision } = splitRevision(text.slice(HUB_PREFIX.length));
+  const [repoPath = "", ...choices] = name.split(":");
+  const [owner = "", repo = "", ...surplus] = repoPath.split("/");
+  if (choices.length > 1 || surplus.length > 0 || !isHubPart(owner) || !isHubPart(repo))
+    throw invalidName(text, SPEC_FORM);
   if (revision !== undefined && !isRevision(revision)) {
     throw invalidName(text, `${JSON.stringify(revision)} is not the name of a branch, tag or commit`);
   }
-  const [choice] = rest;
+  const [choice] = choices;
   return {
     owner,
     repo,
@@ -51,11 +51,11 @@ export function parseHubSpec(text: string): HubSpec {
   };
 }
 
-/** Separates `@revision` from the end of a name. */
-export function splitRevision(text: string): { place: string; revision: string | undefined } {
+/** Splits `@revision` off the end of a name. */
+export function splitRevision(text: string): { name: string; revision: string | undefined } {
   const at = text.lastIndexOf("@");
-  if (at === -1 || /\.gguf$/i.test(text)) return { place: text, revision: undefined };
-  return { place: text.slice(0, at), revision: text.slice(at + 1) };
+  if (at === -1 || /\.gguf$/i.test(text)) return { name: text, revision: undefined };
+  return { name: text.slice(0, at), revision: text.slice(at + 1) };
 }
 
 function parseChoice(text: string, choice: string): Pick<HubSpec, "file"> | Pick<HubSpec, "quant"> {
@@ -67,22 +67,22 @@ function parseChoice(text: string, choice: string): Pick<HubSpec, "file"> | Pick
   );
 }
 
-/** Parts of the names of GGUF files that are not models by themselves but accompany one. */
+/** Words in the names of GGUF files that accompany a model. */
 const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
 
 /**
- * Draft heads for speculative decoding, recognized by a lowercase part of their name, or by a last part `MTP`; models with
- * such a head built in have `MTP` elsewhere in their names.
+ * Names of draft heads for speculative decoding: with a lowercase prefix, or `-MTP` at the end. Models with a built-in
+ * head have `MTP` in the middle of their names.
  */
 const DRAFT_HEAD = /(?:^|[-._])(?:mtp|eagle3|dflash|dspark)-|-MTP\.gguf$/;
 
-/** Smaller files first: a projector in eight bits is as good as in more. */
+/** Preferred quantizations of projectors, smaller files first: eight bits are as good as more. */
 const PROJECTOR_QUANTS = ["Q8_0", "F16", "BF16", "F32"] as const;
 
 /**
- * The complete models among a repository's paths (separated by `/`), each as its shards in order or as one file, without
- * models with missing shards, projectors, importance matrices and draft heads. Simpler paths come first: less nested,
- * then shorter, then alphabetically.
+ * Groups a repository's paths (separated by `/`) into complete models, each as its shards in order or as one file.
+ * Leaves out models with missing shards, projectors, importance matrices and draft heads. Simpler paths come first:
+ * less nested, then shorter, then alphabetically.
  */
 export function groupModels(paths: readonly string[]): string[][] {
   const present = new Set(paths);
@@ -94,9 +94,9 @@ export function groupModels(paths: readonly string[]): string[][] {
 }
 
 /**
- * The files of the model that a spec means among a repository's paths: all shards in order, or one file. The spec names a
- * file by its path or name; any shard works, and case is ignored if there is no exact match. A quantization is matched
- * by the file names. Undefined if nothing matches.
+ * Chooses the files of the model that a spec means among a repository's paths: all shards in order, or one file. The
+ * spec names a file by its path or name; any shard works, and case is ignored if there is no exact match. A
+ * quantization is matched by the file names. Undefined if nothing matches.
  */
 export function chooseModelFiles(
   paths: readonly string[],
@@ -113,13 +113,13 @@ export function chooseModelFiles(
 }
 
 /**
- * The projector among a repository's paths that belongs to a model; undefined if there is none, or if all belong to other
+ * Chooses the projector of a model among a repository's paths; undefined if there is none, or if all belong to other
  * models of the repository.
  */
 export function chooseProjector(paths: readonly string[], modelFile: string): string | undefined {
   const model = plainName(modelFile);
   const isOnlyModel = new Set(groupModels(paths).map(([first = ""]) => plainName(first))).size <= 1;
-  const fitting = paths
+  const candidates = paths
     .filter(isProjector)
     .map((path) => ({ path, name: plainName(path) }))
     .filter(({ name }) => isOnlyModel || model.includes(name) || name === "model")
@@ -130,7 +130,7 @@ export function chooseProjector(paths: readonly string[], modelFile: string): st
         quantRank(a.path) - quantRank(b.path) ||
         (a.path < b.path ? -1 : 1),
     );
-  return fitting[0]?.path;
+  return candidates[0]?.path;
 }
 
 function isGguf(path: string): boolean {
@@ -147,7 +147,7 @@ function isModelFile(path: string): boolean {
   return isGguf(path) && !SIDECAR_WORDS.some((word) => lower.includes(word)) && !DRAFT_HEAD.test(name);
 }
 
-/** The shards of the model that begins with this file; undefined for a later shard, or if one is missing. */
+/** Returns the shards of the model whose first file this is; undefined for a later shard, or if one is missing. */
 function completeModel(path: string, present: ReadonlySet<string>): string[] | undefined {
   if ((shardOf(path)?.index ?? 1) !== 1) return undefined;
   const shards: string[] = [];
@@ -158,7 +158,7 @@ function completeModel(path: string, present: ReadonlySet<string>): string[] | u
   return shards;
 }
 
-/** A file's name without the words for its kind, quantization and shard. */
+/** Returns a file's name without its kind, quantization and shard number. */
 function plainName(path: string): string {
   return withoutQuantization(fileStem(path))
     .toLowerCase()

@@ -1,13 +1,13 @@
 /**
- * How a GGUF file's name tells its quantization: llama.cpp's type names as a part of their own, in any case.
- * "UD-" marks a mix of types that one publisher chooses for each layer.
+ * Quantization in a GGUF file's name: a type name of llama.cpp between separators, in any case. "UD-" means that a
+ * publisher (Unsloth) has chosen types for each layer.
  */
 const QUANT =
   /(?<=^|[-._])(?:UD-)?(?:I?Q\d(?:_(?:K|NL|XXS|XS|S|M|L|XL|XXL|\d))*|TQ\d_\d|(?:BF|FP|F)(?:16|32)|MXFP4(?:_MOE)?|NVFP4|INT[48])(?=$|[-._])/gi;
 
 const MIXED = "UD-";
 
-/** Quantizations that a short name stands for, best first. */
+/** Quantizations that a short name matches, the best first. */
 const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
   Q2: ["Q2_K", "IQ2_M", "IQ2_S"],
   Q3: ["Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S"],
@@ -18,8 +18,8 @@ const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The default order: good four-bit types first, then the next larger ones, then those that keep the model's quality, and
- * last those that do not.
+ * Default quantizations in order of preference: good four-bit types first, then larger ones, and last those that cost
+ * quality.
  */
 const DEFAULT_ORDER = [
   "Q4_K_M",
@@ -41,7 +41,7 @@ const DEFAULT_ORDER = [
   "F32",
 ] as const;
 
-/** The quantization in a file's name, in uppercase ("Q4_K_M"), or else in its folder's name. */
+/** Returns the quantization in a file's name, or else in its folder's name, in uppercase ("Q4_K_M"). */
 export function quantizationOf(path: string): string | undefined {
   for (const part of path.split("/").toReversed()) {
     const found = part.replace(/\.gguf$/i, "").match(QUANT);
@@ -50,24 +50,24 @@ export function quantizationOf(path: string): string | undefined {
   return undefined;
 }
 
-/** A file's name without its quantizations; the separators around them stay. */
+/** Returns a file's name without its quantizations; the separators around them stay. */
 export function withoutQuantization(name: string): string {
   return name.replaceAll(QUANT, "");
 }
 
-/** Whether the text has the form of a quantization; short names count. */
+/** True if the text is a quantization or the short name of one. */
 export function isQuantization(text: string): boolean {
   return text.match(QUANT)?.[0] === text;
 }
 
-/** The name as {@link quantizationOf} writes it: uppercase, one spelling. */
+/** Returns a quantization as {@link quantizationOf} does: uppercase, in one spelling. */
 export function canonical(quant: string): string {
   return quant.toUpperCase().replace(/^FP/, "F");
 }
 
 /**
- * The first wanted quantization that a candidate has; by default in the default order, then any candidate. A mixed variant
- * ("UD-") can replace the plain type, and a short name ("Q8") stands for its family.
+ * Returns the first candidate with the wanted quantization; without one, by the default order, or else any candidate. A
+ * variant with types for each layer ("UD-") can replace the normal one, and a short name ("Q8") matches its family.
  */
 export function chooseByQuantization<T>(
   candidates: readonly T[],
@@ -75,7 +75,7 @@ export function chooseByQuantization<T>(
   wanted: string | undefined,
 ): T | undefined {
   const tagged = candidates.map((candidate) => ({ candidate, quant: quantizationOf(pathOf(candidate)) }));
-  for (const quant of wanted === undefined ? DEFAULT_ORDER : expand(wanted)) {
+  for (const quant of wanted === undefined ? DEFAULT_ORDER : alternatives(wanted)) {
     const exact =
       tagged.find((entry) => entry.quant === quant) ?? tagged.find((entry) => entry.quant === MIXED + quant);
     if (exact) return exact.candidate;
@@ -86,21 +86,21 @@ export function chooseByQuantization<T>(
   return tagged.find(({ quant }) => quant !== undefined && familyOf(quant) === family)?.candidate;
 }
 
-function expand(wanted: string): readonly string[] {
+function alternatives(wanted: string): readonly string[] {
   const quant = canonical(wanted);
   return [quant, ...(SHORT_NAMES[quant] ?? [])];
 }
 
-/** "UD-IQ4_XS" and "Q4_1" are both of family "Q4". */
+/** Returns the family of a quantization: "Q4" for "UD-IQ4_XS" and "Q4_1". */
 function familyOf(quant: string): string {
   return quant.replace(MIXED, "").replace(/^I/, "").slice(0, 2);
 }
 
-/** `name-00001-of-00003.gguf`: the names of llama.cpp's gguf-split, optionally with a folder. */
+/** Names of llama.cpp's gguf-split: `name-00001-of-00003.gguf`, optionally with a folder. */
 const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})(?<extension>\.gguf)$/is;
 const DIGITS = 5;
 
-/** Which shard of how many a file is, by its name; undefined: not a shard. */
+/** Returns the index (from 1) and count of a shard by its name; undefined: not a shard. */
 export function shardOf(file: string): { index: number; count: number } | undefined {
   const parts = SHARD.exec(file)?.groups;
   const index = Number(parts?.["index"]);
@@ -109,14 +109,13 @@ export function shardOf(file: string): { index: number; count: number } | undefi
 }
 
 /**
- * The files of the model that `file` belongs to: all shards in order, whichever of them it is, or just the file. Nothing is
- * looked up on disk.
+ * Returns the files of the model that `file` belongs to, derived from its name: all shards in order, or just the file.
  */
 export function shardFiles(file: string): readonly string[] {
   return [...nameShards(file)];
 }
 
-/** The same as a generator, because the count in a name cannot be trusted. */
+/** Like {@link shardFiles}, but as a generator, because the count in an untrusted name may be huge. */
 export function* nameShards(file: string): Generator<string> {
   const shard = shardOf(file);
   if (!shard) yield file;
@@ -125,7 +124,7 @@ export function* nameShards(file: string): Generator<string> {
     yield `${prefix}-${String(number).padStart(DIGITS, "0")}-of-${count}${extension}`;
 }
 
-/** The file's name without folder, shard number and extension: the default name of a model. */
+/** Returns a file's name without folder, shard number and extension, which is the default name of a model. */
 export function fileStem(file: string): string {
   const base = file.split(/[/\\]/).at(-1) ?? file;
   return SHARD.exec(base)?.groups?.["prefix"] ?? base.replace(/\.gguf$/i, "");

@@ -4,31 +4,31 @@ import { HUB_PREFIX, type HubSpec, parseHubSpec, splitRevision } from "./hub-spe
 import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./model-file-names.ts";
 import { hasInvisible, invalidName, isDeviceName, isPlainPart, isRevision } from "./name-rules.ts";
 
-/** What a name means by its form and the alias table; nothing has been looked up on disk or on the hub. */
+/** Meaning of a name by its form and the alias table, without looking it up on disk or on the hub. */
 export type ResolvedName =
-  /** An alias of configs/models.toml or of the user's file. */
+  /** Alias of configs/models.toml or the user's alias file. */
   | {
       readonly kind: "alias";
       readonly alias: string;
       readonly spec: HubSpec;
-      /** Projector file in the same repository; "auto" if the alias has the tag vision but names no file. */
+      /** Projector file in the same repository; "auto" for an alias with the tag vision and no projector. */
       readonly projector: string | undefined;
     }
   | { readonly kind: "spec"; readonly spec: HubSpec }
-  /** A file path with a leading `~` expanded; relative paths are relative to the daemon's working directory. */
+  /** File path with a leading `~` expanded; a relative one starts at the daemon's working directory. */
   | { readonly kind: "path"; readonly path: string }
-  /** A well-formed name that is not an alias: a model that ships, was created or loaded from a path, or none. */
+  /** Well-formed name that is no alias: that of a shipped or created model or one loaded by path, or of none. */
   | { readonly kind: "name"; readonly name: string };
 
-/** Resolves names; built once from the alias files. */
+/** Resolves names by the alias files. */
 export interface NameResolver {
-  /** Throws invalid_model_name. `name` and `name:latest` give the same answer. */
+  /** Resolves a name; `name:latest` means `name`. Throws invalid_model_name. */
   resolve(name: string): ResolvedName;
-  /** The first alias of exactly this file of this repository at its main revision. */
+  /** Returns the first alias of this file of this repository at its main revision. */
   aliasOf(repo: string, file: string): string | undefined;
 }
 
-/** Longer than any path or hub spec; checked first. */
+/** Maximum length of a name, above that of any path or hub spec. */
 const MAX_NAME_LENGTH = 1024;
 const LATEST = ":latest";
 
@@ -36,8 +36,8 @@ const THIS_MACHINE: PathContext = { platform: process.platform, home: homeFolder
 
 /**
  * Creates the resolver of an alias table. A name is tried as, in this order, a hub spec (`hf:`), a path, an alias, an
- * alias with a quantization (`llama3.2:1b-q8`), and the plain name of a model that was created, ships or was loaded from
- * a path. An alias with `@revision` is its hub spec at that revision.
+ * alias with a quantization (`llama3.2:1b-q8`), and the name of a shipped or created model or one loaded by path. An
+ * alias with `@revision` means its hub spec at that revision.
  */
 export function createNameResolver(aliases: AliasTable, paths: PathContext = THIS_MACHINE): NameResolver {
   const byKey = new Map([...aliases].map(([alias, entry]) => [aliasKey(alias), { alias, entry }]));
@@ -63,8 +63,8 @@ export function createNameResolver(aliases: AliasTable, paths: PathContext = THI
   };
 
   function resolvePlain(name: string): ResolvedName {
-    const { place, revision } = splitRevision(name);
-    const plain = stripLatest(checkPlainName(place, name));
+    const { name: unversioned, revision } = splitRevision(name);
+    const plain = stripLatest(checkPlainName(unversioned, name));
     const found = findAlias(plain);
     if (revision === undefined) return found ?? { kind: "name", name: plain };
     if (!isRevision(revision)) throw invalidName(name, "behind @ comes the name of a branch, tag or commit");
@@ -96,10 +96,10 @@ function aliasOfEntry(alias: string, entry: AliasEntry, quant: string | undefine
   };
 }
 
-/** `name` or `name:tag`; returns it. */
-function checkPlainName(place: string, name: string): string {
-  const parts = place.split(":");
-  if (parts.length <= 2 && parts.every(isPlainPart)) return place;
+/** Returns a valid `name` or `name:tag`. @throws ServiceError invalid_model_name */
+function checkPlainName(unversioned: string, name: string): string {
+  const parts = unversioned.split(":");
+  if (parts.length <= 2 && parts.every(isPlainPart)) return unversioned;
   if (name === "") throw invalidName(name, "it is empty");
   if (/^[A-Za-z]+:\/\//.test(name)) {
     throw invalidName(name, "it is an address; a repository of the hub is written hf:owner/repository");
@@ -123,32 +123,33 @@ function stripLatest(name: string): string {
 
 interface PathContext {
   readonly platform: NodeJS.Platform;
-  /** Home folder of the daemon's user; undefined for an account without one. */
+  /** Home folder of the daemon's account; undefined: it has none. */
   readonly home: string | undefined;
 }
 
-/** `/`, `./`, `../`, `~`, a drive letter with a separator, or a leading backslash. */
+/** Start of a path: `/`, `./`, `../`, `~`, a drive letter with a separator, or a backslash. */
 const PATH_START = /^(?:[/\\~]|\.\.?(?:[/\\]|$)|[A-Za-z]:[/\\])/;
 const DRIVE = /^[A-Za-z]:[/\\]/;
-/** A percent-encoded name, perhaps encoded twice to hide its meaning. */
-const ENCODED = /%(?:00|2e|2f|5c|25)/i;
+/** Percent-encoded separators, dots and NUL, including doubly encoded ones. */
+const PERCENT_ENCODED = /%(?:00|2e|2f|5c|25)/i;
 
-/** How Ollama names the files of its models, which it prints in Modelfiles. */
-const BLOB = /[/\\]sha256-[0-9a-f]{64}$/;
+/** Names of model files in Ollama's store, which it prints in Modelfiles. */
+const OLLAMA_BLOB = /[/\\]sha256-[0-9a-f]{64}$/;
 
-/** Whether a name has the form of a path, allowed or not. */
+/** True if a name has the form of a path, allowed or not. */
 export function looksLikePath(name: string): boolean {
   return PATH_START.test(name) || /\.gguf$/i.test(name);
 }
 
 /**
- * Parses a name that has the form of a path. A leading `~/` is expanded; nothing else is changed or looked up. Whoever
- * opens the path decides where it may lead. Throws `invalid_model_name`.
+ * Parses a name that has the form of a path. A leading `~/` is expanded; nothing else is changed. The code that opens
+ * the path checks if its folder is allowed. Throws `invalid_model_name`.
  */
 export function parseFilePath(name: string, { platform, home }: PathContext): string {
   const isWindows = platform === "win32";
   if (hasInvisible(name)) throw invalidName(name, "a path must not have invisible characters");
-  if (ENCODED.test(name)) throw invalidName(name, "a path is written plainly, without percent encoding");
+  if (PERCENT_ENCODED.test(name))
+    throw invalidName(name, "a path is written plainly, without percent encoding");
   if (/^[/\\]{2}/.test(name)) throw invalidName(name, "network paths are not allowed");
   if (/^[A-Za-z]:(?![/\\])/.test(name)) throw invalidName(name, "behind a drive letter comes a separator");
   if (!isWindows && name.includes("\\"))
@@ -160,7 +161,7 @@ export function parseFilePath(name: string, { platform, home }: PathContext): st
   if (name.startsWith("~") && !/^~[/\\]/.test(name)) {
     throw invalidName(name, "~ stands for the daemon's own home folder only");
   }
-  if (!/\.gguf$/i.test(name) && !BLOB.test(name)) throw invalidName(name, "a path must end in .gguf");
+  if (!/\.gguf$/i.test(name) && !OLLAMA_BLOB.test(name)) throw invalidName(name, "a path must end in .gguf");
   if (isDeviceName(name.split(/[/\\]/).at(-1) ?? "")) throw invalidName(name, "it is the name of a device");
   if (!name.startsWith("~")) return name;
   if (home === undefined) throw invalidName(name, "the daemon's account has no home folder");

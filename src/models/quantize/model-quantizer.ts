@@ -25,14 +25,14 @@ interface QuantizerOptions {
   readonly measureSpace?: FreeSpace;
 }
 
-/** Each has a WebAssembly memory of its own, and more of them wait for the disk. */
+/** Maximum threads: each has its own WebAssembly memory, and more would wait for the disk. */
 const MAX_THREADS = 16;
-/** When a client may ask again while a model is being quantized, which takes minutes. */
+/** Retry-After while another model is being quantized, which takes minutes. */
 const RETRY_AFTER_SECS = 30;
 
 type Quantized = Omit<QuantizedModel, "model"> & { readonly record: ModelRecord };
 
-/** Quantizes models, one at a time: one uses all processors. */
+/** Quantizes models, one at a time, because each uses all processors. */
 export class ModelQuantizer {
   readonly #options: QuantizerOptions;
   #isBusy = false;
@@ -41,7 +41,7 @@ export class ModelQuantizer {
     this.#options = options;
   }
 
-  /** Everything that may be wrong with a request is found out before the work begins. */
+  /** Quantizes a model and creates the new one. All checks are made before the work begins. */
   async quantize(
     options: QuantizeOptions,
     onProgress: (progress: QuantizeProgress) => void,
@@ -84,7 +84,7 @@ export class ModelQuantizer {
     }
   }
 
-  /** @returns the path of the file */
+  /** Writes the quantized file and returns its path. */
   async #write(
     plan: QuantizationPlan,
     onProgress: (bytes: number) => void,
@@ -94,12 +94,12 @@ export class ModelQuantizer {
     const threads = Math.max(1, Math.min(processors, MAX_THREADS));
     const { header, job, fileSize } = plan;
     let written = 0;
-    return await blobs.add(pieces());
+    return await blobs.add(chunks());
 
-    async function* pieces(): AsyncGenerator<Uint8Array, void, undefined> {
+    async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
       yield* counted([header]);
       yield* counted(quantizeTensors({ ...job, threads }, signal));
-      // The process is not trusted, since it reads files of strangers.
+      // The process is not trusted, because it reads untrusted files.
       if (written !== fileSize) throw unexpectedSize(written, fileSize);
     }
 
@@ -127,7 +127,7 @@ export class ModelQuantizer {
   }
 }
 
-/** The new model has the settings, adapters, projector and draft model of the one that was quantized. */
+/** Writes the Modelfile of the new model, with the settings, adapters, projector and draft model of the original. */
 function modelfileOf({ definition, record }: ModelDraft, file: string): string {
   return printModelfile({
     ...definition,

@@ -10,20 +10,20 @@ import { summarizeHeaders } from "../gguf/summarize-headers.ts";
 import type { GgufSummary } from "../model.ts";
 import { FILE_TYPES, type FileType } from "./quantize-options.ts";
 import { readLayout, type SourceLayout, type SourceTensor, writeHeader } from "./write-header.ts";
-import { chooseTypes, type QuantizedModel, UnfitRows } from "./tensor-types.ts";
+import { chooseTypes, type QuantizedArchitecture, IncompatibleRows } from "./tensor-types.ts";
 
-/** Everything about a quantized file before it is written. */
+/** Plan of a quantized file. */
 export interface QuantizationPlan {
-  /** All that comes before the tensors' data. */
+  /** Header of the new file, up to the tensor data. */
   readonly header: Buffer;
   readonly job: Omit<QuantizeJob, "threads">;
-  /** Bytes of the whole file. */
+  /** Bytes of the new file. */
   readonly fileSize: number;
-  /** What the file will say of itself. */
+  /** Summary of the new header. */
   readonly summary: GgufSummary;
   readonly sourceBytes: number;
   readonly bitsPerWeight: number;
-  /** Tensors whose rows the wanted type does not fit, so that they have another one. */
+  /** Number of tensors with a fallback type, because the requested one does not fit their rows. */
   readonly fallbackTensors: number;
 }
 
@@ -31,10 +31,10 @@ const FLOATS: ReadonlySet<string> = new Set(["F32", "F16", "BF16"]);
 
 /**
  * Plans the quantization of a model.
- * @param files its real paths, all shards in order
- * @param mayRequantize whether weights that are quantized already may be quantized again
- * @throws ServiceError invalid_model_file, unsupported_feature for what cannot be converted, or invalid_parameter for a
- *   quantization that does not fit the model
+ * @param files real paths of all shards in order
+ * @param mayRequantize allows quantized weights to be quantized again
+ * @throws ServiceError invalid_model_file, unsupported_feature for tensors that cannot be converted, or
+ *   invalid_parameter for a quantization that does not fit the model
  */
 export async function planQuantization(
   files: readonly [string, ...string[]],
@@ -68,13 +68,14 @@ function sum(numbers: readonly number[]): number {
 }
 
 function chosenTypes(layout: SourceLayout, fileType: FileType): ReturnType<typeof chooseTypes> {
-  const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.known?.name ?? "" }));
+  const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.typeInfo?.name ?? "" }));
   const choose = (type: FileType): ReturnType<typeof chooseTypes> =>
     chooseTypes(named, modelOf(layout.metadata), type);
   try {
     return choose(fileType);
   } catch (error) {
-    if (error instanceof UnfitRows) throw unfit(fileType, error, FILE_TYPES.filter(doesNotThrow(choose)));
+    if (error instanceof IncompatibleRows)
+      throw incompatible(fileType, error, FILE_TYPES.filter(doesNotThrow(choose)));
     throw error instanceof InvalidGguf ? unusable(layout.files[0], error) : error;
   }
 }
@@ -90,16 +91,20 @@ function doesNotThrow(choose: (type: FileType) => unknown): (type: FileType) => 
   };
 }
 
-function unfit({ name }: FileType, { message }: UnfitRows, others: readonly FileType[]): ServiceError {
-  const fitting = others.map((each) => each.name).join(", ");
+function incompatible(
+  { name }: FileType,
+  { message }: IncompatibleRows,
+  others: readonly FileType[],
+): ServiceError {
+  const usable = others.map((each) => each.name).join(", ");
   return new ServiceError(
     "invalid_parameter",
-    `${name} cannot be used for this model, because ${message}; choose one of ${fitting}.`,
+    `${name} cannot be used for this model, because ${message}; choose one of ${usable}.`,
     { param: "quantization" },
   );
 }
 
-function modelOf(metadata: Metadata): QuantizedModel {
+function modelOf(metadata: Metadata): QuantizedArchitecture {
   const named = metadata.get("general.architecture");
   const architecture = typeof named === "string" ? named : "";
   const first = (key: string): number | undefined => {
@@ -118,32 +123,32 @@ function modelOf(metadata: Metadata): QuantizedModel {
 }
 
 function toJob(tensor: SourceTensor, target: string, mayRequantize: boolean): TensorJob {
-  const { name, known, file, start, weights } = tensor;
-  if (!known) {
+  const { name, typeInfo, file, start, weights } = tensor;
+  if (!typeInfo) {
     throw unsupported(`its tensor ${quoted(name)} has the type ${tensor.type}, which is not known here`);
   }
   const toType = ggmlTypeNumber(target);
   const { block, bytes } = GGML_TYPES.get(toType)!;
-  if (known.name !== target) {
-    if (!FLOATS.has(known.name) && !mayRequantize) {
+  if (typeInfo.name !== target) {
+    if (!FLOATS.has(typeInfo.name) && !mayRequantize) {
       throw unsupported(
-        `its tensor ${quoted(name)} is quantized already (${known.name}), and quantizing again costs quality; start from a model in F32, F16 or BF16, or set allow_requantize`,
+        `its tensor ${quoted(name)} is quantized already (${typeInfo.name}), and quantizing again costs quality; start from a model in F32, F16 or BF16, or set allow_requantize`,
       );
     }
     const canConvert = (tensor.type === 0 || TO_F32.has(tensor.type)) && FROM_F32.has(toType);
-    if (!canConvert) throw unsupported(`its tensor ${quoted(name)} has the type ${known.name}`);
+    if (!canConvert) throw unsupported(`its tensor ${quoted(name)} has the type ${typeInfo.name}`);
   }
   return {
     file,
     offset: start,
     weights,
-    from: { type: tensor.type, weights: known.block, bytes: known.bytes },
+    from: { type: tensor.type, weights: typeInfo.block, bytes: typeInfo.bytes },
     to: { type: toType, weights: block, bytes },
   };
 }
 
-function unsupported(why: string): ServiceError {
-  return new ServiceError("unsupported_feature", `The model cannot be quantized: ${why}.`);
+function unsupported(reason: string): ServiceError {
+  return new ServiceError("unsupported_feature", `The model cannot be quantized: ${reason}.`);
 }
 
 async function summarize(header: Buffer, fileSize: number): Promise<GgufSummary> {

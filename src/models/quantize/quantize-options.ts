@@ -4,11 +4,11 @@ import type { Model } from "../model.ts";
 export interface QuantizeOptions {
   /** Name of the new model; one that was created before is replaced. */
   readonly alias: string;
-  /** Text of a Modelfile: its base is quantized, and the rest is kept. Relative paths in it are an error. */
+  /** Text of a Modelfile whose base is quantized. Relative paths are an error. */
   readonly modelfile: string;
-  /** Such as "Q4_K_M". */
+  /** Quantization of the new model, such as "Q4_K_M". */
   readonly quantization: string;
-  /** Whether weights that are quantized already may be quantized again, which costs quality. */
+  /** Allows quantized weights to be quantized again, which costs quality. */
   readonly mayRequantize: boolean;
 }
 
@@ -16,35 +16,35 @@ export interface QuantizeProgress {
   /** Quantization of the base. */
   readonly from: string;
   readonly to: string;
-  /** Bytes of the new file that are written. */
+  /** Bytes of the new file written so far. */
   readonly completedBytes: number;
   readonly totalBytes: number;
 }
 
 export interface QuantizedModel {
   readonly model: Model;
-  /** Bytes of the weights before. */
+  /** Bytes of the original weights. */
   readonly sourceBytes: number;
   /** Bytes of the new file. */
   readonly sizeBytes: number;
   readonly bitsPerWeight: number;
-  /** Tensors that have another type than the usual one, because its blocks do not divide their rows. */
+  /** Number of tensors with a fallback type, because the requested one does not fit their rows. */
   readonly fallbackTensors: number;
 }
 
-/** A kind of file that models can be quantized to. */
+/** A quantization that models can be converted to. */
 export interface FileType {
-  /** As llama-quantize names it. */
+  /** Name in llama-quantize. */
   readonly name: string;
   /** `general.file_type`, from enum llama_ftype of llama.h. */
   readonly number: number;
-  /** Type of the tensors that no rule gives another one. */
+  /** Default type of tensors. */
   readonly main: string;
 }
 
 const fileType = (name: string, number: number, main = name): FileType => ({ name, number, main });
 
-/** All that llama.cpp can write without an importance matrix and that our engines can read. */
+/** Quantizations that llama.cpp can write without an importance matrix and the engine can read. */
 export const FILE_TYPES: readonly FileType[] = [
   fileType("F16", 1),
   fileType("BF16", 32),
@@ -71,18 +71,18 @@ export const FILE_TYPES: readonly FileType[] = [
   fileType("TQ1_0", 36),
 ];
 
-/** Names that llama-quantize also takes. */
+/** Other names that llama-quantize accepts. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   Q5_K: "Q5_K_M",
   Q4_K: "Q4_K_M",
   Q3_K: "Q3_K_M",
 };
 
-/** Those that are nothing without an importance matrix, which tells which weights matter. */
-const NEED_A_MATRIX = /^(?:IQ1_[SM]|IQ2_(?:XXS|XS|S|M)|IQ3_(?:XXS|XS)|Q2_K_S)$/;
+/** Quantizations that need an importance matrix to be usable. */
+const NEEDS_IMPORTANCE_MATRIX = /^(?:IQ1_[SM]|IQ2_(?:XXS|XS|S|M)|IQ3_(?:XXS|XS)|Q2_K_S)$/;
 
 /**
- * The kind of file of this name, in capitals or not.
+ * Finds a quantization by name, in any case.
  * @throws ServiceError invalid_parameter
  */
 export function findFileType(name: string): FileType {
@@ -90,10 +90,10 @@ export function findFileType(name: string): FileType {
   const found = FILE_TYPES.find((each) => each.name === (OTHER_NAMES[wanted] ?? wanted));
   if (found) return found;
   const names = FILE_TYPES.map((each) => each.name).join(", ");
-  const why = NEED_A_MATRIX.test(wanted)
+  const reason = NEEDS_IMPORTANCE_MATRIX.test(wanted)
     ? `${wanted} needs an importance matrix, which cannot be given here`
     : `${JSON.stringify(name.slice(0, 40))} is not a quantization`;
-  throw new ServiceError("invalid_parameter", `${why}; choose one of ${names}.`, {
+  throw new ServiceError("invalid_parameter", `${reason}; choose one of ${names}.`, {
     param: "quantization",
   });
 }

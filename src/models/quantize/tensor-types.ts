@@ -3,32 +3,32 @@ import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
 import type { FileType } from "./quantize-options.ts";
 import { isQuantizable, OUTPUT, roleOf } from "./write-header.ts";
 
-/** What the choice of types depends on besides the tensors. */
-export interface QuantizedModel {
+/** Facts about the model that the choice of types depends on. */
+export interface QuantizedArchitecture {
   readonly architecture: string;
   readonly blocks: number;
   readonly experts: number;
-  /** Query heads for each key head of the first block; 0 without keys. */
+  /** Query heads per key head in the first block; 0 without key heads. */
   readonly headsPerKey: number;
 }
 
 interface TensorShape {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Name of its present type. */
+  /** Name of its current type. */
   readonly type: string;
 }
 
 interface ChosenType {
   readonly type: string;
-  /** The wanted type's blocks do not divide its rows. */
+  /** True if the preferred type does not fit its rows. */
   readonly isFallback: boolean;
 }
 
-/** A quantization cannot be used for a model: its blocks do not divide the rows of a tensor. */
-export class UnfitRows extends Error {}
+/** A quantization does not fit a model: its blocks do not divide the rows of a tensor. */
+export class IncompatibleRows extends Error {}
 
-/** Other types for rows that a type's blocks of 256 do not divide. */
+/** Fallback types for rows that are no multiple of a type's blocks of 256. */
 const FALLBACKS: Readonly<Record<string, string>> = {
   IQ3_S: "IQ4_NL",
   IQ4_XS: "IQ4_NL",
@@ -44,31 +44,31 @@ const FALLBACKS: Readonly<Record<string, string>> = {
 const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16"]);
 
 /**
- * Chooses the type of each tensor as llama-quant.cpp of llama.cpp does without an importance matrix, so that files are the
- * same.
- * @param tensors in the order of llama.cpp, on which the choice depends
- * @throws UnfitRows for rows that no type fits, and InvalidGguf for names that do not fit the model
+ * Chooses the type of each tensor like llama-quant.cpp of llama.cpp without an importance matrix, so that files are
+ * identical.
+ * @param tensors in llama.cpp's order, on which the choice depends
+ * @throws IncompatibleRows for rows that no type fits, and InvalidGguf for names that do not fit the model
  */
 export function chooseTypes(
   tensors: readonly TensorShape[],
-  model: QuantizedModel,
+  model: QuantizedArchitecture,
   fileType: FileType,
 ): ChosenType[] {
-  const values = tensors.filter(({ name }) => roleOf(name) === "attention-value").length;
+  const valueTensors = tensors.filter(({ name }) => roleOf(name) === "attention-value").length;
   const isTied = !tensors.some(({ name }) => name === OUTPUT);
-  const mixture = new Mixture(model, fileType, values, isTied);
+  const mixture = new TypeMixture(model, fileType, valueTensors, isTied);
   return tensors.map(({ name, shape, type }) => {
     if (!isQuantizable(name, shape)) return { type, isFallback: false };
     if (FLOATS.has(fileType.main)) return { type: fileType.main, isFallback: false };
-    return fitting(name, shape, mixture.typeOf(name, shape));
+    return typeForRows(name, shape, mixture.typeOf(name, shape));
   });
 }
 
-function fitting(name: string, [row = 1]: readonly number[], type: string): ChosenType {
+function typeForRows(name: string, [row = 1]: readonly number[], type: string): ChosenType {
   if (row % blockOf(type) === 0) return { type, isFallback: false };
   const other = FALLBACKS[type];
   if (other === undefined) {
-    throw new UnfitRows(
+    throw new IncompatibleRows(
       `its tensor ${quoted(name)} has rows of ${row} weights, which the blocks of ${type}, of ${blockOf(type)} weights, do not divide`,
     );
   }
@@ -80,25 +80,25 @@ function blockOf(type: string): number {
 }
 
 const FALCON = "falcon";
-/** Models of eight experts, as Mixtral, whose attention is small beside them. */
-const EIGHT = 8;
+/** Number of experts in Mixtral and similar models, whose attention tensors are relatively small. */
+const MIXTRAL_EXPERTS = 8;
 
-/** The rules by which some tensors get more bits than others: llama_tensor_get_type_impl() of llama-quant.cpp. */
-class Mixture {
-  readonly #model: QuantizedModel;
+/** Rules that give some tensors more bits than others: llama_tensor_get_type_impl() of llama-quant.cpp. */
+class TypeMixture {
+  readonly #model: QuantizedArchitecture;
   readonly #file: string;
   readonly #main: string;
-  /** Number of tensors with attention values in the model, and of those and the ffn_down seen so far. */
-  readonly #values: number;
-  #value = 0;
-  #down = 0;
+  /** Number of attention value tensors in the model, and of those and the ffn_down tensors seen so far. */
+  readonly #valueTensors: number;
+  #valuesSeen = 0;
+  #downSeen = 0;
   readonly #isTied: boolean;
 
-  constructor(model: QuantizedModel, { name, main }: FileType, values: number, isTied: boolean) {
+  constructor(model: QuantizedArchitecture, { name, main }: FileType, valueTensors: number, isTied: boolean) {
     this.#model = model;
     this.#file = name;
     this.#main = main;
-    this.#values = values;
+    this.#valueTensors = valueTensors;
     this.#isTied = isTied;
   }
 
@@ -110,13 +110,13 @@ class Mixture {
       case "token-embedding":
         return this.#file.startsWith("TQ") ? "Q4_K" : this.#main;
       case "attention-value":
-        return this.#valueType(this.#value++);
+        return this.#valueType(this.#valuesSeen++);
       case "attention-key":
-        return this.#model.experts === EIGHT ? "Q8_0" : this.#main;
+        return this.#model.experts === MIXTRAL_EXPERTS ? "Q8_0" : this.#main;
       case "attention-output":
         return this.#attentionOutputType();
       case "ffn-down":
-        return this.#downType(this.#blockOf(name, this.#down++));
+        return this.#downType(this.#blockOf(name, this.#downSeen++));
       default:
         if (isExpert(name)) this.#blockOf(name, 0);
         return this.#main;
@@ -132,7 +132,7 @@ class Mixture {
     return keepsMore ? "Q8_0" : "Q6_K";
   }
 
-  /** Only bailingmoe3 has other tensors of three dimensions. */
+  /** bailingmoe3 alone has three-dimensional tensors that are no experts. */
   #expertType(isExpertMatrix: boolean, shape: readonly number[]): string {
     const isStack = (shape[2] ?? 1) > 1;
     return isStack && (isExpertMatrix || this.#model.architecture !== "bailingmoe3") ? "MXFP4" : "Q8_0";
@@ -142,9 +142,9 @@ class Mixture {
     const { experts, headsPerKey } = this.#model;
     const isShared = headsPerKey >= 4;
     const type = this.#valueTypeOfFile(index, isShared);
-    // Eight heads share them, so they are small there.
+    // In 70B models eight query heads share a value head, so these tensors are small.
     const shared = isOfType70B(this.#model) && (type === "Q3_K" || type === "Q4_K") ? "Q5_K" : type;
-    return experts === EIGHT ? "Q8_0" : shared;
+    return experts === MIXTRAL_EXPERTS ? "Q8_0" : shared;
   }
 
   #valueTypeOfFile(index: number, isShared: boolean): string {
@@ -164,7 +164,7 @@ class Mixture {
         return isShared ? "Q5_K" : this.#main;
       case "Q4_K_M":
       case "Q5_K_M":
-        return deservesMore(index, this.#values) ? "Q6_K" : this.#main;
+        return getsMoreBits(index, this.#valueTensors) ? "Q6_K" : this.#main;
       case "Q4_K_S":
         return index < 4 ? "Q5_K" : this.#main;
       default:
@@ -175,7 +175,7 @@ class Mixture {
   #downType(block: number): string {
     const { architecture, blocks, experts } = this.#model;
     const isFalcon = architecture === FALCON;
-    const more = deservesMore(block, blocks);
+    const more = getsMoreBits(block, blocks);
     const isEarly = block < Math.floor(blocks / 8);
     const isFirst = block < Math.floor(blocks / 16);
     switch (this.#file) {
@@ -185,7 +185,7 @@ class Mixture {
         if (isFirst) return "Q5_K";
         return !isFalcon || more ? "Q4_K" : "Q3_K";
       case "IQ3_M":
-        return isEarly || (experts === EIGHT && more) ? "Q4_K" : this.#main;
+        return isEarly || (experts === MIXTRAL_EXPERTS && more) ? "Q4_K" : this.#main;
       case "Q3_K_L":
         return isFalcon ? "Q4_K" : "Q5_K";
       case "Q4_K_M":
@@ -207,11 +207,11 @@ class Mixture {
   #attentionOutputType(): string {
     const { architecture, experts } = this.#model;
     if (architecture === FALCON) return this.#file === "Q3_K_L" ? "Q4_K" : this.#main;
-    const types = experts === EIGHT ? ATTENTION_OUTPUT_OF_EIGHT : ATTENTION_OUTPUT;
+    const types = experts === MIXTRAL_EXPERTS ? ATTENTION_OUTPUT_MIXTRAL : ATTENTION_OUTPUT;
     return types[this.#file] ?? this.#main;
   }
 
-  /** The block of a tensor: of experts by its name, since theirs are not in order. */
+  /** Returns the block of a tensor; for models with experts by its name, because they are not in order. */
   #blockOf(name: string, index: number): number {
     const { blocks, experts } = this.#model;
     if (experts <= 1) return index;
@@ -228,7 +228,7 @@ const ATTENTION_OUTPUT: Readonly<Record<string, string>> = {
   IQ3_M: "Q4_K",
 };
 
-const ATTENTION_OUTPUT_OF_EIGHT: Readonly<Record<string, string>> = Object.fromEntries(
+const ATTENTION_OUTPUT_MIXTRAL: Readonly<Record<string, string>> = Object.fromEntries(
   ["Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "Q4_K_S", "Q4_K_M", "IQ3_S", "IQ3_M", "IQ4_XS"].map((file) => [
     file,
     "Q5_K",
@@ -239,13 +239,13 @@ function isExpert(name: string): boolean {
   return name.includes("ffn_up") || name.includes("ffn_gate");
 }
 
-/** The first and the last eighth of the blocks, and every third in between. */
-function deservesMore(index: number, count: number): boolean {
+/** True for the first and the last eighth of the blocks, and every third one in between. */
+function getsMoreBits(index: number, count: number): boolean {
   const eighth = Math.floor(count / 8);
   return index < eighth || index >= Math.floor((7 * count) / 8) || (index - eighth) % 3 === 2;
 }
 
-/** Blocks of the models that llama.cpp calls 70B, by architecture. */
+/** Number of blocks of models that llama.cpp classifies as 70B, by architecture. */
 const BLOCKS_OF_70B: Readonly<Record<string, number>> = {
   deci: 80,
   jais2: 68,
@@ -255,8 +255,8 @@ const BLOCKS_OF_70B: Readonly<Record<string, number>> = {
   qwen2: 80,
 };
 
-function isOfType70B({ architecture, blocks, headsPerKey }: QuantizedModel): boolean {
-  // A llama of 80 blocks whose heads have keys of their own is a 65B.
+function isOfType70B({ architecture, blocks, headsPerKey }: QuantizedArchitecture): boolean {
+  // A llama with 80 blocks and a key head per query head is a 65B.
   const is65B = architecture.startsWith("llama") && headsPerKey === 1;
   return BLOCKS_OF_70B[architecture] === blocks && !is65B;
 }

@@ -7,12 +7,12 @@ import type { Metadata } from "../gguf/read-metadata.ts";
 import { readAlignment, type Tensor } from "../gguf/read-tensors.ts";
 
 const VERSION = 3;
-/** Number of an unsigned integer of 32 bits among the types of values. */
+/** GGUF value type of an unsigned 32-bit integer. */
 const UINT32 = 4;
-/** Version of the layout of quantized blocks, ggml's GGML_QNT_VERSION. */
+/** Version of the quantized formats, ggml's GGML_QNT_VERSION. */
 const QUANTIZATION_VERSION = 2;
 
-/** Keys that are written anew, and those of shards, which the result does not have. */
+/** Keys that get new values, and those of shards, which the new file lacks. */
 const DROPPED: ReadonlySet<string> = new Set([
   "general.quantization_version",
   "general.file_type",
@@ -21,18 +21,18 @@ const DROPPED: ReadonlySet<string> = new Set([
   "split.tensors.count",
 ]);
 
-/** A tensor of the result. */
+/** A tensor of the new file. */
 interface WrittenTensor {
   readonly name: string;
   readonly shape: readonly number[];
-  /** ggml's number. */
+  /** ggml's type number. */
   readonly type: number;
   readonly bytes: number;
 }
 
 /**
- * Writes the head of a quantized file, up to the aligned beginning of its data, with the bytes that llama-quantize writes:
- * the keys of the first file as they are, and then those of the quantization.
+ * Writes the header of a quantized file, up to the aligned start of its data. Its bytes are identical to those of
+ * llama-quantize: the unchanged keys of the first file, followed by those of the quantization.
  * @param fileType `general.file_type`
  */
 export async function writeHeader(
@@ -40,13 +40,13 @@ export async function writeHeader(
   tensors: readonly WrittenTensor[],
   fileType: number,
 ): Promise<Buffer> {
-  const kept = entries.filter(({ key }) => !DROPPED.has(key));
+  const copied = entries.filter(({ key }) => !DROPPED.has(key));
   const parts = [
     Buffer.from("GGUF"),
     u32(VERSION),
     u64(tensors.length),
-    u64(kept.length + 2),
-    ...(await readParts(files[0]!, kept)),
+    u64(copied.length + 2),
+    ...(await readParts(files[0]!, copied)),
     ...entry("general.quantization_version", QUANTIZATION_VERSION),
     ...entry("general.file_type", fileType),
   ];
@@ -98,20 +98,20 @@ function u64(value: number): Buffer {
   return bytes;
 }
 
-/** A tensor of a model that is to be quantized. */
+/** A tensor of the original model. */
 export interface SourceTensor extends Tensor {
-  /** Position in the list of files. */
+  /** Index in the list of files. */
   readonly file: number;
-  /** Where its data begins in that file. */
+  /** Position of its data in that file. */
   readonly start: number;
 }
 
-/** What lies where in the files of a model. */
+/** Layout of a model's files. */
 export interface SourceLayout {
   readonly files: readonly string[];
-  /** Of the first file. */
+  /** Metadata of the first file. */
   readonly metadata: Metadata;
-  /** Its keys in order, and the bytes of each with its value. */
+  /** Keys of the first file in order, with the byte ranges of their entries. */
   readonly entries: readonly { readonly key: string; readonly start: number; readonly end: number }[];
   /** In llama.cpp's order. */
   readonly tensors: readonly SourceTensor[];
@@ -128,14 +128,14 @@ export async function readLayout(files: readonly [string, ...string[]]): Promise
   const tensors: SourceTensor[] = [];
   let metadata: Metadata | undefined;
   for (const [file, path] of files.entries()) {
-    const own: Tensor[] = [];
+    const fileTensors: Tensor[] = [];
     const header = await readGgufHeader(path, {
-      onTensor: (tensor) => own.push(tensor),
+      onTensor: (tensor) => fileTensors.push(tensor),
       ...(file === 0 && { onEntry: (key, start, end) => entries.push({ key, start, end }) }),
     });
     metadata ??= header.metadata;
     const { dataStart } = header.tensors;
-    for (const tensor of own) tensors.push({ ...tensor, file, start: dataStart + tensor.offset });
+    for (const tensor of fileTensors) tensors.push({ ...tensor, file, start: dataStart + tensor.offset });
   }
   try {
     checkNames(tensors);
@@ -159,7 +159,7 @@ function checkNames(tensors: readonly SourceTensor[]): void {
   }
 }
 
-/** By block, those outside of blocks first, then by the bytes of their names. */
+/** Sorts by block, tensors outside of blocks first, then by the bytes of their names. */
 function inOrder(tensors: readonly SourceTensor[]): SourceTensor[] {
   return tensors
     .map((tensor) => ({ tensor, block: blockOf(tensor.name), bytes: Buffer.from(tensor.name) }))
@@ -172,7 +172,7 @@ function blockOf(name: string): number {
   return block === undefined ? -1 : Number(block);
 }
 
-/** What a tensor is for, as far as its quantization depends on it. */
+/** Role of a tensor in its quantization. */
 type TensorRole =
   | "output"
   | "token-embedding"
@@ -182,7 +182,7 @@ type TensorRole =
   | "ffn-down"
   | "other";
 
-/** Parts of names in llama.cpp's order; the first that a name contains decides. */
+/** Roles by parts of names, in llama.cpp's order; the first part that a name contains decides. */
 const ROLES: readonly (readonly [part: string, role: TensorRole])[] = [
   ["attn_qkv.weight", "attention-value"],
   ["attn_kv_b.weight", "attention-value"],
@@ -197,15 +197,15 @@ const ROLES: readonly (readonly [part: string, role: TensorRole])[] = [
 
 export const OUTPUT = "output.weight";
 
-/** The role of a tensor, as tensor_get_category() of llama-quant.cpp finds it. */
+/** Returns the role of a tensor like tensor_get_category() of llama-quant.cpp. */
 export function roleOf(name: string): TensorRole {
   if (name === OUTPUT) return "output";
   if (name === "token_embd.weight" || name === "per_layer_token_embd.weight") return "token-embedding";
   return ROLES.find(([part]) => name.includes(part))?.[1] ?? "other";
 }
 
-/** Names of matrices that stay as they are: they are small, or quality depends on them. */
-const KEPT: readonly string[] = [
+/** Parts of names of matrices that are not quantized: they are small, or quality depends on them. */
+const UNQUANTIZED_NAME_PARTS: readonly string[] = [
   "_norm.weight",
   "ffn_gate_inp.weight",
   "ffn_gate_tid2eid.weight",
@@ -242,19 +242,19 @@ const KEPT: readonly string[] = [
   "a.rvq.codebook",
   "mm.a.code_embd",
 ];
-const KEPT_WHOLE: ReadonlySet<string> = new Set(["position_embd.weight", "token_types.weight"]);
+const UNQUANTIZED_NAMES: ReadonlySet<string> = new Set(["position_embd.weight", "token_types.weight"]);
 
-/** Whether a tensor is quantized at all, as tensor_allows_quantization() of llama-quant.cpp decides. */
+/** True if a tensor is quantized, like tensor_allows_quantization() of llama-quant.cpp. */
 export function isQuantizable(name: string, shape: readonly number[]): boolean {
   return (
     dimensionsOf(shape) >= 2 &&
     name.endsWith("weight") &&
-    !KEPT_WHOLE.has(name) &&
-    !KEPT.some((part) => name.includes(part))
+    !UNQUANTIZED_NAMES.has(name) &&
+    !UNQUANTIZED_NAME_PARTS.some((part) => name.includes(part))
   );
 }
 
-/** Dimensions without those of length 1 at the end, at least one. */
+/** Returns the number of dimensions without trailing ones of length 1, at least one. */
 function dimensionsOf(shape: readonly number[]): number {
   return Math.max(1, shape.findLastIndex((length) => length > 1) + 1);
 }

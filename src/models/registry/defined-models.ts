@@ -6,12 +6,12 @@ import type { SavedState } from "./state-file.ts";
 import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
-type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "ownName">;
+type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "registeredName">;
 
-/** Throws what is wrong with a model that is about to be created. */
+/** Checks a model that is about to be created; throws if it could not be loaded. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
 
-/** A model that is not created yet. */
+/** A model that has been checked but not created yet. */
 export interface ModelDraft {
   readonly alias: string;
   readonly definition: ModelDefinition;
@@ -20,15 +20,15 @@ export interface ModelDraft {
 
 type SavedDefinition = SavedState["definitions"][number];
 
-/** Longest chain of models created from each other; a longer one is a cycle. */
+/** Longest chain of models created from each other; a longer chain is taken for a cycle. */
 const MAX_CHAIN = 16;
 
-/** The models created from Modelfiles. */
+/** Models created from Modelfiles. */
 export class DefinedModels {
   readonly #options: RegistryOptions;
   readonly #registry: OtherModels;
 
-  /** @param registry the other models */
+  /** @param registry finds base models and checks names */
   constructor(options: RegistryOptions, registry: OtherModels) {
     this.#options = options;
     this.#registry = registry;
@@ -38,7 +38,7 @@ export class DefinedModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** All usable models. */
+  /** Returns all usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { state, logger } = this.#options;
     return await usableRecords(
@@ -54,8 +54,8 @@ export class DefinedModels {
   }
 
   /**
-   * Creates a model, or replaces one that was created before. Nothing is saved unless the model could be loaded: its base is
-   * on disk, its files are of the right kind, its digest is correct, and its template terminates.
+   * Creates a model, or replaces a created one. Saves it only if it can be loaded: its base is on disk, its files are
+   * of the right kind, its digest is correct and its template works.
    */
   async create(
     name: string,
@@ -65,7 +65,7 @@ export class DefinedModels {
   ): Promise<ModelRecord> {
     const alias = this.#registry.newName(name);
     if (!this.has(alias)) await this.#checkFree(alias);
-    return await this.#make(
+    return await this.#save(
       { alias, modelfile, ...(baseFolder !== undefined && { baseFolder }) },
       true,
       check,
@@ -73,29 +73,29 @@ export class DefinedModels {
   }
 
   /**
-   * What a Modelfile describes whose base is to be quantized, without creating it.
-   * @throws ServiceError as create() does, apart from its check
+   * Checks a Modelfile whose base is to be quantized, without creating the model.
+   * @throws ServiceError like create(), except for the errors of its `check`
    */
   async draft(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelDraft> {
     const alias = this.#registry.newName(name);
     if (!this.has(alias)) await this.#checkFree(alias);
     const definition = readModelfile(modelfile, baseFolder);
-    return { alias, definition, record: await this.#record(alias, definition, 0, noSource) };
+    return { alias, definition, record: await this.#record(alias, definition, 0, sourceMissing) };
   }
 
   /** Creates a model with the Modelfile of another. */
   async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
     const alias = this.#registry.newName(target);
     await this.#checkFree(alias);
-    return await this.#make({ alias, modelfile: this.print(source) }, false, check);
+    return await this.#save({ alias, modelfile: this.print(source) }, false, check);
   }
 
-  /** The Modelfile of a created model as it was written. */
-  written(alias: string): string | undefined {
+  /** Returns the text of a created model's Modelfile. */
+  modelfileText(alias: string): string | undefined {
     return this.#saved(alias)?.modelfile;
   }
 
-  /** The files that the Modelfile of a created model names; none of one that cannot be read. */
+  /** Returns the files that a created model's Modelfile names; empty if that cannot be parsed. */
   filesOf(alias: string): string[] {
     try {
       const definition = this.#definition(alias);
@@ -105,17 +105,17 @@ export class DefinedModels {
     }
   }
 
-  /** The created model whose Modelfile begins with this line. */
+  /** Finds the created model whose Modelfile begins with this line. */
   findByFirstLine(line: string): { readonly alias: string; readonly modelfile: string } | undefined {
     return this.#options.state.current.definitions.find(({ modelfile }) => modelfile.startsWith(`${line}\n`));
   }
 
-  /** A Modelfile that recreates this model. */
+  /** Prints a Modelfile that recreates a model. */
   print(record: ModelRecord): string {
     const { alias } = record;
-    const isOwn = this.#registry.ownName(alias) !== undefined;
-    const known = isOwn ? this.#definition(alias) : this.#registry.folders.definition(alias);
-    return printModelfile(known ?? plainDefinition(record));
+    const isRegistered = this.#registry.registeredName(alias) !== undefined;
+    const definition = isRegistered ? this.#definition(alias) : this.#registry.folders.definition(alias);
+    return printModelfile(definition ?? plainDefinition(record));
   }
 
   #definition(alias: string): ModelDefinition | undefined {
@@ -124,58 +124,58 @@ export class DefinedModels {
   }
 
   /** @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon */
-  async #make(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
+  async #save(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
     const { alias, modelfile, baseFolder } = saved;
     const definition = readModelfile(modelfile, baseFolder);
-    this.#checkNoCircle(alias, definition.from);
+    this.#checkNoCycle(alias, definition.from);
     const record = await this.#record(alias, definition, 0);
     await check(record, definition);
     await this.#options.state.update((state) => {
-      const others = state.definitions.filter((other) => other.alias !== alias);
-      const isReplaced = others.length < state.definitions.length;
+      const otherDefinitions = state.definitions.filter((other) => other.alias !== alias);
+      const isReplaced = otherDefinitions.length < state.definitions.length;
       if ((isReplaced && !mayReplace) || state.files.some((file) => file.alias === alias))
-        throw exists(alias);
-      return { ...state, definitions: [...others, saved] };
+        throw alreadyExists(alias);
+      return { ...state, definitions: [...otherDefinitions, saved] };
     });
     return record;
   }
 
   async #checkFree(alias: string): Promise<void> {
-    if (await this.#registry.isTaken(alias)) throw exists(alias);
+    if (await this.#registry.isTaken(alias)) throw alreadyExists(alias);
   }
 
-  /** A model that replaces another might be created from one that is created from it. */
-  #checkNoCircle(alias: string, from: string): void {
+  /** A replaced model may be the base of the model that its new Modelfile names. */
+  #checkNoCycle(alias: string, from: string): void {
     const seen = new Set<string>();
-    for (let name = this.#registry.ownName(from) ?? from; !seen.has(name);) {
+    for (let name = this.#registry.registeredName(from) ?? from; !seen.has(name);) {
       if (name === alias) {
         throw new ServiceError("invalid_modelfile", `"${alias}" would be created from itself.`);
       }
       seen.add(name);
       const next = this.#definition(name)?.from;
       if (next === undefined) return;
-      name = this.#registry.ownName(next) ?? next;
+      name = this.#registry.registeredName(next) ?? next;
     }
   }
 
-  /** The record of a definition; throws `model_not_found` if its base is not on disk, with the message of `missing`. */
+  /** The record of a definition; throws `model_not_found` if its base is not on disk. */
   async #record(
     alias: string,
     definition: ModelDefinition,
     depth: number,
-    missing: (from: string, alias: string) => string = noBase,
+    missingMessage: (from: string, alias: string) => string = baseMissing,
   ): Promise<ModelRecord> {
     if (depth > MAX_CHAIN) {
       throw new ServiceError("invalid_modelfile", `${alias} is created from itself through other models.`);
     }
     const base = await this.#registry.findBase(definition.from, depth + 1);
-    if (!base) throw new ServiceError("model_not_found", missing(definition.from, alias));
+    if (!base) throw new ServiceError("model_not_found", missingMessage(definition.from, alias));
     const source = { kind: "modelfile", base: definition.from } as const;
     const { config, inspect } = this.#options;
     return await derivedRecord({ alias, source }, definition, base, config.models.allowed_dirs, inspect);
   }
 
-  async forget(alias: string): Promise<void> {
+  async unregister(alias: string): Promise<void> {
     await this.#options.state.update((state) => ({
       ...state,
       definitions: state.definitions.filter((definition) => definition.alias !== alias),
@@ -187,11 +187,11 @@ export class DefinedModels {
   }
 }
 
-function exists(alias: string): ServiceError {
+function alreadyExists(alias: string): ServiceError {
   return new ServiceError("model_exists", `There is a model "${alias}" already.`);
 }
 
-/** The definition of a model that was not created from a Modelfile. */
+/** Definition of a model without a Modelfile. */
 function plainDefinition({ alias, source, files, projector }: ModelRecord): ModelDefinition {
   const from = source.kind === "hub" ? source.spec : source.kind === "file" ? files[0].path : alias;
   return {
@@ -207,10 +207,10 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
   };
 }
 
-function noBase(from: string, alias: string): string {
+function baseMissing(from: string, alias: string): string {
   return `${alias} is created from ${from}, which is not on disk; pull it first.`;
 }
 
-function noSource(from: string): string {
+function sourceMissing(from: string): string {
   return `The model to quantize, ${from}, is not on disk; "daybreak list" shows those that are, and "daybreak pull" gets others.`;
 }

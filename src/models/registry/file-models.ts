@@ -14,15 +14,15 @@ import {
   usableRecords,
 } from "./model-record.ts";
 
-/** Errors of state.update() when it cannot write. */
-const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
+/** Codes of errors with which state.update() reports a full or read-only disk. */
+const SAVE_ERRORS: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
 
 type SavedFile = SavedState["files"][number];
 
-/** The user's own files, which were loaded by path. */
+/** Models that users have loaded by path; their files stay where they are. */
 export class FileModels {
   readonly #options: RegistryOptions;
-  /** Those that could not be saved, because the disk is full or read-only; they are known until the daemon ends. */
+  /** Entries that could not be saved on a full or read-only disk; they last until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
 
   constructor(options: RegistryOptions) {
@@ -33,7 +33,7 @@ export class FileModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** All usable models. */
+  /** Returns all usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { state, logger } = this.#options;
     const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
@@ -50,7 +50,7 @@ export class FileModels {
     return saved && (await this.inspect(alias, saved.path, saved.projector));
   }
 
-  /** The record of a file, without registering it. */
+  /** Builds the record of a file without registering it. */
   async inspect(alias: string, file: string, projector: string | undefined): Promise<ModelRecord> {
     const parts = {
       alias,
@@ -63,29 +63,29 @@ export class FileModels {
   }
 
   /**
-   * Registers a record, replacing another file with the same name. Returns a function that undoes this, unless there has
-   * been another change.
+   * Registers a record, replacing another file with the same name. Returns a function that undoes this, unless the
+   * entry has changed since.
    * @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon
    */
   async add(record: ModelRecord): Promise<() => Promise<void>> {
     const { alias } = record;
-    const before = this.#inState(alias);
+    const before = this.#savedInState(alias);
     const saved = toSaved(record);
     if (isDeepStrictEqual(this.#saved(alias), saved)) return async () => {};
     try {
-      if (!(await this.#exchange(alias, before, saved))) {
+      if (!(await this.#compareAndSwap(alias, before, saved))) {
         throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
       }
       this.#unsaved.delete(alias);
     } catch (error) {
-      return this.#keepUnsaved(saved, error);
+      return this.#registerUnsaved(saved, error);
     }
-    return async () => void (await this.#exchange(alias, saved, before));
+    return async () => void (await this.#compareAndSwap(alias, saved, before));
   }
 
-  /** A model can be used even if it cannot be saved, because its file exists. */
-  #keepUnsaved(saved: SavedFile, error: unknown): () => Promise<void> {
-    if (!(error instanceof ServiceError && UNSAVEABLE.has(error.code))) throw error;
+  /** Registers an entry in memory only: the file is usable even if the state file cannot be written. */
+  #registerUnsaved(saved: SavedFile, error: unknown): () => Promise<void> {
+    if (!(error instanceof ServiceError && SAVE_ERRORS.has(error.code))) throw error;
     const { alias } = saved;
     const before = this.#unsaved.get(alias);
     this.#unsaved.set(alias, saved);
@@ -96,54 +96,57 @@ export class FileModels {
     return async () => void (before ? this.#unsaved.set(alias, before) : this.#unsaved.delete(alias));
   }
 
-  /** Registers a record under its name; false if the name has been taken in the meantime. */
+  /** Registers a record; false if its name has been taken in the meantime. */
   async claim(record: ModelRecord): Promise<boolean> {
     const saved = toSaved(record);
     try {
-      return await this.#exchange(record.alias, undefined, saved);
+      return await this.#compareAndSwap(record.alias, undefined, saved);
     } catch (error) {
-      this.#keepUnsaved(saved, error);
+      this.#registerUnsaved(saved, error);
       return true;
     }
   }
 
-  async forget(alias: string): Promise<void> {
-    if (this.#unsaved.delete(alias) && !this.#inState(alias)) return;
-    await this.#options.state.update((state) => replaced(state, alias, undefined));
+  async unregister(alias: string): Promise<void> {
+    if (this.#unsaved.delete(alias) && !this.#savedInState(alias)) return;
+    await this.#options.state.update((state) => withFile(state, alias, undefined));
   }
 
-  /** A projector named by the user. */
+  /** Reads a projector that a load request names. */
   async projector(file: string): Promise<Projector> {
     const within = this.#options.config.models.allowed_dirs;
     return await readProjector({ path: path.resolve(file), within }, this.#options.inspect);
   }
 
-  /** A draft model named by the user. */
+  /** Returns the file of a draft model that a load request names. */
   draft(file: string): ModelFile {
     return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
-  /** Replaces an entry by another, if it is unchanged and no created model has the name; otherwise does nothing. */
-  async #exchange(
+  /**
+   * Replaces an entry in the state file. Returns false, and changes nothing, if the entry is no longer `before` or a
+   * created model has taken the name.
+   */
+  async #compareAndSwap(
     alias: string,
     before: SavedFile | undefined,
     after: SavedFile | undefined,
   ): Promise<boolean> {
-    let done = false;
+    let isSwapped = false;
     await this.#options.state.update((state) => {
       const now = state.files.find((file) => file.alias === alias);
-      const isMade = after !== undefined && state.definitions.some((other) => other.alias === alias);
-      done = isDeepStrictEqual(now, before) && !isMade;
-      return done ? replaced(state, alias, after) : state;
+      const isCreated = after !== undefined && state.definitions.some((other) => other.alias === alias);
+      isSwapped = isDeepStrictEqual(now, before) && !isCreated;
+      return isSwapped ? withFile(state, alias, after) : state;
     });
-    return done;
+    return isSwapped;
   }
 
   #saved(alias: string): SavedFile | undefined {
-    return this.#unsaved.get(alias) ?? this.#inState(alias);
+    return this.#unsaved.get(alias) ?? this.#savedInState(alias);
   }
 
-  #inState(alias: string): SavedFile | undefined {
+  #savedInState(alias: string): SavedFile | undefined {
     return this.#options.state.current.files.find((file) => file.alias === alias);
   }
 }
@@ -154,7 +157,7 @@ function toSaved({ alias, files, projector }: ModelRecord): SavedFile {
   return saved;
 }
 
-function replaced(state: SavedState, alias: string, file: SavedFile | undefined): SavedState {
-  const others = state.files.filter((other) => other.alias !== alias);
-  return { ...state, files: file ? [...others, file] : others };
+function withFile(state: SavedState, alias: string, file: SavedFile | undefined): SavedState {
+  const otherFiles = state.files.filter((other) => other.alias !== alias);
+  return { ...state, files: file ? [...otherFiles, file] : otherFiles };
 }

@@ -1,4 +1,4 @@
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
@@ -9,39 +9,39 @@ import type { RegistryOptions } from "../models-options.ts";
 import { type HubSpec, parseHubSpec } from "../names/hub-spec.ts";
 import { buildRecord, derivedRecord, type ModelRecord, usableRecords } from "./model-record.ts";
 
-/** How long a look into the folders counts: several requests in a row make one. */
-const LOOK_MS = 5000;
+/** Minimum time between scans of the folders: requests in quick succession share one. */
+const SCAN_INTERVAL_MS = 5000;
 
 interface Entry {
-  /** Real path of the folder, which its files must be in. */
+  /** Real path of the folder that its files must be in. */
   readonly folder: string;
   readonly found: FoundModel;
 }
 
 type Entries = ReadonlyMap<string, Entry>;
 
-/** The models in the folders of `models.dirs`, which stay where they are. */
+/** Models in the folders of `models.dirs`; their files stay where they are. */
 export class FolderModels {
   readonly #options: RegistryOptions;
-  readonly #plainName: (wish: string) => string;
-  #last: { readonly at: number; readonly entries: Promise<Entries> } | undefined;
-  /** As last seen. */
-  #known: Entries = new Map();
-  /** What has been said of each folder. */
-  readonly #warned = new Map<string, string>();
+  readonly #toModelName: (preferred: string) => string;
+  #lastScan: { readonly at: number; readonly entries: Promise<Entries> } | undefined;
+  /** Result of the last scan. */
+  #latestEntries: Entries = new Map();
+  /** Last warning about each folder, which is not repeated. */
+  readonly #lastWarnings = new Map<string, string>();
 
-  /** @param plainName converts what a model is called there to a valid name */
-  constructor(options: RegistryOptions, plainName: (wish: string) => string) {
+  /** @param toModelName converts the name in the folder to a valid model name */
+  constructor(options: RegistryOptions, toModelName: (preferred: string) => string) {
     this.#options = options;
-    this.#plainName = plainName;
+    this.#toModelName = toModelName;
   }
 
-  /** Whether a model had this name when the folders were last looked into. */
+  /** True if the last scan found a model with this name. */
   has(alias: string): boolean {
-    return this.#known.has(alias);
+    return this.#latestEntries.has(alias);
   }
 
-  /** All usable models. */
+  /** Returns all usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { logger } = this.#options;
     return await usableRecords(
@@ -56,9 +56,9 @@ export class FolderModels {
     return entry && (await this.#record(alias, entry));
   }
 
-  /** A definition that recreates the model of this name; undefined where none is known. */
+  /** Returns a definition that recreates a model that the last scan found. */
   definition(alias: string): ModelDefinition | undefined {
-    const entry = this.#known.get(alias);
+    const entry = this.#latestEntries.get(alias);
     return entry && definitionOf(entry);
   }
 
@@ -73,42 +73,42 @@ export class FolderModels {
 
   async #entries(): Promise<Entries> {
     const { clock = systemClock, config } = this.#options;
-    if (config.models.dirs.length === 0) return this.#known;
+    if (config.models.dirs.length === 0) return this.#latestEntries;
     const now = clock.now();
-    if (this.#last === undefined || now - this.#last.at >= LOOK_MS) {
-      const entries = this.#look();
-      this.#last = { at: now, entries };
-      entries.catch(() => (this.#last = undefined));
+    if (this.#lastScan === undefined || now - this.#lastScan.at >= SCAN_INTERVAL_MS) {
+      const entries = this.#scan();
+      this.#lastScan = { at: now, entries };
+      entries.catch(() => (this.#lastScan = undefined));
     }
-    return await this.#last.entries;
+    return await this.#lastScan.entries;
   }
 
-  async #look(): Promise<Entries> {
+  async #scan(): Promise<Entries> {
     const entries = new Map<string, Entry>();
     for (const dir of this.#options.config.models.dirs) {
-      for (const entry of await this.#read(dir)) {
-        const plain = this.#plainName(entry.found.wish);
-        let alias = plain;
-        for (let number = 2; entries.has(alias); number++) alias = `${plain}-${number}`;
+      for (const entry of await this.#readFolder(dir)) {
+        const name = this.#toModelName(entry.found.preferredName);
+        let alias = name;
+        for (let number = 2; entries.has(alias); number++) alias = `${name}-${number}`;
         entries.set(alias, entry);
       }
     }
-    this.#known = entries;
+    this.#latestEntries = entries;
     return entries;
   }
 
-  /** The models of a folder; none of one that cannot be read, such as a disk that is not there now. */
-  async #read(dir: string): Promise<Entry[]> {
+  /** Reads the models of a folder; empty if that is unreadable, such as one on a disk that is not mounted. */
+  async #readFolder(dir: string): Promise<Entry[]> {
     try {
       const { folder, models } = await readModelFolder(dir);
-      this.#warned.delete(dir);
+      this.#lastWarnings.delete(dir);
       return models.map((found) => ({ folder, found }));
     } catch (error) {
-      throwExhaustion(error);
+      rethrowExhaustion(error);
       const { message } = toError(error);
-      if (this.#warned.get(dir) !== message)
+      if (this.#lastWarnings.get(dir) !== message)
         this.#options.logger.warn({ folder: dir }, `models.dirs: ${message}`);
-      this.#warned.set(dir, message);
+      this.#lastWarnings.set(dir, message);
       return [];
     }
   }
@@ -119,18 +119,18 @@ function definitionOf({ found }: Entry): ModelDefinition {
   return readModelfile(modelfileOf({ model: files[0], projector, adapters }, settings), undefined);
 }
 
-/** The models of the hub cache. Each file is a model, named by its alias, or by its spec if it has none. */
+/** Models in the hub cache. Each GGUF file is a model, named by its alias, or by its hub spec if it has none. */
 export class HubModels {
   readonly #options: RegistryOptions;
   readonly #isTaken: (alias: string) => boolean;
 
-  /** @param isTaken whether another model has the name; a hub model is then named by its spec */
+  /** @param isTaken true if another model has the alias; the hub's model is then named by its spec */
   constructor(options: RegistryOptions, isTaken: (alias: string) => boolean) {
     this.#options = options;
     this.#isTaken = isTaken;
   }
 
-  /** All usable models. */
+  /** Returns all usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { hub, logger } = this.#options;
     return await usableRecords(
@@ -145,7 +145,7 @@ export class HubModels {
     return cached && (await this.#record(cached));
   }
 
-  /** The name of a cached model. */
+  /** Returns the name of a cached model. */
   aliasOf(cached: CachedModel): string {
     const isMain = !cached.spec.includes("@");
     const alias = isMain ? this.#options.resolver.aliasOf(cached.repo, cached.file) : undefined;
@@ -154,7 +154,7 @@ export class HubModels {
 
   /** Removes the files of a model. */
   async remove(record: ModelRecord): Promise<void> {
-    // Not from the list, which leaves out entries with the same content.
+    // Found by its spec, because list() omits older snapshots with the same content.
     const { source } = record;
     const cached =
       source.kind === "hub" ? await this.#options.hub.find(parseHubSpec(source.spec)) : undefined;

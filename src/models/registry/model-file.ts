@@ -1,21 +1,21 @@
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 
-/** A model's file as named, and the folders it must actually be in; none: anywhere. */
+/** A model's file as named, and the folders its real path must be in; none: anywhere. */
 export interface ModelFile {
   readonly path: string;
   readonly within: readonly string[];
 }
 
 /**
- * The real path of a model's file: absolute, without symlinks, a regular file inside its allowed folders. Does not reveal
- * what exists outside of them. Throws `path_not_allowed` or `model_file_not_found`.
+ * Returns the real path of a model's file: absolute, without symlinks, a regular file inside its allowed folders.
+ * Errors do not reveal which files exist outside of those folders. Throws `path_not_allowed` or `model_file_not_found`.
  */
 export async function realModelPath(file: ModelFile): Promise<string> {
   const folders = await Promise.all(file.within.map(realFolder));
   const asNamed = path.resolve(file.path);
-  const real = await realpath(asNamed).catch(throwExhaustion);
+  const real = await realpath(asNamed).catch(rethrowExhaustion);
   const confined = folders.length > 0;
   if (real === undefined) {
     const parent = await realFolder(path.dirname(asNamed));
@@ -38,12 +38,12 @@ function notAllowed(named: string): ServiceError {
 
 async function realFolder(folder: string): Promise<string> {
   return await realpath(folder).catch((error: unknown) => {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return path.resolve(folder);
   });
 }
 
-/** Whether a path is the folder or inside it. Both are real paths. */
+/** True if a path is the folder or inside it. Both are real paths. */
 export function isInside(real: string, folder: string): boolean {
   const relative = path.relative(folder, real);
   return relative !== ".." && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);

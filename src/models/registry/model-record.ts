@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
-import nodePathPath from "node:path";
+import nodePath from "node:path";
 import { mergeLoadSettings } from "../../config/load-settings.ts";
-import { ServiceError, throwExhaustion } from "../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
@@ -9,26 +9,26 @@ import { shardFiles } from "../names/model-file-names.ts";
 import { isPlainPart } from "../names/name-rules.ts";
 import { type ModelFile, realModelPath } from "./model-file.ts";
 
-/** A projector's file, and what it has encoders for. */
+/** A projector's file and the media that it encodes. */
 export interface Projector extends ModelFile {
   readonly media: Media;
 }
 
-/** Of a file that cannot be read: what is wrong with it, its model's load will say. */
-const UNKNOWN_MEDIA: Media = { image: true, audio: false };
+/** Assumption for an unreadable projector, whose error the load of its model reports. */
+const ASSUMED_MEDIA: Media = { image: true, audio: false };
 
-/** Reads what a projector has encoders for. */
+/** Reads which media a projector encodes. */
 export async function readProjector(file: ModelFile, inspect: InspectGguf): Promise<Projector> {
   try {
     const { auxiliary, media } = await inspect([await realModelPath(file)]);
-    return { ...file, media: auxiliary === "projector" ? media : UNKNOWN_MEDIA };
+    return { ...file, media: auxiliary === "projector" ? media : ASSUMED_MEDIA };
   } catch (error) {
-    throwExhaustion(error);
-    return { ...file, media: UNKNOWN_MEDIA };
+    rethrowExhaustion(error);
+    return { ...file, media: ASSUMED_MEDIA };
   }
 }
 
-/** A model on disk: everything that does not depend on whether it is loaded. */
+/** A model on disk: the facts that do not depend on whether it is loaded. */
 export interface ModelRecord {
   readonly alias: string;
   readonly source: ModelSource;
@@ -36,31 +36,31 @@ export interface ModelRecord {
   readonly files: readonly [ModelFile, ...ModelFile[]];
   readonly projector: Projector | undefined;
   readonly adapters: readonly { readonly file: ModelFile; readonly scale: number; readonly name: string }[];
-  /** A small model that guesses what this one will say. */
+  /** Draft model for speculative decoding. */
   readonly draft?: ModelFile | undefined;
   readonly gguf: GgufSummary;
   readonly settings: ModelSettings;
-  /** SHA-256 that the GGUF file must have, in hexadecimal. */
+  /** Required SHA-256 of the GGUF file, in hexadecimal. */
   readonly digest: string | undefined;
-  /** Unix milliseconds. */
+  /** Last change of its files, in Unix milliseconds. */
   readonly modifiedAt: number;
 }
 
-interface RecordParts {
+interface RecordOptions {
   readonly alias: string;
   readonly source: ModelSource;
-  /** Any of the shards; the others are found by their names. */
+  /** Any shard; the others are derived from its name. */
   readonly path: string;
   readonly projector: string | undefined;
-  /** Folders that the files must actually be in; none: anywhere. */
+  /** Folders that the files' real paths must be in; none: anywhere. */
   readonly within: readonly string[];
 }
 
 /**
- * Creates the record of a model from its files. Throws if a file is missing, not allowed or not a model
- * (`model_file_not_found`, `path_not_allowed`, `invalid_model_file`).
+ * Creates the record of a model from its files. Throws `model_file_not_found`, `path_not_allowed` or
+ * `invalid_model_file`.
  */
-export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Promise<ModelRecord> {
+export async function buildRecord(parts: RecordOptions, inspect: InspectGguf): Promise<ModelRecord> {
   const { alias, source, within } = parts;
   const [first, ...others] = shardFiles(parts.path).map((path): ModelFile => ({ path, within }));
   if (!first) throw new ServiceError("model_file_not_found", "The model has no files.");
@@ -89,7 +89,7 @@ export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Pro
   };
 }
 
-/** The usable records of a list; `onSkip` is called with the error of each other one. */
+/** Reads the records of a list, and skips unusable ones after calling `onSkip` with the error. */
 export async function usableRecords<T>(
   items: readonly T[],
   read: (item: T) => Promise<ModelRecord | undefined>,
@@ -99,7 +99,7 @@ export async function usableRecords<T>(
     try {
       return await read(item);
     } catch (error) {
-      throwExhaustion(error);
+      rethrowExhaustion(error);
       onSkip(error, item);
       return undefined;
     }
@@ -108,7 +108,7 @@ export async function usableRecords<T>(
 }
 
 /**
- * The record of a Modelfile: settings that it does not have come from its base.
+ * Creates the record of a Modelfile. Settings that it lacks come from its base.
  * @param within folders that adapters and projectors must be in; none: anywhere
  */
 export async function derivedRecord(
@@ -156,39 +156,40 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
   };
 }
 
-/** Where a file's name gives none. */
-const UNNAMED = "adapter";
+/** Name for adapters whose file names yield none. */
+const DEFAULT_NAME = "adapter";
 
-/** An adapter with the name that its Modelfile gives it, if it does. */
+/** An adapter, with the name from its Modelfile if that sets one. */
 interface NamedFile {
   readonly file: { readonly path: string };
   readonly name?: string | undefined;
 }
 
 /**
- * Gives every adapter of a model a name of its own: the one that it has, or that of its file. With a number, if another one
- * is called so; those that have a name come first.
+ * Gives each adapter of a model a unique name: the one that it has, or else its file's name. Names from Modelfiles take
+ * precedence; a duplicate gets a number.
  */
 export function nameAdapters<Adapter extends NamedFile>(
   adapters: readonly Adapter[],
 ): (Omit<Adapter, "name"> & { readonly name: string })[] {
   const names = new Map<Adapter, string>();
   const taken = new Set<string>();
-  const give = (adapter: Adapter, wished: string): void => {
-    let name = wished;
-    for (let number = 2; taken.has(name); number++) name = `${wished}-${number}`;
+  const assignName = (adapter: Adapter, preferred: string): void => {
+    let name = preferred;
+    for (let number = 2; taken.has(name); number++) name = `${preferred}-${number}`;
     taken.add(name);
     names.set(adapter, name);
   };
-  for (const adapter of adapters) if (adapter.name !== undefined) give(adapter, adapter.name);
-  for (const adapter of adapters) if (adapter.name === undefined) give(adapter, fileName(adapter.file.path));
-  return adapters.map((adapter) => ({ ...adapter, name: names.get(adapter) ?? UNNAMED }));
+  for (const adapter of adapters) if (adapter.name !== undefined) assignName(adapter, adapter.name);
+  for (const adapter of adapters)
+    if (adapter.name === undefined) assignName(adapter, fileName(adapter.file.path));
+  return adapters.map((adapter) => ({ ...adapter, name: names.get(adapter) ?? DEFAULT_NAME }));
 }
 
 function fileName(file: string): string {
-  const plain = nodePathPath
+  const plain = nodePath
     .basename(file)
     .replace(/\.gguf$/i, "")
     .replaceAll(/[^\w.-]+/g, "-");
-  return isPlainPart(plain) ? plain : UNNAMED;
+  return isPlainPart(plain) ? plain : DEFAULT_NAME;
 }

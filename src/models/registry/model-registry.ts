@@ -10,14 +10,14 @@ import { FolderModels, HubModels } from "./folder-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
 
-/** Leaves room for a number within the maximum length of a name. */
-const LONGEST_STEM = 64;
-/** For files whose names cannot be converted to a model name. */
-const UNNAMED = "model";
+/** Leaves space for a number within the maximum length of a name. */
+const MAX_STEM_LENGTH = 64;
+/** Name for files whose own names cannot be converted to a valid one. */
+const DEFAULT_NAME = "model";
 
 /**
- * The models on disk by name. A name means, in this order: a created model, a user's own file, a model that ships, one in a
- * folder of models.dirs, or an alias or spec in the hub cache.
+ * The models on disk, by name. A name is looked up in this order: created models, files loaded by path, shipped models,
+ * folders of models.dirs, and the hub cache by alias or spec.
  */
 export class ModelRegistry {
   readonly defined: DefinedModels;
@@ -32,7 +32,7 @@ export class ModelRegistry {
     this.files = new FileModels(options);
     this.shipped = new ShippedModels(options);
     this.defined = new DefinedModels(options, this);
-    this.folders = new FolderModels(options, (wish) => this.#plainName(wish));
+    this.folders = new FolderModels(options, (preferred) => this.#toModelName(preferred));
     this.hub = new HubModels(
       options,
       (alias) => this.defined.has(alias) || this.files.has(alias) || this.folders.has(alias),
@@ -40,33 +40,33 @@ export class ModelRegistry {
   }
 
   async list(): Promise<readonly ModelRecord[]> {
-    // The hub's models are named by their specs where those of folders have their aliases.
+    // Folders first: the hub's models are named by their specs if a model in a folder has their alias.
     const inFolders = await this.folders.list();
-    const [inHub, ...own] = await Promise.all([
+    const [inHub, ...registered] = await Promise.all([
       this.hub.list(),
       this.defined.list(),
       this.files.list(),
       this.shipped.list(),
     ]);
     const byAlias = new Map<string, ModelRecord>();
-    for (const record of [...own, inFolders, inHub].flat())
+    for (const record of [...registered, inFolders, inHub].flat())
       if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
     return [...byAlias.values()].toSorted((a, b) => (a.alias < b.alias ? -1 : 1));
   }
 
-  /** Throws `invalid_model_name`, or an error about the model's files. */
+  /** Finds a model by name. Throws `invalid_model_name`, or an error about the model's files. */
   async find(name: string): Promise<ModelRecord | undefined> {
     return await this.#find(this.#resolver.resolve(name), 0);
   }
 
-  /** Like find(), but throws `model_not_found` with what to do about it. */
+  /** Like find(), but throws `model_not_found` with advice. */
   async require(name: string): Promise<ModelRecord> {
     const record = await this.find(name);
     if (record) return record;
-    throw new ServiceError("model_not_found", this.#whyMissing(name), { param: "model" });
+    throw new ServiceError("model_not_found", this.#missingMessage(name), { param: "model" });
   }
 
-  #whyMissing(name: string): string {
+  #missingMessage(name: string): string {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind === "alias" || resolved.kind === "spec")
       return `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`;
@@ -78,27 +78,27 @@ export class ModelRegistry {
   }
 
   /**
-   * The model that ships under this name, restored if it was deleted, for a load or pull. Undefined if the name means
-   * anything else.
+   * Returns the shipped model of this name for a load or pull, and undoes its deletion. Undefined if the name belongs
+   * to another model.
    */
   async restoreShipped(name: string): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(name);
-    if (resolved.kind !== "name" || this.ownName(name) !== undefined) return undefined;
+    if (resolved.kind !== "name" || this.registeredName(name) !== undefined) return undefined;
     this.shipped.restore(resolved.name);
     return await this.shipped.find(resolved.name);
   }
 
-  /** The plain name of a created model or a user's own file, usable or not; undefined for any other name. */
-  ownName(name: string): string | undefined {
+  /** Returns the alias of a created model or of a file loaded by path, usable or not; undefined for other names. */
+  registeredName(name: string): string | undefined {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind !== "name" && resolved.kind !== "alias") return undefined;
     const plain = resolved.kind === "alias" ? resolved.alias : resolved.name;
     return this.defined.has(plain) || this.files.has(plain) ? plain : undefined;
   }
 
-  /** @throws ServiceError unsupported_feature for a model in a folder of the configuration, which is listed while it is there */
+  /** @throws ServiceError unsupported_feature for a model in a folder of models.dirs, which a scan would find again */
   async checkRemovable(name: string): Promise<void> {
-    const record = this.ownName(name) === undefined ? await this.find(name) : undefined;
+    const record = this.registeredName(name) === undefined ? await this.find(name) : undefined;
     if (record?.source.kind !== "file") return;
     throw new ServiceError(
       "unsupported_feature",
@@ -107,15 +107,15 @@ export class ModelRegistry {
   }
 
   /**
-   * Removes a model as its source defines; only files that can be downloaded again are ever deleted.
-   * @returns its source
+   * Removes a model; only files that can be downloaded again are deleted.
+   * @returns the kind of its source
    */
   async remove(name: string): Promise<ModelSource["kind"]> {
-    const own = this.ownName(name);
-    if (own !== undefined) {
-      const isMade = this.defined.has(own);
-      await (isMade ? this.defined : this.files).forget(own);
-      return isMade ? "modelfile" : "file";
+    const registered = this.registeredName(name);
+    if (registered !== undefined) {
+      const isCreated = this.defined.has(registered);
+      await (isCreated ? this.defined : this.files).unregister(registered);
+      return isCreated ? "modelfile" : "file";
     }
     const record = await this.require(name);
     if (record.source.kind === "hub") await this.hub.remove(record);
@@ -127,7 +127,7 @@ export class ModelRegistry {
     return this.#resolver.resolve(name);
   }
 
-  /** The plain form of a new model's name. Throws `invalid_model_name` for specs and paths. */
+  /** Returns the canonical form of a new model's name. Throws `invalid_model_name` for specs and paths. */
   newName(name: string): string {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind === "name") return resolved.name;
@@ -138,46 +138,46 @@ export class ModelRegistry {
     );
   }
 
-  /** The model of a file; a new file is registered under its stem, with a number if necessary. */
+  /** Returns the model of a file. A new file is registered under its stem, with a number if that is taken. */
   async registerFile(path: string): Promise<ModelRecord> {
-    const known = await this.#findByPath(path);
-    if (known) return known;
+    const existing = await this.#findByPath(path);
+    if (existing) return existing;
     for (;;) {
       const record = await this.files.inspect(await this.freeName(fileStem(path)), path, undefined);
       if (await this.files.claim(record)) return record;
     }
   }
 
-  /** A name that no model has: the wish, converted to a valid name, with a number if necessary. */
-  async freeName(wish: string): Promise<string> {
-    const plain = this.#plainName(wish);
+  /** Converts a preferred name to a valid name that no model has, with a number if it is taken. */
+  async freeName(preferred: string): Promise<string> {
+    const plain = this.#toModelName(preferred);
     for (let number = 1; ; number++) {
       const name = number === 1 ? plain : `${plain}-${number}`;
       if (!(await this.isTaken(name))) return name;
     }
   }
 
-  /** Whether the name means a model, usable or not. */
+  /** True if a model, usable or not, has the name. */
   async isTaken(name: string): Promise<boolean> {
     return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
   }
 
-  #plainName(wish: string): string {
-    const plain = wish
+  #toModelName(preferred: string): string {
+    const plain = preferred
       .replaceAll(/[^A-Za-z0-9]+/g, "-")
-      .slice(0, LONGEST_STEM)
+      .slice(0, MAX_STEM_LENGTH)
       .replaceAll(/^-|-$/g, "");
-    for (const name of [wish, plain]) {
+    for (const name of [preferred, plain]) {
       try {
         return this.newName(name);
       } catch {
         // Not a valid name; the next one is simpler.
       }
     }
-    return UNNAMED;
+    return DEFAULT_NAME;
   }
 
-  /** The model that FROM of a Modelfile names. */
+  /** Finds the model that FROM of a Modelfile names. */
   async findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
     if (resolved.kind !== "path") return await this.#find(resolved, depth);
@@ -191,21 +191,21 @@ export class ModelRegistry {
     const local =
       (await this.defined.find(name, depth)) ??
       (await this.files.find(name)) ??
-      // A model created from one that ships still works when that has been deleted.
-      (await (depth > 0 ? this.shipped.findEvenHidden(name) : this.shipped.find(name))) ??
+      // A model created from a shipped one works even after that has been deleted.
+      (await (depth > 0 ? this.shipped.findIncludingHidden(name) : this.shipped.find(name))) ??
       (await this.folders.find(name));
     if (local || resolved.kind === "name") return local;
     return await this.hub.find(resolved.spec);
   }
 
-  /** A path means the model with this file, not models created from it, which have the same files. */
+  /** Finds the model of a file, and not models created from it, which have the same files. */
   async #findByPath(path: string): Promise<ModelRecord | undefined> {
-    const wanted = await realpath(path).catch(() => undefined);
-    if (wanted === undefined) return undefined;
+    const realPath = await realpath(path).catch(() => undefined);
+    if (realPath === undefined) return undefined;
     for (const record of await this.list()) {
       if ("base" in record.source && record.source.base !== undefined) continue;
       const paths = await Promise.all(record.files.map(async (file) => await realpath(file.path)));
-      if (paths.includes(wanted)) return record;
+      if (paths.includes(realPath)) return record;
     }
     return undefined;
   }

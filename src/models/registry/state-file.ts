@@ -8,17 +8,17 @@ import { removeFile, replaceFile, syncFolder, writeRefusal } from "../../files/f
 import { FolderLock } from "../../files/locks.ts";
 
 /**
- * The saved state of the models layer, apart from the files. Lists instead of objects keyed by name, because a model may be
- * called `__proto__`.
+ * Saved state of the models service. Models are in lists instead of objects keyed by name, because a model may be named
+ * `__proto__`.
  */
 export const savedStateSchema = z.object({
-  /** Version of this layout. */
+  /** Version of the format. */
   version: z.literal(1),
-  /** The default model, if chosen at run time. */
+  /** Default model that a user has chosen at run time. */
   defaultAlias: z.string().optional(),
-  /** The user's own files, registered when loaded by path. */
+  /** Files that users have loaded by path. */
   files: z.array(z.object({ alias: z.string(), path: z.string(), projector: z.string().optional() })),
-  /** Modelfiles as written; relative paths in them are relative to the folder. */
+  /** Modelfiles as written; their relative paths start at `baseFolder`. */
   definitions: z.array(
     z.object({ alias: z.string(), modelfile: z.string(), baseFolder: z.string().optional() }),
   ),
@@ -31,15 +31,15 @@ const FILE_NAME = "models.json";
 const NO_FILE = "";
 
 /**
- * The file of the saved state, which several daemons may share. A change is made under the folder's lock, to the current
- * content of the file.
+ * The file of the saved state, which several daemons may share. Changes apply to the file's current content, under the
+ * folder's lock.
  */
 export class StateFile {
   readonly #path: string;
   readonly #lock: FolderLock;
   readonly #logger: Pick<Logger, "warn">;
   #current: SavedState = EMPTY_STATE;
-  /** Version of the file with the current state. */
+  /** Version of the file that `#current` was read from. */
   #version = NO_FILE;
 
   private constructor(folder: string, logger: Pick<Logger, "warn">) {
@@ -48,13 +48,13 @@ export class StateFile {
     this.#logger = logger;
   }
 
-  /** A state file before it is renamed. */
+  /** Path of a new state file before it replaces the old one. */
   get #next(): string {
     return `${this.#path}.next`;
   }
 
   /**
-   * Reads the state of a cache folder. A damaged file is renamed, with a warning, and never overwritten. Throws
+   * Reads the state in a cache folder. A damaged file is renamed with a warning, never overwritten. Throws
    * `internal_error` if the folder cannot be used.
    */
   static async open(folder: string, logger: Pick<Logger, "warn">): Promise<StateFile> {
@@ -69,19 +69,22 @@ export class StateFile {
           { cause: error },
         );
       }
-      await state.#lock.run(async () => await state.#refreshOrPutAside());
+      await state.#lock.run(async () => await state.#refreshOrRenameDamaged());
     }
     await state.#removeLeftover();
     return state;
   }
 
-  /** Removes what a killed writer has left. */
+  /** Removes the temporary file of a killed writer. */
   async #removeLeftover(): Promise<void> {
     if (!existsSync(this.#next)) return;
     try {
       await this.#lock.run(async () => await removeFile(this.#next));
     } catch (error) {
-      this.#logger.warn({ err: error, file: this.#next }, "What a killed process has left cannot be removed");
+      this.#logger.warn(
+        { err: error, file: this.#next },
+        "The temporary file of a killed process cannot be removed",
+      );
     }
   }
 
@@ -90,19 +93,20 @@ export class StateFile {
     try {
       this.#refresh();
     } catch {
-      // It is never written partially, so somebody has edited it; the next change or start renames it.
+      // Writes are atomic, so a damaged file was edited by hand; the next change or start renames it.
     }
     return this.#current;
   }
 
   /**
-   * Changes the state; resolves when it is durably on disk. A change that returns its argument writes nothing. Throws what
-   * the change throws, `model_busy`, `insufficient_disk` or `cache_not_writable`; then nothing has changed.
+   * Changes the state; resolves when it is durably on disk. A change that returns its argument writes nothing. Throws
+   * the errors of the change, `model_busy`, `insufficient_disk` or `cache_not_writable`, and leaves the state unchanged
+   * then.
    */
   async update(change: (state: SavedState) => SavedState): Promise<void> {
     try {
       await this.#lock.run(async () => {
-        await this.#refreshOrPutAside();
+        await this.#refreshOrRenameDamaged();
         const next = change(this.#current);
         if (next !== this.#current) await this.#replace(next);
       });
@@ -111,9 +115,9 @@ export class StateFile {
     }
   }
 
-  /** Atomic: the new text is on disk under another name before it replaces the old one. */
+  /** Replaces the file atomically: the new content is on disk under another name before it is renamed. */
   async #replace(state: SavedState): Promise<void> {
-    // One name is enough under the lock; the next change replaces what a killed writer has left.
+    // Under the lock, one temporary name suffices; a killed writer's file is replaced.
     const next = this.#next;
     try {
       await removeFile(next);
@@ -148,22 +152,22 @@ export class StateFile {
     this.#version = version;
   }
 
-  /** Renames a damaged file; the last known state stays, and is the basis of the next change. */
-  async #refreshOrPutAside(): Promise<void> {
+  /** Reads the file. A damaged one is renamed, and the last known state is written in its place. */
+  async #refreshOrRenameDamaged(): Promise<void> {
     try {
       this.#refresh();
     } catch (error) {
       if (isSystemError(error)) throw error;
-      const aside = freeName(`${this.#path}.damaged`);
-      await replaceFile(this.#path, aside);
+      const renamed = freeName(`${this.#path}.damaged`);
+      await replaceFile(this.#path, renamed);
       this.#version = NO_FILE;
-      this.#logger.warn({ err: error, file: aside }, "The list of models is damaged and has been renamed");
+      this.#logger.warn({ err: error, file: renamed }, "The list of models is damaged and has been renamed");
       if (this.#current !== EMPTY_STATE) await this.#replace(this.#current);
     }
   }
 }
 
-/** Differs for each file with this name: each write creates a new one, with a later time. */
+/** Version of a file, which changes with each write: writes create a new file with a later time. */
 function versionOf(file: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(file, { bigint: true });
@@ -174,7 +178,10 @@ function versionOf(file: string): string {
   }
 }
 
-/** Now, or just after the file's time: clocks are coarse and may be set back, and inode numbers are reused. */
+/**
+ * Returns the current time, or a time just after the file's: clocks are coarse and may be set back, and inode numbers
+ * are reused.
+ */
 function laterThan(file: string): Date {
   const { mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return new Date(Math.max(Date.now(), Math.floor(mtimeMs) + 1));
@@ -189,12 +196,12 @@ function freeName(file: string): string {
 
 function unwritable(file: string, cause: unknown): ServiceError {
   const folder = path.dirname(file);
-  const why = writeRefusal(cause);
-  if (why === undefined) return ServiceError.from(cause);
+  const reason = writeRefusal(cause);
+  if (reason === undefined) return ServiceError.from(cause);
   const code = isDiskFull(cause)
     ? "insufficient_disk"
     : exhaustedResource(cause) === undefined
       ? "cache_not_writable"
       : "resources_exhausted";
-  return new ServiceError(code, `Nothing can be saved in the cache folder ${folder}: ${why}.`, { cause });
+  return new ServiceError(code, `Nothing can be saved in the cache folder ${folder}: ${reason}.`, { cause });
 }

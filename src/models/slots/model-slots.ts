@@ -6,7 +6,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelLease } from "../models.ts";
 import {
   checkIdentity,
-  computingFiles,
+  identityFiles,
   type ModelHashes,
   type SlotIdentity,
   slotIdentity,
@@ -14,38 +14,38 @@ import {
 import type { SavedEntry, SavedFolder } from "./saved-folder.ts";
 import { assertSavedName, type SavedHeader } from "./saved-header.ts";
 
-/** The slots of a model, and the prompts that are saved of it. */
+/** Slots and saved prompts of a model. */
 export interface SlotList {
   /** Empty while the model is not loaded. */
   readonly slots: readonly EngineSlot[];
   readonly saved: readonly SavedEntry[];
 }
 
-/** What was saved, or restored. */
+/** Result of saving or restoring a slot. */
 export interface SlotTransfer {
   readonly slot: number;
   readonly name: string;
   readonly tokens: number;
-  /** Bytes of the state. */
+  /** Bytes of the slot's state. */
   readonly bytes: number;
   readonly milliseconds: number;
 }
 
 export interface ModelSlotsOptions {
-  /** Undefined: saving is turned off. */
+  /** Undefined: saving is off. */
   readonly folder: SavedFolder | undefined;
-  /** Bytes that all saved prompts may have. */
+  /** Maximum bytes of all saved prompts. */
   readonly limitBytes: number;
   readonly hashes: Pick<ModelHashes, "of">;
   readonly kernels: Kernels;
-  /** The alias of a model. @throws ServiceError model_not_found */
+  /** Returns the alias of a model. @throws ServiceError model_not_found */
   readonly aliasOf: (name: string) => Promise<string>;
   readonly acquire: (name: string, signal: AbortSignal) => Promise<ModelLease>;
-  /** The engine of a model that is loaded. */
+  /** Returns the engine of a loaded model. */
   readonly engineOf: (alias: string) => Engine | undefined;
 }
 
-/** Saves the conversations that models have in their slots to files, and restores them. */
+/** Saves the prompts in the slots of models to files, and restores them. */
 export class ModelSlots {
   readonly #options: ModelSlotsOptions;
   readonly #engines = new WeakMap<Engine, EngineSlots>();
@@ -58,7 +58,7 @@ export class ModelSlots {
     const alias = await this.#options.aliasOf(model);
     const engine = this.#options.engineOf(alias);
     return {
-      slots: engine ? await this.of(engine).list(signal) : [],
+      slots: engine ? await this.slotsOf(engine).list(signal) : [],
       saved: (await this.#options.folder?.list(alias)) ?? [],
     };
   }
@@ -70,63 +70,69 @@ export class ModelSlots {
    */
   async save(
     model: string,
-    { slot: wanted, name }: { readonly slot?: number | undefined; readonly name: string },
+    { slot: requestedSlot, name }: { readonly slot?: number | undefined; readonly name: string },
     signal: AbortSignal,
   ): Promise<SlotTransfer> {
     assertSavedName(name, "name");
     const startMs = performance.now();
-    const folder = this.#writable();
+    const folder = this.#requireFolder();
     using lease = await this.#options.acquire(model, signal);
     const identity = await this.identityOf(lease.engine, signal);
-    const slots = this.of(lease.engine);
-    const slot = wanted ?? usedLast(await slots.list(signal));
+    const slots = this.slotsOf(lease.engine);
+    const slot = requestedSlot ?? lastUsedSlot(await slots.list(signal));
     return await slots.save(
       slot,
       async (state) => {
         const header = headerOf(identity, lease.engine, state);
         await folder.write(lease.model.alias, name, header, state);
-        return { slot, name, tokens: header.tokens, bytes: header.bytes, milliseconds: since(startMs) };
+        return {
+          slot,
+          name,
+          tokens: header.tokens,
+          bytes: header.bytes,
+          milliseconds: elapsedSince(startMs),
+        };
       },
-      { most: this.#options.limitBytes, signal },
+      { maxBytes: this.#options.limitBytes, signal },
     );
   }
 
   /**
-   * Restores what was saved under a name.
-   * @param wanted the slot; undefined: an empty one, else the one that was not used for longest
+   * Restores a saved prompt to a slot.
+   * @param wanted the slot; undefined: an empty one, or else the least recently used
    * @throws ServiceError model_not_loaded, model_busy, slot_state_not_found, slot_state_mismatch
    */
   async restore(
     model: string,
-    { slot: wanted, name }: { readonly slot?: number | undefined; readonly name: string },
+    { slot: requestedSlot, name }: { readonly slot?: number | undefined; readonly name: string },
     signal: AbortSignal,
   ): Promise<SlotTransfer> {
     const startMs = performance.now();
-    const folder = this.#writable();
+    const folder = this.#requireFolder();
     using lease = await this.#options.acquire(model, signal);
     const { alias } = lease.model;
     const header = await folder.header(alias, name);
     checkIdentity(name, header, await this.identityOf(lease.engine, signal));
-    const slots = this.of(lease.engine);
-    const slot = wanted ?? leastNeeded(await slots.list(signal));
+    const slots = this.slotsOf(lease.engine);
+    const slot = requestedSlot ?? leastRecentlyUsedSlot(await slots.list(signal));
     await folder.read(alias, name, async (state) => await slots.restore(slot, state, signal));
     const { tokens, bytes } = header;
-    return { slot, name, tokens, bytes, milliseconds: since(startMs) };
+    return { slot, name, tokens, bytes, milliseconds: elapsedSince(startMs) };
   }
 
-  /** Empties a slot, and returns how many tokens it had. */
+  /** Empties a slot and returns the number of its tokens. */
   async erase(model: string, slot: number, signal: AbortSignal): Promise<number> {
     using lease = await this.#options.acquire(model, signal);
-    return await this.of(lease.engine).erase(slot, signal);
+    return await this.slotsOf(lease.engine).erase(slot, signal);
   }
 
   /** Deletes a saved prompt. @throws ServiceError slot_state_not_found */
   async delete(model: string, name: string): Promise<void> {
-    await this.#writable().remove(await this.#options.aliasOf(model), name);
+    await this.#requireFolder().remove(await this.#options.aliasOf(model), name);
   }
 
-  /** One for each engine, so that its transfers wait for each other. */
-  of(engine: Engine): EngineSlots {
+  /** Returns the slots of an engine, one object per engine, so that its transfers wait for each other. */
+  slotsOf(engine: Engine): EngineSlots {
     const known = this.#engines.get(engine) ?? new EngineSlots(engine);
     this.#engines.set(engine, known);
     return known;
@@ -140,10 +146,10 @@ export class ModelSlots {
         "The model does not generate text, so it has no prompts to save.",
       );
     const { hashes, kernels } = this.#options;
-    return slotIdentity(await hashes.of(computingFiles(spec), signal), kernels, spec);
+    return slotIdentity(await hashes.of(identityFiles(spec), signal), kernels, spec);
   }
 
-  #writable(): SavedFolder {
+  #requireFolder(): SavedFolder {
     const { folder } = this.#options;
     if (folder) return folder;
     throw new ServiceError(
@@ -168,7 +174,7 @@ export function headerOf(
   };
 }
 
-function usedLast(slots: readonly EngineSlot[]): number {
+function lastUsedSlot(slots: readonly EngineSlot[]): number {
   const [last] = slots
     .filter(({ tokens, isBusy }) => tokens > 0 && !isBusy)
     .toSorted((a, b) => b.lastUsed - a.lastUsed);
@@ -179,7 +185,7 @@ function usedLast(slots: readonly EngineSlot[]): number {
   );
 }
 
-function leastNeeded(slots: readonly EngineSlot[]): number {
+function leastRecentlyUsedSlot(slots: readonly EngineSlot[]): number {
   const [first] = slots
     .filter(({ isBusy }) => !isBusy)
     .toSorted((a, b) => Number(a.tokens > 0) - Number(b.tokens > 0) || a.lastUsed - b.lastUsed);
@@ -187,6 +193,6 @@ function leastNeeded(slots: readonly EngineSlot[]): number {
   throw new ServiceError("model_busy", "All slots of the model are answering requests; try again later.");
 }
 
-function since(startMs: number): number {
+function elapsedSince(startMs: number): number {
   return performance.now() - startMs;
 }

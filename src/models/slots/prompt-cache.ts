@@ -6,14 +6,14 @@ import type { ModelsOptions } from "../models-options.ts";
 import { headerOf, ModelSlots, type ModelSlotsOptions } from "./model-slots.ts";
 import { SavedFolder } from "./saved-folder.ts";
 import type { SavedHeader } from "./saved-header.ts";
-import { computingFiles, isSame, ModelHashes } from "./slot-identity.ts";
+import { identityFiles, isSameIdentity, ModelHashes } from "./slot-identity.ts";
 
-/** All that saves prompts of a daemon's models: by name for clients, and automatically. */
+/** Saves prompts of models: by name for clients, and automatically when a model is unloaded. */
 export class SavedPrompts {
   readonly slots: ModelSlots;
-  /** Undefined when saving is turned off. */
-  readonly kept: PromptCache | undefined;
-  /** Undefined when saving is turned off. */
+  /** Undefined: saving is off. */
+  readonly cache: PromptCache | undefined;
+  /** Undefined: saving is off. */
   readonly folder: SavedFolder | undefined;
   readonly #hashes: ModelHashes;
 
@@ -27,167 +27,173 @@ export class SavedPrompts {
     this.#hashes = new ModelHashes(path.join(root, "model-hashes.json"));
     const shared = { hashes: this.#hashes, kernels };
     this.slots = new ModelSlots({ ...models, ...shared, folder: this.folder, limitBytes });
-    this.kept = this.folder && new PromptCache({ ...shared, folder: this.folder, slots: this.slots, logger });
+    this.cache =
+      this.folder && new PromptCache({ ...shared, folder: this.folder, slots: this.slots, logger });
   }
 
-  /** Ends what is still being computed. */
+  /** Aborts hashes that are being computed. */
   close(): void {
     this.#hashes.close();
   }
 }
 
-/** Conversations of one model that are kept. */
-const MAX_KEPT = 16;
+/** Maximum conversations that are saved automatically per model. */
+const MAX_SAVED_CONVERSATIONS = 16;
 
-/** Last tokens in which a conversation may differ from its own continuation: templates end an answer in more ways than one. */
+/** Last tokens in which a conversation may differ from its continuation: templates end a last answer differently. */
 const ENDING_TOKENS = 16;
 
-/** Longest time that unloading or loading a model waits for its prompts. */
-const MAX_MS = 15_000;
+/** Maximum time for saving or restoring all slots when a model is unloaded or loaded. */
+const MAX_WAIT_MS = 15_000;
 
-/** An engine that does not answer for so long hangs, and is not waited for; on a busy machine, others take seconds too. */
-const ANSWER_MS = 10_000;
+/** Time after which an engine is considered hung; on a busy machine, a healthy one may need seconds. */
+const ENGINE_TIMEOUT_MS = 10_000;
 
-/** Shorter prompts are read again as quickly as they are restored. */
-const LEAST_TOKENS = 16;
+/** Minimum tokens of a saved prompt: the prefill of a shorter one is as fast as restoring it. */
+const MIN_TOKENS = 16;
 
-/** The engine holds a state in its memory while it is saved; a larger one could take what another model needs. */
+/** Maximum bytes of a state: an engine copies it in memory to save it, which other models may need. */
 const MAX_STATE_BYTES = 1024 ** 3;
 
 interface Conversation extends Pick<SlotState, "scales"> {
   readonly tokens: Int32Array;
 }
 
-interface KeptPromptsOptions {
+interface PromptCacheOptions {
   readonly folder: SavedFolder;
   readonly hashes: Pick<ModelHashes, "of">;
-  readonly slots: Pick<ModelSlots, "of" | "identityOf">;
+  readonly slots: Pick<ModelSlots, "slotsOf" | "identityOf">;
   readonly logger: ModelsOptions["logger"];
 }
 
 /**
- * Keeps the conversations of a model that is unloaded: its slots are saved, and restored when it is loaded again. None of it
- * may fail a request: what cannot be saved or restored is read again.
+ * Saves the slots of a model that is unloaded, and restores them when it is loaded again. Errors are only logged: a
+ * prompt that cannot be saved or restored is processed again.
  */
 export class PromptCache {
-  readonly #options: KeptPromptsOptions;
+  readonly #options: PromptCacheOptions;
 
-  constructor(options: KeptPromptsOptions) {
+  constructor(options: PromptCacheOptions) {
     this.#options = options;
   }
 
-  /** Saves what the idle slots of an engine have, in place of what those conversations were before. */
+  /** Saves the idle slots of an engine, and removes earlier versions of their conversations. */
   async save(alias: string, engine: Engine): Promise<void> {
     await this.#attempt("save", alias, async (signal) => {
       const { folder, slots } = this.#options;
-      const engineSlots = slots.of(engine);
-      const soon = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-      const used = (await engineSlots.list(soon)).filter(
-        ({ tokens, isBusy }) => !isBusy && tokens >= LEAST_TOKENS,
+      const engineSlots = slots.slotsOf(engine);
+      const timeout = AbortSignal.any([signal, AbortSignal.timeout(ENGINE_TIMEOUT_MS)]);
+      const used = (await engineSlots.list(timeout)).filter(
+        ({ tokens, isBusy }) => !isBusy && tokens >= MIN_TOKENS,
       );
       if (used.length === 0) return;
       const identity = await slots.identityOf(engine, signal);
-      const kept = new Map<string, Conversation>();
-      // The conversation that was used last is saved last: it is the newest.
+      const current = new Map<string, Conversation>();
+      // The slot used last is saved last, so that its file is the newest.
       for (const { id } of used.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
         const save = engineSlots.save(
           id,
           async (state) => {
             const name = SavedFolder.automaticName(state);
-            kept.set(name, state);
+            current.set(name, state);
             const header = headerOf(identity, engine, state);
-            if (!(await this.#isKept(alias, name, header))) await folder.write(alias, name, header, state);
+            if (!(await this.#isSavedAlready(alias, name, header)))
+              await folder.write(alias, name, header, state);
           },
-          { most: MAX_STATE_BYTES, signal },
+          { maxBytes: MAX_STATE_BYTES, signal },
         );
-        await save.catch((error: unknown) => this.#note("save", alias, error));
+        await save.catch((error: unknown) => this.#log("save", alias, error));
       }
-      await this.#removeOutdated(alias, kept);
+      await this.#removeOutdated(alias, current);
     });
   }
 
-  /** Of what was kept before, what has been continued since, and what is oldest beyond so many. */
-  async #removeOutdated(alias: string, kept: ReadonlyMap<string, Conversation>): Promise<void> {
+  /** Removes saved conversations that the current ones continue, and the oldest ones beyond the maximum. */
+  async #removeOutdated(alias: string, current: ReadonlyMap<string, Conversation>): Promise<void> {
     const { folder } = this.#options;
     const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
-    for (const [place, { name, header }] of saved.entries()) {
-      if (kept.has(name)) continue;
+    for (const [rank, { name, header }] of saved.entries()) {
+      if (current.has(name)) continue;
       const isOutdated = async (): Promise<boolean> => {
         const tokens = await folder.tokens(alias, name).catch(() => undefined);
         if (tokens === undefined) return true;
         const older = { tokens, scales: header?.scales ?? [] };
-        return [...kept.values()].some((newer) => isContinued(older, newer));
+        return [...current.values()].some((newer) => isContinued(older, newer));
       };
-      if (place >= MAX_KEPT || (await isOutdated())) await folder.remove(alias, name);
+      if (rank >= MAX_SAVED_CONVERSATIONS || (await isOutdated())) await folder.remove(alias, name);
     }
   }
 
-  /** Fills the slots of an engine that has just been loaded. */
+  /** Restores the slots of an engine that has just been started. */
   async restore(alias: string, engine: Engine, loading: AbortSignal): Promise<void> {
     await this.#attempt(
       "restore",
       alias,
       async (signal) => {
         const { folder, hashes, slots } = this.#options;
-        // Not awaited: it is needed when the model is unloaded, and a large file takes seconds.
+        // Starts hashing without waiting: the hash is needed when the model is unloaded, and takes seconds for a large
+        // file.
         if (engine.spec.purpose === "generate")
-          hashes.of(computingFiles(engine.spec), never()).catch(() => undefined);
+          hashes.of(identityFiles(engine.spec), neverAborted()).catch(() => undefined);
         const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
         if (saved.length === 0) return;
         const identity = await slots.identityOf(engine, signal);
-        const fitting = saved.filter(
-          ({ header }) => header && isSame(header, identity) && header.tokens <= engine.info.contextSize,
+        const usable = saved.filter(
+          ({ header }) =>
+            header && isSameIdentity(header, identity) && header.tokens <= engine.info.contextSize,
         );
-        for (const [slot, { name }] of fitting.slice(0, engine.spec.slots).entries()) {
+        for (const [slot, { name }] of usable.slice(0, engine.spec.slots).entries()) {
           signal.throwIfAborted();
           const restore = folder.read(
             alias,
             name,
-            async (state) => await slots.of(engine).restore(slot, state, signal),
+            async (state) => await slots.slotsOf(engine).restore(slot, state, signal),
           );
-          await restore.catch((error: unknown) => this.#note("restore", alias, error));
+          await restore.catch((error: unknown) => this.#log("restore", alias, error));
         }
       },
       loading,
     );
   }
 
-  /** True when the same conversation is on disk already; it counts as new then. */
-  async #isKept(alias: string, name: string, header: SavedHeader): Promise<boolean> {
+  /** True if the same conversation is on disk already, whose file is then marked as the newest. */
+  async #isSavedAlready(alias: string, name: string, header: SavedHeader): Promise<boolean> {
     const { folder } = this.#options;
     const saved = (await folder.list(alias)).find((each) => each.name === name);
-    return saved?.header !== undefined && isSame(saved.header, header) && (await folder.touch(alias, name));
+    return (
+      saved?.header !== undefined && isSameIdentity(saved.header, header) && (await folder.touch(alias, name))
+    );
   }
 
   async #attempt(
-    what: "save" | "restore",
+    action: "save" | "restore",
     alias: string,
     work: (signal: AbortSignal) => Promise<void>,
-    other?: AbortSignal,
+    loading?: AbortSignal,
   ): Promise<void> {
-    const limit = AbortSignal.timeout(MAX_MS);
+    const limit = AbortSignal.timeout(MAX_WAIT_MS);
     try {
-      await work(other ? AbortSignal.any([limit, other]) : limit);
+      await work(loading ? AbortSignal.any([limit, loading]) : limit);
     } catch (error) {
-      other?.throwIfAborted();
-      this.#note(what, alias, error);
+      loading?.throwIfAborted();
+      this.#log(action, alias, error);
     }
   }
 
-  #note(what: "save" | "restore", alias: string, error: unknown): void {
-    // Many models cannot be saved, and nothing is lost by that.
+  #log(action: "save" | "restore", alias: string, error: unknown): void {
+    // Prompts of many models cannot be saved, which is no problem worth a warning.
     const isUsual = error instanceof ServiceError && error.code === "unsupported_feature";
-    const message = `Cannot ${what} the prompts of a model; they are read again`;
+    const message = `Cannot ${action} the prompts of a model; they will be processed again`;
     if (isUsual) this.#options.logger.debug({ model: alias, err: error }, message);
     else this.#options.logger.warn({ model: alias, err: error }, message);
   }
 }
 
-function never(): AbortSignal {
+function neverAborted(): AbortSignal {
   return new AbortController().signal;
 }
 
-/** Whether a longer conversation with the same adapters begins like an older one, up to its ending. */
+/** True if a conversation with the same adapter scales begins like an older one, except for that one's last tokens. */
 function isContinued(older: Conversation, newer: Conversation): boolean {
   if (older.scales.join() !== newer.scales.join()) return false;
   const compared = Math.max(1, older.tokens.length - ENDING_TOKENS);

@@ -2,37 +2,37 @@ import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import type { SlotState } from "../../engine/engine-slots.ts";
-import { STATE_PIECE_BYTES } from "../../engine/protocol/calls.ts";
+import { STATE_CHUNK_BYTES } from "../../engine/protocol/calls.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { tryJson } from "../../json/json-values.ts";
 import { headerSchema, type SavedHeader } from "./saved-header.ts";
 
 /**
- * A file with what a slot had:
+ * A file with the state of a slot:
  *
  *   8 bytes  {@link MAGIC}
  *   4 bytes  length of the header, little-endian
  *   header   JSON
  *   tokens   4 bytes each, little-endian
- *   state    as llama.cpp has it
- *   32 bytes SHA-256 of all that
+ *   state    in llama.cpp's format
+ *   32 bytes SHA-256 of the preceding bytes
  */
 const MAGIC = Buffer.from("DAYSLOT1");
 const PREFIX_BYTES = MAGIC.length + 4;
 const HASH_BYTES = 32;
-/** A header is a few hundred bytes long. */
+/** Maximum bytes of a header; actual ones have a few hundred. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Bytes of the file of such a state. */
+/** Returns the size of a file with such a header. */
 export function savedFileBytes(header: SavedHeader): number {
   return PREFIX_BYTES + encodeHeader(header).length + header.tokens * 4 + header.bytes + HASH_BYTES;
 }
 
-/** Writes a file that must not exist. */
+/** Writes a new file, and fails if it exists. */
 export async function writeSavedFile(
   file: string,
   header: SavedHeader,
-  { tokens, pieces }: SlotState,
+  { tokens, chunks }: SlotState,
 ): Promise<void> {
   await using handle = await open(file, "wx", 0o600);
   const hash = createHash("sha256");
@@ -44,21 +44,21 @@ export async function writeSavedFile(
   const length = Buffer.alloc(4);
   length.writeUInt32LE(json.length);
   await write(Buffer.concat([MAGIC, length, json, encodeTokens(tokens)]));
-  for await (const piece of pieces) await write(piece);
+  for await (const chunk of chunks) await write(chunk);
   await handle.writeFile(hash.digest());
   await handle.sync();
 }
 
 /**
  * Reads the header of a file.
- * @throws ServiceError slot_state_mismatch when it is none of ours, or damaged
+ * @throws ServiceError slot_state_mismatch if it has another format or is damaged
  */
 export async function readSavedHeader(file: string): Promise<SavedHeader> {
   await using handle = await open(file);
   return (await headerOf(handle)).header;
 }
 
-/** What is in a file; its `pieces` throw slot_state_mismatch at their end when the file is damaged. */
+/** Reads a file. Its chunks end with the error slot_state_mismatch if the file is damaged. */
 export async function readSavedFile(handle: FileHandle): Promise<SlotState> {
   const { header, prefix } = await headerOf(handle);
   const hash = createHash("sha256").update(prefix);
@@ -68,20 +68,20 @@ export async function readSavedFile(handle: FileHandle): Promise<SlotState> {
     tokens: Int32Array.from({ length: header.tokens }, (_, at) => tokenBytes.readInt32LE(at * 4)),
     scales: header.scales ?? [],
     bytes: header.bytes,
-    pieces: piecesOf(handle, prefix.length + tokenBytes.length, header.bytes, hash),
+    chunks: readChunks(handle, prefix.length + tokenBytes.length, header.bytes, hash),
   };
 }
 
-async function* piecesOf(
+async function* readChunks(
   handle: FileHandle,
   start: number,
   bytes: number,
   hash: ReturnType<typeof createHash>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
-  for (let offset = 0; offset < bytes; offset += STATE_PIECE_BYTES) {
-    const piece = await readAt(handle, start + offset, Math.min(STATE_PIECE_BYTES, bytes - offset));
-    hash.update(piece);
-    yield piece;
+  for (let offset = 0; offset < bytes; offset += STATE_CHUNK_BYTES) {
+    const chunk = await readAt(handle, start + offset, Math.min(STATE_CHUNK_BYTES, bytes - offset));
+    hash.update(chunk);
+    yield chunk;
   }
   const expected = await readAt(handle, start + bytes, HASH_BYTES);
   if (!expected.equals(hash.digest())) throw damaged();

@@ -7,26 +7,26 @@ import { listNames, removeFile, replaceFile, writeRefusal } from "../../files/fi
 import { readSavedFile, readSavedHeader, savedFileBytes, writeSavedFile } from "./saved-file.ts";
 import { SAVED_NAME, type SavedHeader } from "./saved-header.ts";
 
-/** Names that the daemon gives: of what the conversation's tokens are. */
+/** Names of automatically saved prompts: a hash of the tokens. */
 const AUTOMATIC_NAME = /^@[0-9a-f]{16}$/;
 
 const EXTENSION = ".slot";
 const PARTIAL = ".partial";
-/** Far longer than writing takes; a file that is older was left by a daemon that was killed. */
+/** Age after which a partial file must be from a daemon that was killed. */
 const ABANDONED_MS = 60 * 60 * 1000;
 
-/** A file on disk. */
+/** A saved prompt on disk. */
 export interface SavedEntry {
   readonly name: string;
   readonly isAutomatic: boolean;
   readonly bytes: number;
   /** Unix milliseconds. */
   readonly savedAt: number;
-  /** Undefined when the file is damaged. */
+  /** Undefined: the file is damaged. */
   readonly header: SavedHeader | undefined;
 }
 
-interface Candidate {
+interface SavedFile {
   readonly file: string;
   readonly name: string;
   readonly bytes: number;
@@ -34,8 +34,8 @@ interface Candidate {
 }
 
 /**
- * The folder of saved prompts: one folder for each model, one file for each prompt. All of them together have at most so many
- * bytes: the oldest make room for new ones, those that were saved automatically first.
+ * Folder of saved prompts, with a subfolder per model and a file per prompt. Their total size is limited: new prompts
+ * displace the oldest ones, automatically saved ones first.
  */
 export class SavedFolder {
   readonly #folder: string;
@@ -46,14 +46,14 @@ export class SavedFolder {
     this.#limitBytes = limitBytes;
   }
 
-  /** The automatic name of a conversation with a model's adapters at such scales. */
+  /** Returns the name of an automatically saved conversation, a hash of its tokens and adapter scales. */
   static automaticName({ tokens, scales }: Pick<SlotState, "tokens" | "scales">): string {
     const bytes = new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength);
     const hash = createHash("sha256").update(bytes).update(Float64Array.from(scales));
     return `@${hash.digest("hex").slice(0, 16)}`;
   }
 
-  /** Of one model, the newest first. */
+  /** Lists the saved prompts of a model, the newest first. */
   async list(alias: string): Promise<readonly SavedEntry[]> {
     const entries = (await this.#filesIn(this.#folderOf(alias))).map(
       async ({ file, name, bytes, savedAt }) => ({
@@ -67,36 +67,36 @@ export class SavedFolder {
     return (await Promise.all(entries)).toSorted((a, b) => b.savedAt - a.savedAt);
   }
 
-  /** @throws ServiceError slot_state_not_found, or slot_state_mismatch for a damaged file */
+  /** Reads a header. @throws ServiceError slot_state_not_found, or slot_state_mismatch for a damaged file */
   async header(alias: string, name: string): Promise<SavedHeader> {
-    return await this.#found(name, async () => await readSavedHeader(this.#fileOf(alias, name)));
+    return await this.#orNotFound(name, async () => await readSavedHeader(this.#fileOf(alias, name)));
   }
 
-  /** The tokens in a file. @throws ServiceError like {@link header} */
+  /** Reads the tokens of a prompt. @throws ServiceError like {@link header} */
   async tokens(alias: string, name: string): Promise<Int32Array> {
-    return await this.#found(name, async () => {
+    return await this.#orNotFound(name, async () => {
       await using handle = await open(this.#fileOf(alias, name));
       return (await readSavedFile(handle)).tokens;
     });
   }
 
-  /** Opens a file and has it read. @throws ServiceError like {@link header} */
+  /** Opens a prompt while `use` reads it. @throws ServiceError like {@link header} */
   async read(alias: string, name: string, use: (state: SlotState) => Promise<void>): Promise<void> {
-    await this.#found(name, async () => {
+    await this.#orNotFound(name, async () => {
       await using handle = await open(this.#fileOf(alias, name));
       await use(await readSavedFile(handle));
     });
   }
 
   /**
-   * Writes a prompt in place of one with the same name.
-   * @throws ServiceError insufficient_disk when it is larger than all may be, cache_not_writable
+   * Writes a prompt, and replaces one with the same name.
+   * @throws ServiceError insufficient_disk if it exceeds the limit, cache_not_writable
    */
   async write(alias: string, name: string, header: SavedHeader, state: SlotState): Promise<number> {
     const bytes = savedFileBytes(header);
     const folder = this.#folderOf(alias);
     const file = this.#fileOf(alias, name);
-    await this.#makeRoom(bytes, file, isAutomatic(name));
+    await this.#removeOldest(bytes, file, isAutomatic(name));
     const partial = path.join(folder, `${randomUUID()}${PARTIAL}`);
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -109,7 +109,7 @@ export class SavedFolder {
     return bytes;
   }
 
-  /** Makes a file the newest; false if there is none of that name. */
+  /** Marks a prompt as the newest; false if there is none of that name. */
   async touch(alias: string, name: string): Promise<boolean> {
     const now = new Date();
     return await utimes(this.#fileOf(alias, name), now, now).then(
@@ -120,18 +120,18 @@ export class SavedFolder {
 
   /** @throws ServiceError slot_state_not_found */
   async remove(alias: string, name: string): Promise<void> {
-    await this.#found(name, async () => await stat(this.#fileOf(alias, name)));
+    await this.#orNotFound(name, async () => await stat(this.#fileOf(alias, name)));
     await removeFile(this.#fileOf(alias, name)).catch((error: unknown) => {
       throw notWritable(error, this.#folder);
     });
   }
 
-  /** Removes all that a model has. */
+  /** Removes all saved prompts of a model. */
   async removeAll(alias: string): Promise<void> {
     for (const { file } of await this.#filesIn(this.#folderOf(alias))) await removeFile(file);
   }
 
-  /** An alias may hold characters that a file name may not. */
+  /** Returns a model's folder, named by a hash because an alias may have characters that file names may not. */
   #folderOf(alias: string): string {
     return path.join(this.#folder, createHash("sha256").update(alias).digest("hex").slice(0, 32));
   }
@@ -141,7 +141,7 @@ export class SavedFolder {
     return path.join(this.#folderOf(alias), `${name}${EXTENSION}`);
   }
 
-  async #found<Result>(name: string, use: () => Promise<Result>): Promise<Result> {
+  async #orNotFound<Result>(name: string, use: () => Promise<Result>): Promise<Result> {
     try {
       return await use();
     } catch (error) {
@@ -150,17 +150,19 @@ export class SavedFolder {
     }
   }
 
-  /** Automatic ones never displace what a user has saved. */
-  async #makeRoom(bytes: number, replaced: string, isForAutomatic: boolean): Promise<void> {
+  /**
+   * Deletes the oldest prompts to stay within the limit. Automatic prompts never displace those that users have saved.
+   */
+  async #removeOldest(bytes: number, replaced: string, isForAutomatic: boolean): Promise<void> {
     const all = (
       await Promise.all((await this.#folders()).map(async (each) => await this.#filesIn(each)))
     ).flat();
-    const others = all.filter(({ file }) => file !== replaced);
-    const removable = others
+    const otherFiles = all.filter(({ file }) => file !== replaced);
+    const removable = otherFiles
       .filter(({ name }) => !isForAutomatic || isAutomatic(name))
       .toSorted((a, b) => Number(isAutomatic(b.name)) - Number(isAutomatic(a.name)) || a.savedAt - b.savedAt);
-    let total = bytes + others.reduce((sum, each) => sum + each.bytes, 0);
-    const removed: Candidate[] = [];
+    let total = bytes + otherFiles.reduce((sum, each) => sum + each.bytes, 0);
+    const removed: SavedFile[] = [];
     for (const candidate of removable) {
       if (total <= this.#limitBytes) break;
       removed.push(candidate);
@@ -174,7 +176,7 @@ export class SavedFolder {
     return (await listNames(this.#folder)).map((name) => path.join(this.#folder, name));
   }
 
-  async #filesIn(folder: string): Promise<Candidate[]> {
+  async #filesIn(folder: string): Promise<SavedFile[]> {
     const files = (await listNames(folder)).map(async (entry) => {
       const file = path.join(folder, entry);
       const stats = await stat(file).catch(() => undefined);

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { adapterScalesSchema, STATE_PIECE_BYTES } from "../../engine/protocol/calls.ts";
+import { adapterScalesSchema, STATE_CHUNK_BYTES } from "../../engine/protocol/calls.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** What a saved prompt says of itself. */
+/** Header of a saved prompt. */
 export const headerSchema = z.object({
   /** SHA-256 of the model's files, and of its adapters'. */
   model: hex,
@@ -12,10 +12,10 @@ export const headerSchema = z.object({
   engine: hex,
   /** SHA-256 of the load settings that change what the model computes. */
   settings: hex,
-  /** Scales of the model's adapters, which are among its files; absent: it has none. */
+  /** Scales of the model's adapters; absent: it has none. */
   scales: adapterScalesSchema.optional(),
-  tokens: z.int().min(1).max(STATE_PIECE_BYTES),
-  /** Bytes of the state. */
+  tokens: z.int().min(1).max(STATE_CHUNK_BYTES),
+  /** Bytes of the slot's state. */
   bytes: z.int().min(1),
   contextSize: z.int().min(1),
 });
@@ -25,8 +25,8 @@ export type SavedHeader = z.infer<typeof headerSchema>;
 export const SAVED_NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
 
 /**
- * Refuses what cannot be the name of a saved prompt.
- * @param field what the client calls it
+ * Checks a name for a saved prompt.
+ * @param field name of the client's parameter, for the error
  * @throws ServiceError invalid_parameter
  */
 export function assertSavedName(name: string, field: string): void {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
-import nodePathPath from "node:path";
+import nodePath from "node:path";
 import { z } from "zod";
 import { IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../../wasm/llama-cpp-build.ts";
@@ -12,15 +12,15 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../files/file-operations.ts";
 import type { SavedHeader } from "./saved-header.ts";
 
-/** What must be the same for a state to mean the same. */
+/** Hashes that must match for a saved state to be valid. */
 export type SlotIdentity = Pick<SavedHeader, "model" | "engine" | "settings">;
 
-/** The files that decide what a model computes of a text: with other adapters it is another model. */
-export function computingFiles({ modelFiles, adapters }: EngineSpec): readonly string[] {
+/** Returns the files that determine what a model computes: its weights and adapters. */
+export function identityFiles({ modelFiles, adapters }: EngineSpec): readonly string[] {
   return [...modelFiles, ...adapters.map(({ path }) => path)];
 }
 
-/** @param model SHA-256 of the {@link computingFiles} */
+/** @param model SHA-256 of the {@link identityFiles} */
 export function slotIdentity(model: string, kernels: Kernels, spec: EngineSpec): SlotIdentity {
   return {
     model,
@@ -29,7 +29,7 @@ export function slotIdentity(model: string, kernels: Kernels, spec: EngineSpec):
   };
 }
 
-/** All of an engine's settings but those that leave what it computes of a text as it is; new ones count until they are listed. */
+/** Returns the engine settings that change what the model computes, as text. Settings not listed here count as such. */
 function settingsText(spec: EngineSpec): string {
   const {
     modelFiles: _modelFiles,
@@ -53,14 +53,14 @@ function settingsText(spec: EngineSpec): string {
   return JSON.stringify(sorted);
 }
 
-export function isSame(saved: SlotIdentity, now: SlotIdentity): boolean {
+export function isSameIdentity(saved: SlotIdentity, now: SlotIdentity): boolean {
   return saved.model === now.model && saved.engine === now.engine && saved.settings === now.settings;
 }
 
-/** @throws ServiceError slot_state_mismatch when a saved prompt is not one of this model as it is loaded */
+/** @throws ServiceError slot_state_mismatch if a saved prompt is not from this model with these settings */
 export function checkIdentity(name: string, saved: SavedHeader, now: SlotIdentity): void {
-  if (isSame(saved, now)) return;
-  const what =
+  if (isSameIdentity(saved, now)) return;
+  const difference =
     saved.model !== now.model
       ? "of another model file, or of other adapters"
       : saved.engine !== now.engine
@@ -68,35 +68,35 @@ export function checkIdentity(name: string, saved: SavedHeader, now: SlotIdentit
         : "of other load settings";
   throw new ServiceError(
     "slot_state_mismatch",
-    `The saved prompt ${JSON.stringify(name)} is ${what}, so the model cannot use it; delete it and save again.`,
+    `The saved prompt ${JSON.stringify(name)} is ${difference}, so the model cannot use it; delete it and save again.`,
   );
 }
 
-/** Hashes kept on disk; more models than anybody uses on one machine. */
-const MAX_KNOWN = 256;
+/** Maximum hashes stored on disk, above the number of models on any machine. */
+const MAX_STORED_HASHES = 256;
 
-/** Files of the hub's cache and of uploads are named by their SHA-256, which was checked when they were written. */
+/** Names of files in the hub cache and of uploads, which are named by their verified SHA-256. */
 const NAMED_BY_HASH = /^(?:sha256-)?([0-9a-f]{64})(?:\.gguf)?$/;
 
-const knownSchema = z.record(z.string().max(8192), z.string().regex(/^[0-9a-f]{64}$/));
+const hashesSchema = z.record(z.string().max(8192), z.string().regex(/^[0-9a-f]{64}$/));
 
-/** SHA-256 of model files. A large file takes seconds, so hashes are remembered, as long as size and time stay the same. */
+/** SHA-256 of model files. A large file takes seconds, so hashes are stored until a file's size or time changes. */
 export class ModelHashes {
   readonly #file: string;
   readonly #running = new Map<string, Promise<string>>();
   readonly #closing = new AbortController();
 
-  /** @param file remembers hashes; created when there are some */
+  /** @param file path of the stored hashes, created with the first one */
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Ends what is being computed. */
+  /** Aborts hashes that are being computed. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** One hash for all files of a model, in their order. */
+  /** Returns one hash for all files of a model, in their order. */
   async of(files: readonly string[], signal: AbortSignal): Promise<string> {
     const hashes: string[] = [];
     for (const file of files) hashes.push(await this.#hashOf(await realpath(file), signal));
@@ -104,11 +104,11 @@ export class ModelHashes {
   }
 
   async #hashOf(file: string, signal: AbortSignal): Promise<string> {
-    const named = NAMED_BY_HASH.exec(nodePathPath.basename(file))?.[1];
+    const named = NAMED_BY_HASH.exec(nodePath.basename(file))?.[1];
     if (named !== undefined) return named;
     const { size, mtimeMs, ino } = await stat(file);
     const key = `${file}:${size}:${mtimeMs}:${ino}`;
-    const known = (await this.#known())[key];
+    const known = (await this.#storedHashes())[key];
     if (known !== undefined) return known;
     const running =
       this.#running.get(key) ?? this.#compute(file, key).finally(() => this.#running.delete(key));
@@ -118,30 +118,30 @@ export class ModelHashes {
 
   async #compute(file: string, key: string): Promise<string> {
     const hash = createHash("sha256");
-    for await (const piece of createReadStream(file, { signal: this.#closing.signal })) hash.update(piece);
+    for await (const chunk of createReadStream(file, { signal: this.#closing.signal })) hash.update(chunk);
     const digest = hash.digest("hex");
-    await this.#remember(key, digest);
+    await this.#store(key, digest);
     return digest;
   }
 
-  async #known(): Promise<Record<string, string>> {
+  async #storedHashes(): Promise<Record<string, string>> {
     try {
-      return knownSchema.parse(JSON.parse(await readFile(this.#file, "utf8")));
+      return hashesSchema.parse(JSON.parse(await readFile(this.#file, "utf8")));
     } catch {
-      return {}; // not there yet, or damaged: hashes are computed again
+      return {}; // does not exist or is damaged: hashes are computed again
     }
   }
 
-  async #remember(key: string, digest: string): Promise<void> {
-    const known = { ...(await this.#known()), [key]: digest };
-    const kept = Object.fromEntries(Object.entries(known).slice(-MAX_KNOWN));
+  async #store(key: string, digest: string): Promise<void> {
+    const known = { ...(await this.#storedHashes()), [key]: digest };
+    const newest = Object.fromEntries(Object.entries(known).slice(-MAX_STORED_HASHES));
     const partial = `${this.#file}.${crypto.randomUUID()}.partial`;
     try {
-      await mkdir(nodePathPath.dirname(this.#file), { recursive: true, mode: 0o700 });
-      await writeFile(partial, JSON.stringify(kept), { mode: 0o600 });
+      await mkdir(nodePath.dirname(this.#file), { recursive: true, mode: 0o700 });
+      await writeFile(partial, JSON.stringify(newest), { mode: 0o600 });
       await replaceFile(partial, this.#file);
     } catch {
-      await removeFile(partial).catch(() => undefined); // it is only computed again
+      await removeFile(partial).catch(() => undefined); // the hash is computed again next time
     }
   }
 }

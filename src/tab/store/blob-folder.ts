@@ -2,8 +2,8 @@ import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
 /**
- * The store in the origin private file system: `daybreak/blobs` has each file under its SHA-256, or with `.part` behind
- * it while it grows; `daybreak/models` has a JSON file for each model.
+ * Layout of the store in the origin private file system: `daybreak/blobs` has each file under its SHA-256, with the
+ * suffix `.part` while it is incomplete. `daybreak/models` has a JSON file per model.
  */
 
 async function openStore(): Promise<FileSystemDirectoryHandle> {
@@ -25,7 +25,7 @@ export async function openManifests(): Promise<FileSystemDirectoryHandle> {
   return await (await openStore()).getDirectoryHandle("models", { create: true });
 }
 
-/** A file of a folder; undefined if it is not there. */
+/** Returns a file of a folder, or undefined if it does not exist. */
 export async function findFile(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
   try {
     return await (await folder.getFileHandle(name)).getFile();
@@ -35,20 +35,20 @@ export async function findFile(folder: FileSystemDirectoryHandle, name: string):
   }
 }
 
-export async function removeIfThere(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
+export async function removeIfExists(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
   try {
     await folder.removeEntry(name);
   } catch (error) {
-    // Not there, or another tab is writing it.
+    // The file does not exist, or another tab is writing it.
     if (!(error instanceof DOMException)) throw error;
   }
 }
 
-export function isFull(error: unknown): boolean {
+export function isQuotaExceeded(error: unknown): boolean {
   return error instanceof DOMException && error.name === "QuotaExceededError";
 }
 
-export function noSpace(cause: unknown): ServiceError {
+export function noSpaceError(cause: unknown): ServiceError {
   return new ServiceError(
     "insufficient_disk",
     "The browser has no more space for models. Delete a model from it, or free space on the disk.",
@@ -56,27 +56,27 @@ export function noSpace(cause: unknown): ServiceError {
   );
 }
 
-/** What a worker of the store is to do. */
+/** Task of a worker of the store. */
 export type BlobTask =
   | {
       readonly type: "download";
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
       readonly sha256: string;
-      /** In bytes. */
+      /** Size in bytes. */
       readonly size: number;
-      /** For messages. */
+      /** File name for error messages. */
       readonly name: string;
     }
   | {
       readonly type: "copy";
       readonly blob: Blob;
-      /** Names the file while it grows. */
+      /** Name of the incomplete file. */
       readonly id: string;
     };
 
 export type BlobMessage =
-  /** Bytes of the file that are stored. */
+  /** Reports the stored bytes of the file. */
   | { readonly type: "progress"; readonly bytes: number }
   | { readonly type: "done"; readonly sha256: string }
   | { readonly type: "failed"; readonly code: ErrorCode; readonly message: string };

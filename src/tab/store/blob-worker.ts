@@ -3,16 +3,19 @@ import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { type BlobMessage, type BlobTask, isFull, noSpace, openBlobs } from "./blob-folder.ts";
+import { type BlobMessage, type BlobTask, isQuotaExceeded, noSpaceError, openBlobs } from "./blob-folder.ts";
 
-/** The worker that brings one file into the browser's storage: only workers can write without copying a whole file. */
+/**
+ * Worker that writes one file into the browser's storage. Only workers have synchronous file handles; other writes copy
+ * the whole file first.
+ */
 
 const READ_BYTES = 4 * 1024 * 1024;
-/** What a crash of the browser may lose. */
+/** Bytes that a crash of the browser may lose. */
 const FLUSH_BYTES = 64 * 1024 * 1024;
-/** Tries without a single byte after which a download has failed. */
+/** Attempts without progress after which a download fails. */
 const MAX_TRIES = 5;
-const FIRST_PAUSE_MS = 500;
+const FIRST_RETRY_MS = 500;
 
 function send(message: BlobMessage): void {
   postMessage(message);
@@ -22,7 +25,7 @@ function report(bytes: number): void {
   send({ type: "progress", bytes });
 }
 
-/** The part of a file's handle that TypeScript's library has for workers alone, or not at all. */
+/** Methods of file handles that TypeScript's library for pages lacks. */
 interface WorkerFileHandle {
   createSyncAccessHandle(): Promise<SyncAccessHandle>;
   move(name: string): Promise<void>;
@@ -37,12 +40,12 @@ interface SyncAccessHandle {
   close(): void;
 }
 
-function inWorker(file: FileSystemFileHandle): WorkerFileHandle {
+function asWorkerHandle(file: FileSystemFileHandle): WorkerFileHandle {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this is a worker
   return file as unknown as WorkerFileHandle;
 }
 
-/** A file that grows, with the hash of what it holds. */
+/** An incomplete file and the hash of its content. */
 class GrowingFile implements Disposable {
   readonly #access: SyncAccessHandle;
   #hash = createSha256.create();
@@ -53,14 +56,14 @@ class GrowingFile implements Disposable {
     this.#access = access;
   }
 
-  /** Opens a file and reads what it holds. */
+  /** Opens a file and hashes its content. */
   static async open(file: FileSystemFileHandle, onRead: (bytes: number) => void): Promise<GrowingFile> {
-    const growing = new GrowingFile(await inWorker(file).createSyncAccessHandle());
-    const piece = new Uint8Array(READ_BYTES);
+    const growing = new GrowingFile(await asWorkerHandle(file).createSyncAccessHandle());
+    const chunk = new Uint8Array(READ_BYTES);
     for (;;) {
-      const read = growing.#access.read(piece, { at: growing.size });
+      const read = growing.#access.read(chunk, { at: growing.size });
       if (read === 0) return growing;
-      growing.#hash.update(piece.subarray(0, read));
+      growing.#hash.update(chunk.subarray(0, read));
       growing.size += read;
       onRead(growing.size);
     }
@@ -110,10 +113,10 @@ async function download(task: Extract<BlobTask, { type: "download" }>): Promise<
       try {
         await receive(task, file);
       } catch (error) {
-        if (error instanceof ServiceError || isFull(error)) throw error;
+        if (error instanceof ServiceError || isQuotaExceeded(error)) throw error;
         failures = file.size > before ? 1 : failures + 1;
-        if (failures >= MAX_TRIES) throw interrupted(name, error);
-        await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE_MS * 2 ** failures));
+        if (failures >= MAX_TRIES) throw interruptedError(name, error);
+        await new Promise((resolve) => setTimeout(resolve, FIRST_RETRY_MS * 2 ** failures));
       }
     }
     if (file.size !== size || file.digest() !== sha256) {
@@ -128,17 +131,17 @@ async function download(task: Extract<BlobTask, { type: "download" }>): Promise<
   return sha256;
 }
 
-/** Continues the file with what the server sends. */
+/** Requests the missing part of a file and appends it. */
 async function receive(
   { url, headers, name }: Extract<BlobTask, { type: "download" }>,
   file: GrowingFile,
 ): Promise<void> {
   const range = file.size > 0 && { range: `bytes=${file.size}-` };
-  // The browser's own cache would hold the file a second time.
+  // The HTTP cache would store the file a second time.
   const answer = await fetch(url, { headers: { ...headers, ...range }, cache: "no-store" });
   if (answer.status === 200) file.clear();
   else if (answer.status !== 206) {
-    // A server that restarts answers 503, or nothing.
+    // A restarting server may answer 503, which is retried.
     if (answer.status >= 500) throw new Error(`the server answered with status ${answer.status}`);
     throw new ServiceError(
       answer.status === 404 ? "model_file_not_found" : "download_failed",
@@ -147,9 +150,9 @@ async function receive(
   }
   const reader = answer.body?.getReader();
   for (;;) {
-    const piece = await reader?.read();
-    if (!piece || piece.done) return;
-    file.append(new Uint8Array(piece.value));
+    const chunk = await reader?.read();
+    if (!chunk || chunk.done) return;
+    file.append(new Uint8Array(chunk.value));
     report(file.size);
   }
 }
@@ -177,10 +180,10 @@ async function copy({ blob, id }: Extract<BlobTask, { type: "copy" }>): Promise<
 }
 
 async function move(file: FileSystemFileHandle, name: string): Promise<void> {
-  await inWorker(file).move(name);
+  await asWorkerHandle(file).move(name);
 }
 
-function interrupted(name: string, cause: unknown): ServiceError {
+function interruptedError(name: string, cause: unknown): ServiceError {
   return new ServiceError(
     "download_failed",
     `The download of ${name} was interrupted: ${toError(cause).message}. What has arrived is kept; try again to continue.`,
@@ -188,9 +191,9 @@ function interrupted(name: string, cause: unknown): ServiceError {
   );
 }
 
-function explained(error: unknown): ServiceError {
+function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  if (isFull(error)) return noSpace(error);
+  if (isQuotaExceeded(error)) return noSpaceError(error);
   if (error instanceof DOMException && error.name === "NoModificationAllowedError") {
     return new ServiceError("model_busy", "Another tab is storing this file. Try again when it is done.", {
       cause: error,
@@ -203,7 +206,7 @@ globalThis.addEventListener("message", ({ data }: MessageEvent<BlobTask>) => {
   void (data.type === "download" ? download(data) : copy(data)).then(
     (sha256) => send({ type: "done", sha256 }),
     (error: unknown) => {
-      const { code, message } = explained(error);
+      const { code, message } = toServiceError(error);
       send({ type: "failed", code, message });
     },
   );

@@ -3,11 +3,11 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { shardFiles } from "../../models/names/model-file-names.ts";
 
-const HUB = "https://huggingface.co";
-/** More than any repository of models has. */
+const DEFAULT_HUB = "https://huggingface.co";
+/** Limit of pages of a file list, more than any repository of models has. */
 const MAX_PAGES = 50;
 
-/** An entry of GET /api/models/{repo}/tree/{revision}, the parts that are used. */
+/** Used fields of an entry of GET /api/models/{repo}/tree/{revision}. */
 const entrySchema = z.object({
   path: z.string(),
   lfs: z.object({ oid: z.string(), size: z.number() }).optional(),
@@ -16,7 +16,7 @@ const entrySchema = z.object({
 export interface HubOptions {
   /** Branch, tag or commit. Default: main. */
   readonly revision?: string;
-  /** For models that need an account's consent. */
+  /** Access token for gated models. */
   readonly token?: string;
   /** Address of the hub or of a mirror. */
   readonly hub?: string;
@@ -32,7 +32,7 @@ interface RemoteFile {
 }
 
 /**
- * The files of a model in a repository of the hub: the file, or all shards if it is one of several, and its projector.
+ * Finds the files of a model in a repository of the hub: the file or all of its shards, and its projector.
  * @param repo owner/repository
  * @throws ServiceError hub_repo_not_found, hub_access_denied, no_gguf_in_repo or hub_unreachable
  */
@@ -41,7 +41,7 @@ export async function hubFiles(
   file: string,
   { projector, ...options }: HubOptions & { readonly projector?: string },
 ): Promise<RemoteFile[]> {
-  const { hub = HUB, revision = "main" } = options;
+  const { hub = DEFAULT_HUB, revision = "main" } = options;
   const entries = await listRepo(repo, options);
   const names = [
     ...shardFiles(file).map((name) => ({ role: "model" as const, name })),
@@ -62,7 +62,7 @@ export async function hubFiles(
 }
 
 /**
- * The paths of the files in a repository of the hub.
+ * Lists the paths of the files in a repository of the hub.
  * @throws ServiceError hub_repo_not_found, hub_access_denied or hub_unreachable
  */
 export async function hubPaths(repo: string, options: HubOptions): Promise<string[]> {
@@ -70,19 +70,19 @@ export async function hubPaths(repo: string, options: HubOptions): Promise<strin
 }
 
 async function listRepo(repo: string, options: HubOptions): Promise<z.output<typeof entrySchema>[]> {
-  const { hub = HUB, revision = "main" } = options;
+  const { hub = DEFAULT_HUB, revision = "main" } = options;
   const entries: z.output<typeof entrySchema>[] = [];
   let next: string | undefined =
     `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
   for (let page = 0; next !== undefined && page < MAX_PAGES; page += 1) {
-    const answer: Response = await ask(next, repo, options);
+    const answer: Response = await fetchHub(next, repo, options);
     entries.push(...z.array(entrySchema).parse(await answer.json()));
     next = /<([^>]+)>;\s*rel="next"/.exec(answer.headers.get("link") ?? "")?.[1];
   }
   return entries;
 }
 
-async function ask(address: string, repo: string, { token, signal }: HubOptions): Promise<Response> {
+async function fetchHub(address: string, repo: string, { token, signal }: HubOptions): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(address, { headers: hubHeaders(token), ...(signal && { signal }) });

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { isFull, noSpace, openManifests, removeIfThere } from "./blob-folder.ts";
+import { isQuotaExceeded, noSpaceError, openManifests, removeIfExists } from "./blob-folder.ts";
 
-/** What the store knows of each model: a JSON file with its files and settings. */
+/** Manifests of stored models: a JSON file per model with its files and settings. */
 
 export const fileSchema = z.object({
   role: z.enum(["model", "projector", "adapter"]),
   name: z.string(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   size_bytes: z.number(),
-  /** Of an adapter. */
+  /** Scale of an adapter. */
   scale: z.number().optional(),
 });
 const manifestSchema = z.object({
@@ -32,7 +32,7 @@ export async function readManifests(): Promise<Manifest[]> {
   return manifests.toSorted((one, other) => one.name.localeCompare(other.name));
 }
 
-/** Undefined for a file whose writing was cut off. */
+/** Parses a JSON file. Returns undefined if it is incomplete, after an interrupted write. */
 async function readJson(handle: FileSystemFileHandle): Promise<unknown> {
   try {
     return JSON.parse(await (await handle.getFile()).text());
@@ -42,7 +42,7 @@ async function readJson(handle: FileSystemFileHandle): Promise<unknown> {
 }
 
 /**
- * Before the files, so that an interrupted download is known.
+ * Writes the manifest of a model. It is written before the files, so that an interrupted download can be resumed.
  * @throws ServiceError insufficient_disk
  */
 export async function writeManifest(manifest: Manifest): Promise<void> {
@@ -54,10 +54,10 @@ export async function writeManifest(manifest: Manifest): Promise<void> {
     await writable.write(text);
     await writable.close();
   } catch (error) {
-    throw isFull(error) ? noSpace(error) : error;
+    throw isQuotaExceeded(error) ? noSpaceError(error) : error;
   }
 }
 
 export async function removeManifest(model: string): Promise<void> {
-  await removeIfThere(await openManifests(), manifestName(model));
+  await removeIfExists(await openManifests(), manifestName(model));
 }

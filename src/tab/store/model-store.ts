@@ -2,44 +2,44 @@ import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { fileStem } from "../../models/names/model-file-names.ts";
 import type { CreateEngineOptions } from "../create-engine.ts";
-import { type BlobMessage, type BlobTask, findFile, openBlobs, removeIfThere } from "./blob-folder.ts";
+import { type BlobMessage, type BlobTask, findFile, openBlobs, removeIfExists } from "./blob-folder.ts";
 import { fileSchema, type Manifest, readManifests, removeManifest, writeManifest } from "./manifests.ts";
 import { hubFiles, hubHeaders, type HubOptions } from "./hub-files.ts";
 
-/** What GET /api/models/<name>/files answers. */
-const offerSchema = z.object({
+/** Response of GET /api/models/<name>/files. */
+const modelFilesSchema = z.object({
   alias: z.string(),
   modelfile: z.string(),
   files: z.array(fileSchema.extend({ url: z.string() })).min(1),
 });
 
-const problemSchema = z.object({ error: z.object({ message: z.string() }) });
+const errorSchema = z.object({ error: z.object({ message: z.string() }) });
 
 /** A model in the browser's storage. */
 export interface StoredModel {
   readonly name: string;
-  /** Bytes of all its files. */
+  /** Total size of the files, in bytes. */
   readonly size: number;
-  /** Bytes of them that are stored; less than its size while it is downloaded, or after that was interrupted. */
+  /** Stored bytes; less than the size during a download, or after an interrupted one. */
   readonly stored: number;
 }
 
 export interface StoreOptions {
-  /** Called with 0 to 1. */
+  /** Called with the progress, 0 to 1. */
   readonly onProgress?: (progress: number) => void;
   readonly signal?: AbortSignal;
 }
 
 export interface DownloadOptions extends StoreOptions {
-  /** Address of the daemon. Default: that of the page. */
+  /** Address of the daemon. Default: the page's server. */
   readonly daemon?: string | URL;
-  /** The daemon's API key, where it has keys. */
+  /** API key, if the daemon requires one. */
   readonly apiKey?: string;
 }
 
 /**
- * Models in the storage that the browser keeps for this site (the origin private file system). Each file is stored
- * once, under its SHA-256, however many models it belongs to.
+ * Store of models in the browser (in the origin private file system of this site). Models share files with the same
+ * SHA-256.
  */
 export class ModelStore {
   readonly #worker: string | URL;
@@ -63,19 +63,19 @@ export class ModelStore {
     );
   }
 
-  /** Bytes that this site uses, bytes it may still use, and whether the browser keeps them when space is scarce. */
+  /** Returns the bytes that this site uses and may still use, and whether the browser keeps them if space is scarce. */
   async usage(): Promise<{ used: number; free: number; persistent: boolean }> {
     const { usage = 0, quota = 0 } = await navigator.storage.estimate();
     return { used: usage, free: Math.max(0, quota - usage), persistent: await navigator.storage.persisted() };
   }
 
-  /** Asks the browser to keep the models even when space is scarce; some ask their user. */
+  /** Asks the browser to keep the models even if space is scarce. Some browsers ask the user. */
   async persist(): Promise<boolean> {
     return await navigator.storage.persist();
   }
 
   /**
-   * Stores a model of a daemon; what is there already is kept, so an interrupted download goes on.
+   * Downloads a model from a daemon. Files that are already stored are reused, and an interrupted download is resumed.
    * @throws ServiceError such as model_not_found, insufficient_disk or download_failed, or the signal's reason
    */
   async download(name: string, options: DownloadOptions = {}): Promise<StoredModel> {
@@ -83,16 +83,16 @@ export class ModelStore {
     const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
     const address = new URL(`/api/models/${encodeURIComponent(name)}/files`, daemon);
     const answer = await fetch(address, { headers, ...(signal && { signal }) });
-    if (!answer.ok) throw await refusal(name, answer);
-    const { modelfile, files } = offerSchema.parse(await answer.json());
+    if (!answer.ok) throw await downloadError(name, answer);
+    const { modelfile, files } = modelFilesSchema.parse(await answer.json());
     const remote = files.map((file) => ({ ...file, url: new URL(file.url, address).href }));
     return await this.#store({ name, modelfile, files }, remote, headers, options);
   }
 
   /**
-   * Stores a model of the hub, as download() does one of a daemon.
+   * Downloads a model from the hub.
    * @param repo owner/repository
-   * @param file a GGUF file in it; of several shards any; the option `projector` names the file that lets it see images
+   * @param file a GGUF file, or any shard of one; the option `projector` names the multimodal projector
    * @throws ServiceError such as hub_repo_not_found, insufficient_disk or download_failed, or the signal's reason
    */
   async downloadFromHub(
@@ -115,7 +115,7 @@ export class ModelStore {
     const total = files.reduce((sum, file) => sum + file.size_bytes, 0);
     let before = 0;
     for (const { url, sha256, size_bytes: size, name: fileName } of files) {
-      await this.#bring(
+      await this.#downloadBlob(
         { url, headers, sha256, size, name: fileName },
         { ...options, onProgress: (bytes) => options.onProgress?.((before + bytes) / total) },
       );
@@ -126,7 +126,7 @@ export class ModelStore {
   }
 
   /**
-   * Stores a model from files, such as those that a user has picked.
+   * Stores a model from local files.
    * @param files the GGUF file, or all shards in order
    */
   async add(name: string, files: readonly File[], options: StoreOptions = {}): Promise<StoredModel> {
@@ -134,7 +134,7 @@ export class ModelStore {
     const stored: Manifest["files"] = [];
     let before = 0;
     for (const file of files) {
-      const sha256 = await this.#work(
+      const sha256 = await this.#runWorker(
         { type: "copy", blob: file, id: crypto.randomUUID() },
         { ...options, onProgress: (bytes) => options.onProgress?.((before + bytes) / total) },
       );
@@ -146,8 +146,8 @@ export class ModelStore {
   }
 
   /**
-   * What createEngine takes of a stored model.
-   * @throws ServiceError model_not_found if it is not stored, or not completely
+   * Returns the options of createEngine() for a stored model.
+   * @throws ServiceError model_not_found if the model is not stored completely
    */
   async open(
     name: string,
@@ -168,40 +168,41 @@ export class ModelStore {
         `The model "${name}" is not stored in this browser, or not completely.`,
       );
     }
-    const of = (role: Manifest["files"][number]["role"]) => present.filter((each) => each.role === role);
-    const [projector] = of("projector");
+    const withRole = (role: Manifest["files"][number]["role"]) =>
+      present.filter((each) => each.role === role);
+    const [projector] = withRole("projector");
     return {
       name,
-      model: of("model").map(({ file }) => file),
+      model: withRole("model").map(({ file }) => file),
       ...(projector && { projector: projector.file }),
-      adapters: of("adapter").map(({ file, scale }) => ({ file, scale })),
+      adapters: withRole("adapter").map(({ file, scale }) => ({ file, scale })),
       ...(manifest.modelfile !== undefined && { modelfile: manifest.modelfile }),
     };
   }
 
-  /** Deletes a model, and those of its files that no other model has. */
+  /** Deletes a model, and the files that no other model uses. */
   async delete(name: string): Promise<void> {
     await removeManifest(name);
-    const kept = new Set((await readManifests()).flatMap(({ files }) => files.map(({ sha256 }) => sha256)));
+    const used = new Set((await readManifests()).flatMap(({ files }) => files.map(({ sha256 }) => sha256)));
     const blobs = await openBlobs();
     const names: string[] = [];
     for await (const each of blobs.keys()) names.push(each);
-    for (const each of names) if (!kept.has(each.replace(/\.part$/, ""))) await removeIfThere(blobs, each);
+    for (const each of names) if (!used.has(each.replace(/\.part$/, ""))) await removeIfExists(blobs, each);
   }
 
-  /** Downloads a file that is not there; tabs that want the same one wait for each other. */
-  async #bring(
+  /** Downloads a file, unless it is stored. Tabs that download the same file wait for each other. */
+  async #downloadBlob(
     task: Omit<Extract<BlobTask, { type: "download" }>, "type">,
     options: WorkOptions,
   ): Promise<void> {
     const { signal } = options;
     await navigator.locks.request(`daybreak-${task.sha256}`, signal ? { signal } : {}, async () => {
       if (await findFile(await openBlobs(), task.sha256)) return;
-      await this.#work({ type: "download", ...task }, options);
+      await this.#runWorker({ type: "download", ...task }, options);
     });
   }
 
-  async #work(task: BlobTask, { onProgress, signal }: WorkOptions): Promise<string> {
+  async #runWorker(task: BlobTask, { onProgress, signal }: WorkOptions): Promise<string> {
     signal?.throwIfAborted();
     const worker = new Worker(this.#worker, { type: "module" });
     const result = Promise.withResolvers<string>();
@@ -228,7 +229,7 @@ export class ModelStore {
 }
 
 interface WorkOptions {
-  /** Called with the bytes of the file that are stored. */
+  /** Called with the stored bytes of the file. */
   readonly onProgress?: ((bytes: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -237,8 +238,8 @@ async function storedBytes(blobs: FileSystemDirectoryHandle, sha256: string): Pr
   return ((await findFile(blobs, sha256)) ?? (await findFile(blobs, `${sha256}.part`)))?.size ?? 0;
 }
 
-async function refusal(name: string, answer: Response): Promise<ServiceError> {
-  const { data } = problemSchema.safeParse(await answer.json().catch(() => undefined));
+async function downloadError(name: string, answer: Response): Promise<ServiceError> {
+  const { data } = errorSchema.safeParse(await answer.json().catch(() => undefined));
   return new ServiceError(
     answer.status === 404 ? "model_not_found" : "download_failed",
     data?.error.message ??

@@ -1,4 +1,4 @@
-import { signal as value } from "@preact/signals";
+import { signal as createSignal } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { fetchDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
 import { activity, problem, refresh, showProblem } from "../page-state.ts";
@@ -6,43 +6,52 @@ import { IN_BROWSER, refreshStored } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { findTool, offeredTools, runTool } from "../tools/tools.ts";
 import { chatRequest } from "./chat-request.ts";
-import { answering, chosenModel, conversations, current, inTab, keep, running, show } from "./chat-state.ts";
+import {
+  chatModels,
+  chosenModel,
+  conversations,
+  current,
+  inTab,
+  saveAndShow,
+  running,
+  showConversation,
+} from "./chat-state.ts";
 import {
   branch,
   type ChatMessage,
   newId,
-  openCalls,
+  callsWithoutResult,
   saveConversation,
   type TextFile,
   type ToolCall,
-  withChanged,
+  withReplaced,
   withMessage,
 } from "./conversation.ts";
 import { readAnswer } from "./read-answer.ts";
 
-/** A model that calls tools without end is stopped: no task of a chat takes so many rounds. */
+/** Stops a model that calls tools in an endless loop. */
 const MAX_ROUNDS = 25;
 
-/** Share of the prompt that the running request has read; undefined: no prompt is being read. */
-export const promptShare = value<number | undefined>(undefined);
+/** Fraction of the prompt that was processed, 0 to 1; undefined unless a prompt is being processed. */
+export const promptProgress = createSignal<number | undefined>(undefined);
 
-/** What a question brings besides its text. */
+/** Attachments of a question. */
 interface Attachments {
   readonly images: readonly string[];
   readonly files: readonly TextFile[];
 }
 
-/** Where an answer comes from; absent: as chosen for the conversation. */
-export interface Source {
+/** The model and engine of an answer; defaults to the conversation's choice. */
+export interface AnswerSource {
   readonly model?: string;
   readonly inTab?: boolean;
 }
 
 /**
- * Asks and answers.
- * @param parent - the message that the question follows; undefined: none
+ * Adds a question to the conversation and generates its answer.
+ * @param parent - the previous message, if there is one
  */
-export async function ask(
+export async function sendQuestion(
   content: string,
   { images, files }: Attachments,
   parent: string | undefined,
@@ -55,69 +64,72 @@ export async function ask(
     ...(images.length > 0 && { images }),
     ...(files.length > 0 && { files }),
   };
-  keep(withMessage(current.value, question));
+  saveAndShow(withMessage(current.value, question));
   await answer(question);
 }
 
-/** Answers a question or the result of a tool, beside the answers that it has, and runs the tools that are called. */
-export async function answer(question: ChatMessage, source: Source = {}): Promise<void> {
+/**
+ * Generates a new answer to a question or a tool result, next to existing answers. Runs the tools that the model calls,
+ * and continues with their results.
+ */
+export async function answer(question: ChatMessage, source: AnswerSource = {}): Promise<void> {
   const model = modelOf(source);
   if (!model) return;
-  let asked = question;
+  let previous = question;
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const message = { id: newId(), parent: asked.id, role: "assistant", content: "" } as const;
-    const last = await generate(message, asked.id, model, source.inTab ?? runsInTab(model));
+    const message = { id: newId(), parent: previous.id, role: "assistant", content: "" } as const;
+    const last = await generate(message, previous.id, model, source.inTab ?? mustRunInTab(model));
     if (!last) return;
     const result = await runCalls(last);
     if (!result) return;
-    asked = result;
+    previous = result;
   }
   problem.value = `The model has called tools ${MAX_ROUNDS} times in a row and was stopped.`;
 }
 
-/** Goes on with an answer that ended too early. */
+/** Continues an answer that ended too early. */
 export async function continueAnswer(message: ChatMessage): Promise<void> {
   const model = modelOf({});
-  if (model) await generate(message, message.id, model, runsInTab(model));
+  if (model) await generate(message, message.id, model, mustRunInTab(model));
 }
 
-/** Takes what a person answers for a tool, and goes on when no call is open any longer. */
+/** Stores the result of a tool call, and continues the conversation when all calls have results. */
 export async function answerCall(call: ToolCall, content: string): Promise<void> {
-  const result = addResult(call, content);
-  if (openCalls(branch(current.value))?.calls.length === 0) await answer(result);
+  const result = addToolResult(call, content);
+  if (callsWithoutResult(branch(current.value))?.calls.length === 0) await answer(result);
 }
 
-/** Runs a call that waits for a person's consent. */
+/** Runs a tool call that waited for the user's consent. */
 export async function runCall(call: ToolCall): Promise<void> {
   const content = await runStoppable(call);
   if (content !== undefined) await answerCall(call, content);
 }
 
-function modelOf({ model = chosenModel.value?.alias }: Source): ListedModel | undefined {
-  const found = answering.value.find(({ alias }) => alias === model);
+function modelOf({ model = chosenModel.value?.alias }: AnswerSource): ListedModel | undefined {
+  const found = chatModels.value.find(({ alias }) => alias === model);
   if (!found)
-    problem.value = "There is no model to answer. Get one in the room Models, or with: daybreak pull";
+    problem.value = "There is no model to answer. Get one in the view Models, or with: daybreak pull";
   return found;
 }
 
 /** A model that the daemon does not have can only run in this tab. */
-function runsInTab({ state }: ListedModel): boolean {
+function mustRunInTab({ state }: ListedModel): boolean {
   return inTab.value || state === IN_BROWSER;
 }
 
-/** Runs the calls that need nobody's consent; the last result, if none is left open. */
+/** Runs the calls that need no consent. Returns the last result if all calls of the message have results. */
 async function runCalls(message: ChatMessage): Promise<ChatMessage | undefined> {
   let result: ChatMessage | undefined;
   for (const call of message.toolCalls ?? []) {
-    if (findTool(call.name)?.runsByItself !== true) continue;
+    if (findTool(call.name)?.isAutomatic !== true) continue;
     const content = await runStoppable(call);
     if (content === undefined) return undefined;
-    result = addResult(call, content);
+    result = addToolResult(call, content);
   }
-  return openCalls(branch(current.value))?.calls.length === 0 ? result : undefined;
+  return callsWithoutResult(branch(current.value))?.calls.length === 0 ? result : undefined;
 }
 
-/** What a tool gives; undefined when a person has stopped it, or has gone on to another conversation. */
+/** Runs a tool. Returns undefined if the user stopped it or opened another conversation. */
 async function runStoppable(call: ToolCall): Promise<string | undefined> {
   const controller = new AbortController();
   const { id } = current.value;
@@ -131,21 +143,22 @@ async function runStoppable(call: ToolCall): Promise<string | undefined> {
   return controller.signal.aborted || current.value.id !== id ? undefined : content;
 }
 
-function addResult({ id: callId }: ToolCall, content: string): ChatMessage {
+function addToolResult({ id: callId }: ToolCall, content: string): ChatMessage {
   const parent = branch(current.value).at(-1)?.id;
   const result: ChatMessage = { id: newId(), parent, role: "tool", content, callId };
-  keep(withMessage(current.value, result));
+  saveAndShow(withMessage(current.value, result));
   return result;
 }
 
 /**
- * Generates an answer, or goes on with one.
- * @param after - the last message of the branch that the model reads
- * @returns the answer with all of its text; undefined when it was stopped or failed
+ * Generates an answer, or continues one.
+ * @param initial - the empty message of a new answer, or the answer to continue
+ * @param lastId - the last message of the branch that the model reads
+ * @returns the complete answer; undefined if it was stopped or failed
  */
 async function generate(
-  begun: ChatMessage,
-  after: string,
+  initial: ChatMessage,
+  lastId: string,
   model: ListedModel,
   isFromTab: boolean,
 ): Promise<ChatMessage | undefined> {
@@ -155,56 +168,58 @@ async function generate(
   running.value = controller;
   problem.value = "";
   const { id, settings } = current.value;
-  const { problem: _problem, summary: _summary, ...kept } = begun;
-  let message: ChatMessage = { ...kept, model: model.alias, ...(isFromTab && { isFromTab }) };
-  const asked = branch({ ...current.value, leaf: after });
-  keep(after === begun.id ? withChanged(current.value, message) : withMessage(current.value, message));
+  const { problem: _problem, summary: _summary, ...continued } = initial;
+  let message: ChatMessage = { ...continued, model: model.alias, ...(isFromTab && { isFromTab }) };
+  const history = branch({ ...current.value, leaf: lastId });
+  saveAndShow(
+    lastId === initial.id ? withReplaced(current.value, message) : withMessage(current.value, message),
+  );
   const onChange = (changed: Partial<ChatMessage>): void => {
     message = { ...message, ...changed };
-    // Not the list beside it, whose order and search would be computed for each piece.
-    if (current.value.id === id) current.value = withChanged(current.value, message);
+    // The list of conversations is not updated: its order and search would be computed again for each token.
+    if (current.value.id === id) current.value = withReplaced(current.value, message);
   };
-  let isWhole = false;
+  let isComplete = false;
   try {
-    // As many tokens as fit, unless a person says fewer.
+    // By default, the answer may fill the context.
     const limits = { max_tokens: model.context_size, return_progress: true, stream: true };
-    const body = { model: model.alias, ...limits, ...chatRequest(asked, settings, offeredTools()) };
-    const send = isFromTab ? await startTab(model, signal) : await startDaemon(model, signal);
-    const onPrompt = (share: number): void => void (promptShare.value = share < 1 ? share : undefined);
-    await readAnswer(body, send, begun, { signal, onChange, onPrompt });
-    isWhole = true;
+    const body = { model: model.alias, ...limits, ...chatRequest(history, settings, offeredTools()) };
+    const send = isFromTab ? await startTabEngine(model, signal) : await loadInDaemon(model, signal);
+    const onPrompt = (share: number): void => void (promptProgress.value = share < 1 ? share : undefined);
+    await readAnswer(body, send, initial, { signal, onChange, onPrompt });
+    isComplete = true;
   } catch (error) {
     if (!signal.aborted) {
       showProblem(error);
       onChange({ problem: toError(error).message });
     } else if (message.content === "") onChange({ problem: "Stopped before the first word." });
   } finally {
-    // Pieces of an answer are not stored one by one. A conversation may have been deleted meanwhile.
-    const shown =
+    // The answer is stored once, when it ends. Its conversation may have been deleted by then.
+    const conversation =
       current.value.id === id ? current.value : conversations.value.find((each) => each.id === id);
-    if (shown) {
-      show(withChanged(shown, message));
-      await saveConversation(withChanged(shown, message)).catch(showProblem);
+    if (conversation) {
+      showConversation(withReplaced(conversation, message));
+      await saveConversation(withReplaced(conversation, message)).catch(showProblem);
     }
     if (running.value === controller) {
       running.value = undefined;
-      promptShare.value = undefined;
+      promptProgress.value = undefined;
       activity.value = "";
     }
   }
-  return isWhole && current.value.id === id ? message : undefined;
+  return isComplete && current.value.id === id ? message : undefined;
 }
 
 const tab = new TabEngine((text) => (activity.value = text));
 
-async function startTab({ alias }: ListedModel, signal: AbortSignal): Promise<Fetch> {
+async function startTabEngine({ alias }: ListedModel, signal: AbortSignal): Promise<Fetch> {
   const { fetch } = await tab.start(alias, false, signal);
   await refreshStored();
   activity.value = `${alias} answers in this tab …`;
   return fetch;
 }
 
-async function startDaemon({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
+async function loadInDaemon({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
   if (state !== "loaded") {
     activity.value = `Loading ${alias} …`;
     await loadModel(alias, signal);

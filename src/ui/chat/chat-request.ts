@@ -1,39 +1,39 @@
 import type { ChatMessage, ChatSettings, TextFile } from "./conversation.ts";
 
-/** Alternatives that are shown for each token. */
-const ALTERNATIVES = 5;
+/** Alternatives per token that are requested. */
+const TOP_LOGPROBS = 5;
 
-/** A tool as requests offer it. */
+/** A tool in a request. */
 interface OfferedTool {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of its arguments. */
+  /** JSON Schema of the arguments. */
   readonly parameters: object;
 }
 
 /**
- * The body of a request that continues a branch: it answers its last message, or goes on with it if that is an answer.
- * @param shown - the branch, the first message first
- * @throws Error when the format of the settings is not JSON
+ * Builds the body of POST /api/chat. The model answers the last message, or continues it if it is an answer.
+ * @param branch - messages, oldest first
+ * @throws Error if the JSON Schema in the settings is invalid
  */
 export function chatRequest(
-  shown: readonly ChatMessage[],
+  branch: readonly ChatMessage[],
   settings: ChatSettings,
   tools: readonly OfferedTool[] = [],
 ): object {
   const { system = "", format, logprobs, stop, ...sampling } = settings;
-  const asked = shown.map(wireMessage);
+  const messages = branch.map(toRequestMessage);
   return {
-    messages: system.trim() === "" ? asked : [{ role: "system", content: system }, ...asked],
+    messages: system.trim() === "" ? messages : [{ role: "system", content: system }, ...messages],
     ...sampling,
     ...(stop && stop.length > 0 && { stop }),
     ...(format !== undefined && { format: format === "json" ? format : parseSchema(format) }),
-    ...(logprobs === true && { logprobs: ALTERNATIVES }),
+    ...(logprobs === true && { logprobs: TOP_LOGPROBS }),
     ...(tools.length > 0 && { tools: tools.map((tool) => ({ type: "function", function: tool })) }),
   };
 }
 
-/** @throws Error with a message for people */
+/** @throws Error with a message for the user */
 export function parseSchema(text: string): object {
   try {
     const value: unknown = JSON.parse(text);
@@ -48,7 +48,7 @@ export function parseSchema(text: string): object {
   );
 }
 
-function wireMessage(message: ChatMessage): object {
+function toRequestMessage(message: ChatMessage): object {
   const { role, content, images = [], files = [], toolCalls = [], callId } = message;
   return {
     role,
@@ -64,7 +64,9 @@ function wireMessage(message: ChatMessage): object {
   };
 }
 
-/** A file in a prompt: its name, and its text between fences that it does not contain. */
+/**
+ * Formats a file for the prompt: its name, then its text in a fenced block with a fence that the text does not contain.
+ */
 function fileText({ name, text }: TextFile): string {
   let fence = "```";
   while (text.includes(fence)) fence += "`";

@@ -1,67 +1,67 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { models, showProblem } from "../page-state.ts";
 import {
   type ChatSettings,
   type Conversation,
   deleteConversation,
   loadConversations,
-  matches,
+  matchesSearch,
   newConversation,
   saveConversation,
 } from "./conversation.ts";
 
-/** What the chat shows; every part of it reads these. */
-export const conversations = value<readonly Conversation[]>([]);
-export const current = value<Conversation>(newConversation(""));
-export const search = value("");
-/** Where there is no room for the list beside the chat. */
-export const isListOpen = value(false);
-export const running = value<AbortController | undefined>(undefined);
-/** The conversation is answered in this tab instead of the daemon. */
+/** State of the chat view, read by its components. */
+export const conversations = signal<readonly Conversation[]>([]);
+export const current = signal<Conversation>(newConversation(""));
+export const search = signal("");
+/** On narrow screens, the list of conversations covers the chat while this is true. */
+export const isListOpen = signal(false);
+export const running = signal<AbortController | undefined>(undefined);
+/** True if this tab answers the conversation instead of the daemon. */
 export const inTab = computed(() => current.value.inTab === true);
 
-export const listed = computed(() =>
+export const listedConversations = computed(() =>
   conversations.value
-    .filter((each) => search.value.trim() === "" || matches(each, search.value))
+    .filter((each) => search.value.trim() === "" || matchesSearch(each, search.value))
     .toSorted(
       (one, other) => Number(other.isPinned) - Number(one.isPinned) || other.changedAt - one.changedAt,
     ),
 );
 
-/** Models that answer; others embed texts or order documents. */
-export const answering = computed(() => models.value.filter(({ purpose }) => purpose === "generate"));
+/** Models that generate text, without those for embeddings and reranking. */
+export const chatModels = computed(() => models.value.filter(({ purpose }) => purpose === "generate"));
 
 /** The model that the next answer comes from. */
 export const chosenModel = computed(
   () =>
-    answering.value.find(({ alias }) => alias === current.value.model) ??
-    answering.value.find(({ is_default: isDefault }) => isDefault) ??
-    answering.value[0],
+    chatModels.value.find(({ alias }) => alias === current.value.model) ??
+    chatModels.value.find(({ is_default: isDefault }) => isDefault) ??
+    chatModels.value[0],
 );
 
-/** Keeps a conversation, here and in the browser's storage. */
-export function keep(conversation: Conversation): void {
-  show(conversation);
+/** Shows a changed conversation and saves it in IndexedDB. */
+export function saveAndShow(conversation: Conversation): void {
+  showConversation(conversation);
   saveConversation(conversation).catch(showProblem);
 }
 
-/** Shows a conversation as it is now, without storing it. */
-export function show(conversation: Conversation): void {
+/** Shows a changed conversation without saving it. */
+export function showConversation(conversation: Conversation): void {
   if (conversation.id === current.value.id) current.value = conversation;
   const others = conversations.value.filter(({ id }) => id !== conversation.id);
   conversations.value = [...others, conversation];
 }
 
-/** Begins one with the model, the place and the settings of the one before. */
+/** Starts a conversation with the model, engine and settings of the previous one. */
 export function startConversation(): void {
   running.value?.abort();
   search.value = "";
-  const begun = newConversation(chosenModel.value?.alias ?? "", current.value.settings);
-  current.value = { ...begun, inTab: inTab.value };
+  const conversation = newConversation(chosenModel.value?.alias ?? "", current.value.settings);
+  current.value = { ...conversation, inTab: inTab.value };
 }
 
-export function setInTab(isWanted: boolean): void {
-  change({ ...current.value, inTab: isWanted });
+export function setInTab(isEnabled: boolean): void {
+  saveIfStarted({ ...current.value, inTab: isEnabled });
 }
 
 export function openConversation(conversation: Conversation): void {
@@ -76,20 +76,20 @@ export function removeConversation({ id }: Conversation): void {
 }
 
 export function changeSettings(settings: ChatSettings): void {
-  change({ ...current.value, settings });
+  saveIfStarted({ ...current.value, settings });
 }
 
 export function chooseModel(model: string): void {
-  change({ ...current.value, model });
+  saveIfStarted({ ...current.value, model });
 }
 
-/** A conversation without messages is not kept. */
-function change(conversation: Conversation): void {
-  if (conversation.messages.length > 0) keep(conversation);
+/** Saves a changed conversation, unless it has no messages yet. */
+function saveIfStarted(conversation: Conversation): void {
+  if (conversation.messages.length > 0) saveAndShow(conversation);
   else current.value = conversation;
 }
 
-/** Reads the conversations that the browser has stored. */
+/** Loads the conversations from IndexedDB. */
 export async function loadChats(): Promise<void> {
   conversations.value = await loadConversations().catch((error: unknown) => {
     showProblem(error);

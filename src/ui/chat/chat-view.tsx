@@ -9,11 +9,11 @@ import { onShortcut, ShortcutList, visiblePanel } from "./shortcuts.tsx";
 import { SettingsForm } from "./settings-form.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
-/** Pixels. */
-const NEAR_END = 200;
+/** Distance from the end, in pixels, within which the view follows a growing answer. */
+const NEAR_END_PIXELS = 200;
 
-/** Conversations on the left, one of them on the right. */
-export function ChatRoom(): JSX.Element {
+/** The list of conversations on the left, the current one on the right. */
+export function ChatView(): JSX.Element {
   useEffect(() => {
     addEventListener("keydown", onShortcut);
     return () => removeEventListener("keydown", onShortcut);
@@ -35,20 +35,20 @@ export function ChatRoom(): JSX.Element {
 }
 
 function Messages(): JSX.Element {
-  const shown = branch(current.value);
+  const messages = branch(current.value);
   const end = useRef<HTMLDivElement>(null);
-  const length = shown.at(-1)?.content.length;
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [shown.length, current.value.id]);
+  const length = messages.at(-1)?.content.length;
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [messages.length, current.value.id]);
   useEffect(() => {
     const area = end.current?.closest("#scrolled");
-    // Whoever reads further up is left there.
-    if (area && area.scrollHeight - area.scrollTop - area.clientHeight < NEAR_END)
+    // A user who has scrolled up to read stays there.
+    if (area && area.scrollHeight - area.scrollTop - area.clientHeight < NEAR_END_PIXELS)
       area.scrollTop = area.scrollHeight;
   }, [length]);
   return (
     <div id="messages" aria-live="polite">
-      {shown.length === 0 && <p class="hint">Ask something. Conversations stay in this browser.</p>}
-      {shown
+      {messages.length === 0 && <p class="hint">Ask something. Conversations stay in this browser.</p>}
+      {messages
         .filter(({ role }) => role !== "tool")
         .map((message) => (
           <MessageView key={message.id} message={message} />

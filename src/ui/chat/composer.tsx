@@ -4,14 +4,14 @@ import { chosenDaemon } from "../daemons.ts";
 import { openAsExperiment } from "../hand-over.ts";
 import { problem, showProblem } from "../page-state.ts";
 import { offeredTools } from "../tools/tools.ts";
-import { ask, promptShare } from "./answering.ts";
+import { sendQuestion, promptProgress } from "./answering.ts";
 import { chatRequest } from "./chat-request.ts";
-import { answering, chooseModel, chosenModel, current, inTab, running, setInTab } from "./chat-state.ts";
+import { chatModels, chooseModel, chosenModel, current, inTab, running, setInTab } from "./chat-state.ts";
 import { branch, type TextFile } from "./conversation.ts";
 import { type Panel, PANELS, visiblePanel } from "./shortcuts.tsx";
 import { isImage, readImage, readText } from "./read-file.ts";
 
-/** Where a message is written. */
+/** Form for writing and sending a message. */
 export function Composer(): JSX.Element {
   const text = useSignal("");
   const images = useSignal<readonly string[]>([]);
@@ -23,7 +23,7 @@ export function Composer(): JSX.Element {
     text.value = "";
     images.value = [];
     files.value = [];
-    void ask(content, attached, current.value.leaf);
+    void sendQuestion(content, attached, current.value.leaf);
   };
   const attach = async (chosen: readonly File[]): Promise<void> => {
     try {
@@ -76,9 +76,9 @@ export function Composer(): JSX.Element {
           ))}
         </p>
       )}
-      {promptShare.value !== undefined && (
+      {promptProgress.value !== undefined && (
         <label class="prompt-share">
-          Reading the prompt <progress id="prompt-share" value={promptShare} />
+          Reading the prompt <progress id="prompt-share" value={promptProgress} />
         </label>
       )}
       <textarea
@@ -112,7 +112,7 @@ export function Composer(): JSX.Element {
         >
           Stop
         </button>
-        <ModelChoice />
+        <ModelSelect />
         <label class="file" title="Images, text files and PDF files; or paste or drop them">
           Attach
           <input
@@ -134,7 +134,7 @@ export function Composer(): JSX.Element {
             id="experiment"
             type="button"
             title="Opens the last question on the page of experiments"
-            onClick={() => recordExperiment(text.value)}
+            onClick={() => openLastQuestionAsExperiment(text.value)}
           >
             Experiment
           </button>
@@ -144,7 +144,7 @@ export function Composer(): JSX.Element {
   );
 }
 
-function ModelChoice(): JSX.Element {
+function ModelSelect(): JSX.Element {
   return (
     <>
       <label>
@@ -154,7 +154,7 @@ function ModelChoice(): JSX.Element {
           value={chosenModel.value?.alias}
           onChange={({ currentTarget }) => chooseModel(currentTarget.value)}
         >
-          {answering.value.map(({ alias, state }) => (
+          {chatModels.value.map(({ alias, state }) => (
             <option key={alias} value={alias}>
               {state === "loaded" ? alias : `${alias} (${state})`}
             </option>
@@ -197,17 +197,17 @@ function PanelButton({ name, label }: { readonly name: Panel; readonly label: st
   );
 }
 
-/** Opens the page of experiments with the last question of this conversation. */
-function recordExperiment(text: string): void {
+/** Opens the experiments page with the last question of this conversation. */
+function openLastQuestionAsExperiment(text: string): void {
   const { settings } = current.value;
-  const shown = branch(current.value);
-  const last = shown.findLastIndex(({ role }) => role === "user");
-  const asked =
+  const visible = branch(current.value);
+  const last = visible.findLastIndex(({ role }) => role === "user");
+  const messages =
     last < 0
       ? [{ id: "", parent: undefined, role: "user" as const, content: text }]
-      : shown.slice(0, last + 1);
+      : visible.slice(0, last + 1);
   try {
-    openAsExperiment(chosenModel.value?.alias ?? "", chatRequest(asked, { ...settings, logprobs: false }));
+    openAsExperiment(chosenModel.value?.alias ?? "", chatRequest(messages, { ...settings, logprobs: false }));
   } catch (error) {
     showProblem(error);
   }

@@ -5,18 +5,18 @@ import type { AnswerToken } from "../../api/native/native-answer-fields.ts";
 import { copyText } from "../browser-actions.ts";
 import type { ListedModel } from "../daemon-api.ts";
 import { Markdown } from "../markdown/markdown.tsx";
-import { activity, models as pageStateModels } from "../page-state.ts";
+import { activity, models as allModels } from "../page-state.ts";
 import { IN_BROWSER } from "../stored-models.ts";
-import { answer, ask, continueAnswer, type Source } from "./answering.ts";
-import { answering, current, keep, running } from "./chat-state.ts";
+import { answer, sendQuestion, continueAnswer, type AnswerSource } from "./answering.ts";
+import { chatModels, current, saveAndShow, running } from "./chat-state.ts";
 import { type AnswerSummary, type ChatMessage, showBranch, siblings } from "./conversation.ts";
 import { ToolCallView } from "./tool-call-view.tsx";
 
-/** A question or an answer, with what can be done with it. */
+/** A question or an answer, with its buttons. */
 export function MessageView({ message }: { readonly message: ChatMessage }): JSX.Element {
-  const isEdited = useSignal(false);
+  const isEditing = useSignal(false);
   const showsTokens = useSignal(false);
-  const showsOthers = useSignal(false);
+  const isSideBySide = useSignal(false);
   const isRunning = running.value !== undefined;
   const isAnswer = message.role === "assistant";
   return (
@@ -36,11 +36,11 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
           <pre>{text}</pre>
         </details>
       ))}
-      {isEdited.value ? (
-        <Editor message={message} onDone={() => (isEdited.value = false)} />
+      {isEditing.value ? (
+        <Editor message={message} onDone={() => (isEditing.value = false)} />
       ) : !isAnswer ? (
         <p class="text">{message.content}</p>
-      ) : showsOthers.value ? (
+      ) : isSideBySide.value ? (
         <SideBySide message={message} />
       ) : isRunning && message.content === "" && message.problem === undefined ? (
         <p class="waiting">{activity.value || "…"}</p>
@@ -53,7 +53,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
         <ToolCallView key={call.id} call={call} />
       ))}
       {message.problem !== undefined && <p class="failed">{message.problem}</p>}
-      {message.summary && !showsOthers.value && <Summary summary={message.summary} message={message} />}
+      {message.summary && !isSideBySide.value && <Summary summary={message.summary} message={message} />}
       <p class="actions">
         <Versions message={message} />
         <button type="button" onClick={() => copyText(message.content)}>
@@ -85,15 +85,15 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
               <button
                 class="beside"
                 type="button"
-                aria-pressed={showsOthers}
-                onClick={() => (showsOthers.value = !showsOthers.value)}
+                aria-pressed={isSideBySide}
+                onClick={() => (isSideBySide.value = !isSideBySide.value)}
               >
                 Side by side
               </button>
             )}
           </>
         ) : (
-          <button class="edit" type="button" disabled={isRunning} onClick={() => (isEdited.value = true)}>
+          <button class="edit" type="button" disabled={isRunning} onClick={() => (isEditing.value = true)}>
             Edit
           </button>
         )}
@@ -102,7 +102,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
   );
 }
 
-/** The model of an answer, and where it ran. */
+/** Names the model of an answer, and the tab if it ran there. */
 function sourceOf({ model = "Answer", isFromTab }: ChatMessage): string {
   return isFromTab === true ? `${model}, in this tab` : model;
 }
@@ -119,7 +119,7 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
           {each.id === message.id ? (
             <small>The conversation goes on from this one.</small>
           ) : (
-            <button type="button" onClick={() => show(each)}>
+            <button type="button" onClick={() => showVersion(each)}>
               Go on from this one
             </button>
           )}
@@ -131,7 +131,7 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
 
 function Summary({ summary, message }: SummaryProps): JSX.Element {
   const { promptTokens, cachedTokens = 0, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
-  const context = pageStateModels.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
+  const context = allModels.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
   const used = promptTokens + completionTokens;
   const speed = tokensPerSecond === undefined ? "" : ` · ${tokensPerSecond.toFixed(1)} tokens/s`;
   return (
@@ -156,7 +156,12 @@ function Versions({ message }: { readonly message: ChatMessage }): JSX.Element |
   const at = all.findIndex(({ id }) => id === message.id);
   return (
     <span class="versions">
-      <button type="button" title="Version before" disabled={at === 0} onClick={() => show(all[at - 1])}>
+      <button
+        type="button"
+        title="Version before"
+        disabled={at === 0}
+        onClick={() => showVersion(all[at - 1])}
+      >
         ‹
       </button>
       {` ${at + 1} of ${all.length} `}
@@ -164,7 +169,7 @@ function Versions({ message }: { readonly message: ChatMessage }): JSX.Element |
         type="button"
         title="Next version"
         disabled={at === all.length - 1}
-        onClick={() => show(all[at + 1])}
+        onClick={() => showVersion(all[at + 1])}
       >
         ›
       </button>
@@ -189,7 +194,7 @@ function Editor({
       onSubmit={(event) => {
         event.preventDefault();
         onDone();
-        void ask(text.value, { images, files }, message.parent);
+        void sendQuestion(text.value, { images, files }, message.parent);
       }}
     >
       <textarea
@@ -216,16 +221,16 @@ interface SummaryProps {
   readonly message: ChatMessage;
 }
 
-function show(message: ChatMessage | undefined): void {
-  if (message) keep(showBranch(current.value, message.id));
+function showVersion(message: ChatMessage | undefined): void {
+  if (message) saveAndShow(showBranch(current.value, message.id));
 }
 
-/** Asks once more for an answer: as it was asked, in the daemon, in this tab, or of another model. */
+/** Buttons that generate another answer, also with another model or in this tab. */
 function AnswerAgain({ message }: { readonly message: ChatMessage }): JSX.Element {
   const isRunning = running.value !== undefined;
-  const again = (source: Source): void => {
-    const asked = current.value.messages.find(({ id }) => id === message.parent);
-    if (asked) void answer(asked, source);
+  const again = (source: AnswerSource): void => {
+    const question = current.value.messages.find(({ id }) => id === message.parent);
+    if (question) void answer(question, source);
   };
   return (
     <>
@@ -238,35 +243,35 @@ function AnswerAgain({ message }: { readonly message: ChatMessage }): JSX.Elemen
         disabled={isRunning}
         value=""
         onChange={({ currentTarget }) => {
-          const [place, model] = currentTarget.value.split("/", 2);
+          const [source, model] = currentTarget.value.split("/", 2);
           currentTarget.value = "";
-          if (model !== undefined) again({ model: decodeURIComponent(model), inTab: place === "tab" });
+          if (model !== undefined) again({ model: decodeURIComponent(model), inTab: source === "tab" });
         }}
       >
         <option value="">Again with …</option>
-        <Places place="daemon" label="The daemon" models={answering.value.filter(isOfDaemon)} />
-        {isSecureContext && <Places place="tab" label="This tab" models={answering.value} />}
+        <ModelOptions source="daemon" label="The daemon" models={chatModels.value.filter(isInDaemon)} />
+        {isSecureContext && <ModelOptions source="tab" label="This tab" models={chatModels.value} />}
       </select>
     </>
   );
 }
 
-function isOfDaemon({ state }: ListedModel): boolean {
+function isInDaemon({ state }: ListedModel): boolean {
   return state !== IN_BROWSER;
 }
 
-interface PlacesProps {
-  readonly place: string;
+interface ModelOptionsProps {
+  readonly source: string;
   readonly label: string;
   readonly models: readonly ListedModel[];
 }
 
-function Places({ place, label, models }: PlacesProps): JSX.Element | null {
+function ModelOptions({ source, label, models }: ModelOptionsProps): JSX.Element | null {
   if (models.length === 0) return null;
   return (
     <optgroup label={label}>
       {models.map(({ alias }) => (
-        <option key={alias} value={`${place}/${encodeURIComponent(alias)}`}>
+        <option key={alias} value={`${source}/${encodeURIComponent(alias)}`}>
           {alias}
         </option>
       ))}
@@ -274,15 +279,15 @@ function Places({ place, label, models }: PlacesProps): JSX.Element | null {
   );
 }
 
-/** Probabilities from which a token gets the next shade. */
+/** Lower bounds of the probabilities of each shade. */
 const SHADES = [0.2, 0.5, 0.8, 0.95];
 
-/** The tokens of an answer, shaded by how likely each was; the alternatives are in its title. */
+/** The tokens of an answer, shaded by probability. The tooltip of a token lists its alternatives. */
 function TokenView({ tokens }: { readonly tokens: readonly AnswerToken[] }): JSX.Element {
   return (
     <p class="token-list">
       {tokens.map((token, index) => (
-        <span key={index} class={`token shade-${shadeOf(token)}`} title={describe(token)}>
+        <span key={index} class={`token shade-${shadeOf(token)}`} title={describeToken(token)}>
           {token.token}
         </span>
       ))}
@@ -290,16 +295,16 @@ function TokenView({ tokens }: { readonly tokens: readonly AnswerToken[] }): JSX
   );
 }
 
-/** 0 for unlikely tokens, up to the number of shades. */
+/** Returns 0 for unlikely tokens, up to the number of shades for likely ones. */
 function shadeOf({ logprob }: AnswerToken): number {
   return SHADES.filter((least) => Math.exp(logprob) >= least).length;
 }
 
-function describe({ token, logprob, top }: AnswerToken): string {
-  const alternatives = top.map((each) => `${JSON.stringify(each.token)} ${percent(each.logprob)}`);
-  return [`${JSON.stringify(token)} ${percent(logprob)}`, ...alternatives].join("\n");
+function describeToken({ token, logprob, top }: AnswerToken): string {
+  const alternatives = top.map((each) => `${JSON.stringify(each.token)} ${formatProbability(each.logprob)}`);
+  return [`${JSON.stringify(token)} ${formatProbability(logprob)}`, ...alternatives].join("\n");
 }
 
-function percent(logprob: number): string {
+function formatProbability(logprob: number): string {
   return `${(Math.exp(logprob) * 100).toFixed(1)} %`;
 }

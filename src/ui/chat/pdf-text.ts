@@ -1,11 +1,11 @@
 import { getDocument, GlobalWorkerOptions } from "pdfjs-dist/legacy/build/pdf.mjs";
 
-/** Beside the script of this page. */
+/** The build puts the worker next to the page's script. */
 GlobalWorkerOptions.workerSrc = new URL("pdf-worker.js", import.meta.url).href;
 
 /**
- * The text of a PDF file, page by page, in the order in which the file has it.
- * @throws when it is damaged or needs a password
+ * Extracts the text of a PDF file, page by page.
+ * @throws if the file is damaged or needs a password
  */
 export async function pdfText(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const task = getDocument({ data: bytes, disableFontFace: true, useSystemFonts: false });

@@ -3,39 +3,39 @@ import { answerTokenSchema } from "../../api/native/native-answer-fields.ts";
 import { type Fetch, jsonLines, post, request } from "../daemon-api.ts";
 import type { AnswerSummary, ChatMessage } from "./conversation.ts";
 
-/** An answer is shown so often while it grows. */
-const SHOW_MS = 33;
+/** Minimum time between two updates of a growing answer. */
+const RENDER_INTERVAL_MS = 33;
 
 interface AnswerReader {
   readonly signal: AbortSignal;
-  /** Called with all of the answer so far. */
+  /** Called with the answer so far. */
   readonly onChange: (answer: Partial<ChatMessage>) => void;
-  /** @param share of the prompt that has been read, 0 to 1 */
+  /** @param share of the prompt that was processed, 0 to 1 */
   readonly onPrompt: (share: number) => void;
 }
 
 /**
- * Asks for an answer and reads it while it comes.
- * @param begun - what the answer goes on from
- * @throws Error with a message for people, DaemonAway, or what aborted it
+ * Sends a chat request and reads the streamed answer.
+ * @param initial - the answer to continue, or an empty one
+ * @throws Error with a message for the user, DaemonUnreachable, or the reason of the abort
  */
 export async function readAnswer(
   body: object,
   send: Fetch,
-  begun: Pick<ChatMessage, "content" | "thinking" | "tokens">,
+  initial: Pick<ChatMessage, "content" | "thinking" | "tokens">,
   { signal, onChange, onPrompt }: AnswerReader,
 ): Promise<void> {
-  const askedAt = performance.now();
+  const sentAt = performance.now();
   let firstMs: number | undefined;
-  let shownAt = 0;
-  const { content, thinking, tokens } = begun;
+  let renderedAt = 0;
+  const { content, thinking, tokens } = initial;
   let answer: Partial<ChatMessage> & { content: string } = {
     content,
     ...(thinking !== undefined && { thinking }),
     ...(tokens && { tokens }),
   };
-  const show = (): void => {
-    shownAt = performance.now();
+  const render = (): void => {
+    renderedAt = performance.now();
     onChange(answer);
   };
   const response = await request("/api/chat", post(body, signal), send);
@@ -44,13 +44,13 @@ export async function readAnswer(
       if (line.error) throw new Error(line.error.message);
       if (line.prompt_progress) onPrompt(line.prompt_progress.processed / line.prompt_progress.total);
       const next = withLine(answer, line);
-      if (next !== answer) firstMs ??= performance.now() - askedAt;
+      if (next !== answer) firstMs ??= performance.now() - sentAt;
       answer = next;
-      if (line.done) answer = { ...answer, summary: summaryOf(line, firstMs ?? performance.now() - askedAt) };
-      if (performance.now() - shownAt >= SHOW_MS) show();
+      if (line.done) answer = { ...answer, summary: summaryOf(line, firstMs ?? performance.now() - sentAt) };
+      if (performance.now() - renderedAt >= RENDER_INTERVAL_MS) render();
     }
   } finally {
-    show();
+    render();
   }
 }
 
@@ -108,8 +108,8 @@ const lineSchema = z.object({
 type AnswerLine = z.output<typeof lineSchema>;
 
 /**
- * The lines of a streamed answer.
- * @throws DaemonAway when the stream is cut
+ * Parses the lines of a streamed answer.
+ * @throws DaemonUnreachable if the stream breaks off
  */
 async function* answerLines(answer: Response): AsyncGenerator<AnswerLine, void, undefined> {
   for await (const line of jsonLines(answer)) yield lineSchema.parse(line);

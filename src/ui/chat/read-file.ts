@@ -1,28 +1,28 @@
 import type { TextFile } from "./conversation.ts";
 
-/** Formats of images that models take. */
-const READABLE_IMAGE = /^image\/(png|jpeg|gif|bmp)$/;
+/** Image formats that engines decode. */
+const SUPPORTED_IMAGE = /^image\/(png|jpeg|gif|bmp)$/;
 
-/** Bytes of a file that is read as text: already more than most contexts hold. */
+/** Maximum size of a text file: already more than most contexts hold. */
 const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
-/** Bytes of a PDF file, most of which are images and fonts. */
+/** Maximum size of a PDF file, most of which is images and fonts. */
 const MAX_PDF_BYTES = 64 * 1024 * 1024;
 
-/** Of text, in characters, that one file may bring. */
-const MAX_TEXT = 2_000_000;
+/** Maximum length of a file's text. */
+const MAX_TEXT_CHARACTERS = 2_000_000;
 
 export function isImage({ type }: File): boolean {
   return type.startsWith("image/");
 }
 
 /**
- * An image as a data URL, in a format that models take; others are drawn anew as PNG.
- * @throws Error with a message for people
+ * Reads an image as a data URL. Converts formats that engines do not decode to PNG.
+ * @throws Error with a message for the user
  */
 export async function readImage(file: File): Promise<string> {
   let blob: Blob = file;
-  if (!READABLE_IMAGE.test(file.type)) {
+  if (!SUPPORTED_IMAGE.test(file.type)) {
     const bitmap = await createImageBitmap(file).catch((error: unknown) => {
       throw new Error(`${file.name} is not an image that this browser can read.`, { cause: error });
     });
@@ -39,8 +39,8 @@ export async function readImage(file: File): Promise<string> {
 }
 
 /**
- * The text of a text or PDF file.
- * @throws Error with a message for people
+ * Reads the text of a text or PDF file.
+ * @throws Error with a message for the user
  */
 export async function readText(file: File): Promise<TextFile> {
   const { name } = file;
@@ -56,12 +56,12 @@ export async function readText(file: File): Promise<TextFile> {
       isPdf ? `${name} has no text, only images of it. Send its pages as images.` : `${name} is empty.`,
     );
   }
-  if (text.length > MAX_TEXT) throw new Error(`${name} has more text than any context holds.`);
+  if (text.length > MAX_TEXT_CHARACTERS) throw new Error(`${name} has more text than any context holds.`);
   return { name, text };
 }
 
 async function readPdf(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  // Large, and few people need it.
+  // The PDF library is large and rarely needed.
   const { pdfText } = await import("./pdf-text.ts");
   try {
     return await pdfText(bytes);
@@ -77,7 +77,7 @@ function decode(name: string, bytes: Uint8Array): string {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (!text.includes("\0")) return text;
   } catch {
-    // Other encodings cannot be told apart for sure.
+    // Other encodings cannot be detected reliably.
   }
   throw new Error(`${name} is neither text in UTF-8, nor a PDF file, nor an image.`);
 }

@@ -1,4 +1,4 @@
-import { effect, signal as signalsValue, useSignal } from "@preact/signals";
+import { effect, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
@@ -6,7 +6,7 @@ import { parseSchema } from "./chat-request.ts";
 import { changeSettings, chosenModel, current } from "./chat-state.ts";
 import { type ChatSettings, settingsSchema } from "./conversation.ts";
 
-const NUMBERS = [
+const NUMBER_SETTINGS = [
   {
     name: "temperature",
     label: "Temperature",
@@ -81,12 +81,14 @@ const NUMBERS = [
   },
 ] as const;
 
-type Change = (change: Partial<{ [Name in keyof ChatSettings]: ChatSettings[Name] | undefined }>) => void;
+type SetSettings = (
+  change: Partial<{ [Name in keyof ChatSettings]: ChatSettings[Name] | undefined }>,
+) => void;
 
-/** The settings of the conversation that is shown. */
+/** Form for the settings of the current conversation. */
 export function SettingsForm(): JSX.Element {
   const { settings } = current.value;
-  const set: Change = (change) => {
+  const set: SetSettings = (change) => {
     const entries = Object.entries({ ...settings, ...change }).filter(([, value]) => value !== undefined);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the settings and what was changed of them
     changeSettings(Object.fromEntries(entries) as ChatSettings);
@@ -105,7 +107,7 @@ export function SettingsForm(): JSX.Element {
         />
       </label>
       <div class="fields">
-        {NUMBERS.map(({ name, label, meaning, min, max, step }) => (
+        {NUMBER_SETTINGS.map(({ name, label, meaning, min, max, step }) => (
           <label key={name} title={meaning}>
             {label}
             <input
@@ -167,7 +169,7 @@ function Format({
   set,
 }: {
   readonly settings: ChatSettings;
-  readonly set: Change;
+  readonly set: SetSettings;
 }): JSX.Element {
   const kind = format === undefined ? "text" : format === "json" ? "json" : "schema";
   const problem = kind === "schema" ? problemOf(format ?? "") : undefined;
@@ -261,22 +263,22 @@ function Presets(): JSX.Element {
   );
 }
 
-const KEY = "daybreak-presets";
+const STORAGE_KEY = "daybreak-presets";
 
 const presetSchema = z.object({ name: z.string(), settings: settingsSchema });
 
-/** Settings with a name, to be used again. */
+/** Named settings. */
 interface Preset {
   readonly name: string;
   readonly settings: ChatSettings;
 }
 
-/** What this browser keeps, by name. */
-const presets = signalsValue<readonly Preset[]>(read());
+/** Presets in localStorage, sorted by name. */
+const presets = signal<readonly Preset[]>(readPresets());
 
-effect(() => localStorage.setItem(KEY, JSON.stringify(presets.value)));
+effect(() => localStorage.setItem(STORAGE_KEY, JSON.stringify(presets.value)));
 
-/** Keeps settings under a name, which may have meant others before. */
+/** Saves settings under a name. Replaces the preset of that name, if there is one. */
 function savePreset(name: string, settings: ChatSettings): void {
   const others = presets.value.filter((each) => each.name !== name);
   presets.value = [...others, { name, settings }].toSorted((one, other) =>
@@ -288,10 +290,10 @@ function deletePreset(name: string): void {
   presets.value = presets.value.filter((each) => each.name !== name);
 }
 
-/** What cannot be read any longer is left out. */
-function read(): Preset[] {
+/** Reads the presets; returns none if they are invalid. */
+function readPresets(): Preset[] {
   try {
-    const found = z.array(presetSchema).parse(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+    const found = z.array(presetSchema).parse(JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]"));
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- optional fields are absent, never undefined: it was JSON
     return found as unknown as Preset[];
   } catch {

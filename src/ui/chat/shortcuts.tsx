@@ -1,4 +1,4 @@
-import { signal as value } from "@preact/signals";
+import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { answer, continueAnswer } from "./answering.ts";
 import { current, running, startConversation } from "./chat-state.ts";
@@ -11,14 +11,14 @@ interface Shortcut {
   readonly run: () => void;
 }
 
-/** What the chat shows above the messages when it is asked for. */
+/** Panels that can be opened above the messages. */
 export const PANELS = [
   ["settings", "Settings"],
   ["tools", "Tools"],
   ["shortcuts", "Shortcuts"],
 ] as const;
 
-export const visiblePanel = value<Panel | undefined>(undefined);
+export const visiblePanel = signal<Panel | undefined>(undefined);
 
 const SHORTCUTS: readonly Shortcut[] = [
   {
@@ -27,37 +27,37 @@ const SHORTCUTS: readonly Shortcut[] = [
     isPressed: ({ key }) => key === "Escape",
     run: () => running.value?.abort(),
   },
-  alt("N", "New conversation", () => {
+  altShortcut("N", "New conversation", () => {
     startConversation();
     focus("prompt");
   }),
-  alt("S", "Search conversations", () => focus("search")),
-  alt("M", "Write a message", () => focus("prompt")),
-  alt("R", "Answer again", () => {
-    const shown = branch(current.value);
-    const asked = shown.findLast(({ role }) => role !== "assistant");
-    if (asked && !running.value) void answer(asked);
+  altShortcut("S", "Search conversations", () => focus("search")),
+  altShortcut("M", "Write a message", () => focus("prompt")),
+  altShortcut("R", "Answer again", () => {
+    const messages = branch(current.value);
+    const question = messages.findLast(({ role }) => role !== "assistant");
+    if (question && !running.value) void answer(question);
   }),
-  alt("C", "Continue the answer", () => {
+  altShortcut("C", "Continue the answer", () => {
     const last = branch(current.value).at(-1);
     if (last?.role === "assistant" && !running.value) void continueAnswer(last);
   }),
-  alt("E", "Edit the last question", () => {
+  altShortcut("E", "Edit the last question", () => {
     const buttons = [...document.querySelectorAll<HTMLButtonElement>("#messages .edit")];
     buttons.at(-1)?.click();
   }),
-  alt("K", "Show or hide these shortcuts", () => {
+  altShortcut("K", "Show or hide these shortcuts", () => {
     visiblePanel.value = visiblePanel.value === "shortcuts" ? undefined : "shortcuts";
   }),
 ];
 
-/** Keys that need no shortcut of ours. */
-const OTHERS = [
+/** Keys that the message field handles. */
+const FIELD_KEYS = [
   ["Enter", "Send"],
   ["Shift+Enter", "Begin a new line"],
 ] as const;
 
-/** Runs the shortcut of an event, if it is one. */
+/** Runs the shortcut of a keyboard event, if there is one. */
 export function onShortcut(event: KeyboardEvent): void {
   const found = SHORTCUTS.find(({ isPressed }) => isPressed(event));
   if (!found) return;
@@ -65,13 +65,13 @@ export function onShortcut(event: KeyboardEvent): void {
   found.run();
 }
 
-/** The keys, for people. */
+/** Lists all shortcuts. */
 export function ShortcutList(): JSX.Element {
   return (
     <section id="shortcuts" aria-label="Shortcuts">
       <h2>Shortcuts</h2>
       <dl>
-        {[...OTHERS, ...SHORTCUTS.map(({ keys, meaning }) => [keys, meaning] as const)].map(
+        {[...FIELD_KEYS, ...SHORTCUTS.map(({ keys, meaning }) => [keys, meaning] as const)].map(
           ([keys, meaning]) => (
             <div key={keys}>
               <dt>
@@ -86,8 +86,11 @@ export function ShortcutList(): JSX.Element {
   );
 }
 
-/** Not by the letter that is typed: Alt makes another one of it on a Mac. */
-function alt(letter: string, meaning: string, run: () => void): Shortcut {
+/**
+ * Returns a shortcut for Alt and the key of a letter. Compares the key code, since Alt changes the typed letter on a
+ * Mac.
+ */
+function altShortcut(letter: string, meaning: string, run: () => void): Shortcut {
   const isPressed = ({ altKey, ctrlKey, metaKey, code }: KeyboardEvent): boolean =>
     altKey && !ctrlKey && !metaKey && code === `Key${letter}`;
   return { keys: `Alt+${letter}`, meaning, isPressed, run };

@@ -2,8 +2,8 @@ import type { JSX } from "preact";
 import {
   conversations,
   current,
-  keep,
-  listed,
+  saveAndShow,
+  listedConversations,
   openConversation,
   removeConversation,
   search,
@@ -18,7 +18,7 @@ interface SidebarProps {
   readonly onChoose: () => void;
 }
 
-/** The conversations of this browser. */
+/** Searchable list of the conversations in this browser. */
 export function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
   return (
     <aside id="sidebar" class={isOpen ? "open" : ""} aria-label="Conversations">
@@ -40,10 +40,10 @@ export function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
         value={search}
         onInput={({ currentTarget }) => (search.value = currentTarget.value)}
       />
-      {listed.value.length === 0 && search.value !== "" && <p class="hint">Nothing found.</p>}
+      {listedConversations.value.length === 0 && search.value !== "" && <p class="hint">Nothing found.</p>}
       <ul id="conversations">
-        {listed.value.map((each) => (
-          <Entry key={each.id} conversation={each} onChoose={onChoose} />
+        {listedConversations.value.map((each) => (
+          <ConversationEntry key={each.id} conversation={each} onChoose={onChoose} />
         ))}
       </ul>
       <p class="buttons">
@@ -74,13 +74,13 @@ async function importFrom(input: HTMLInputElement): Promise<void> {
   input.value = "";
   if (!file) return;
   try {
-    for (const each of parseConversations(await file.text())) keep(each);
+    for (const each of parseConversations(await file.text())) saveAndShow(each);
   } catch (error) {
     showProblem(error);
   }
 }
 
-function Entry({
+function ConversationEntry({
   conversation,
   onChoose,
 }: {
@@ -90,8 +90,8 @@ function Entry({
   const { title, isPinned, id } = conversation;
   const name = title === "" ? "Untitled" : title;
   const rename = (): void => {
-    const wanted = prompt("Name of the conversation", title)?.trim();
-    if (wanted) keep({ ...conversation, title: wanted });
+    const entered = prompt("Name of the conversation", title)?.trim();
+    if (entered) saveAndShow({ ...conversation, title: entered });
   };
   return (
     <li class={id === current.value.id ? "chosen" : ""}>
@@ -109,7 +109,7 @@ function Entry({
         type="button"
         aria-pressed={isPinned}
         title={isPinned ? "Unpin" : "Pin"}
-        onClick={() => keep({ ...conversation, isPinned: !isPinned })}
+        onClick={() => saveAndShow({ ...conversation, isPinned: !isPinned })}
       >
         {isPinned ? "★" : "☆"}
       </button>

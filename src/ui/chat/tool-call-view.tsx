@@ -6,7 +6,7 @@ import { answerCall, runCall } from "./answering.ts";
 import { current, running } from "./chat-state.ts";
 import { branch, type ToolCall } from "./conversation.ts";
 
-/** A call of a tool, with its result or with what a person has to decide. */
+/** A tool call with its result, or with a form to run it or to enter a result. */
 export function ToolCallView({ call }: { readonly call: ToolCall }): JSX.Element {
   const result = branch(current.value).find(({ callId }) => callId === call.id);
   return (
@@ -14,13 +14,13 @@ export function ToolCallView({ call }: { readonly call: ToolCall }): JSX.Element
       <summary>
         {result ? "Called" : "Calls"} <code>{call.name}</code>
       </summary>
-      <pre aria-label="Arguments">{pretty(call.arguments)}</pre>
-      {result ? <pre aria-label="Result">{pretty(result.content)}</pre> : <Decision call={call} />}
+      <pre aria-label="Arguments">{formatJson(call.arguments)}</pre>
+      {result ? <pre aria-label="Result">{formatJson(result.content)}</pre> : <ToolDecision call={call} />}
     </details>
   );
 }
 
-function Decision({ call }: { readonly call: ToolCall }): JSX.Element | null {
+function ToolDecision({ call }: { readonly call: ToolCall }): JSX.Element | null {
   const text = useSignal("");
   const tool = findTool(call.name);
   if (running.value) return null;
@@ -53,8 +53,8 @@ function Decision({ call }: { readonly call: ToolCall }): JSX.Element | null {
   );
 }
 
-/** JSON with line breaks; anything else as it is. */
-function pretty(text: string): string {
+/** Indents JSON. Returns other text unchanged. */
+function formatJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);
   } catch {

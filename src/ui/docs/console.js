@@ -9,6 +9,6 @@ SwaggerUIBundle({
   displayRequestDuration: true,
   filter: true,
   tryItOutEnabled: true,
-  // Else it would ask a server of its makers whether the document is valid.
+  // By default, Swagger UI sends the document's address to a public validator.
   validatorUrl: null,
 });

@@ -9,14 +9,14 @@ const DEFAULT_REQUEST: ExperimentRequest = {
 
 const NUMBERS = ["temperature", "seed", "max_tokens"] as const;
 
-/** An element of the page. */
+/** Returns an element of the page by its ID. */
 export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);
   return found;
 }
 
-/** The form of a request: fields for what most need, and the whole request as JSON, which is what counts. */
+/** Form of a request: fields for common settings, and the complete request as JSON, which is authoritative. */
 export class ExperimentForm {
   readonly #message = byId("message", HTMLTextAreaElement);
   readonly #system = byId("system", HTMLTextAreaElement);
@@ -39,7 +39,7 @@ export class ExperimentForm {
     this.request = DEFAULT_REQUEST;
   }
 
-  /** @throws Error that names the first field that is wrong */
+  /** @throws Error that names the first invalid field */
   get request(): ExperimentRequest {
     let value: unknown;
     try {
@@ -66,11 +66,11 @@ export class ExperimentForm {
     try {
       this.#json.value = JSON.stringify(change(this.request), undefined, 2);
     } catch {
-      // The JSON is being edited: its fields follow when it can be read again.
+      // The JSON is being edited and invalid at the moment.
     }
   }
 
-  /** The last message of the user and the system prompt; a prompt has the place of the message. */
+  /** Puts the text fields into the request: the prompt or the last user message, and the system prompt. */
   #withTexts(request: ExperimentRequest): ExperimentRequest {
     const text = this.#message.value;
     if (request.messages == null) return { ...request, prompt: text };

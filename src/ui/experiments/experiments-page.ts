@@ -10,15 +10,18 @@ import {
 } from "../../experiments/experiment-file.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
 import { takeExperiment } from "../hand-over.ts";
-import { keepAllowed } from "../page/allowed-servers.ts";
+import { updateAllowed } from "../page/allowed-servers.ts";
 import { saveAs } from "../browser-actions.ts";
-import { describeFiles, modelNames, type Place, Runner } from "./run-experiment.ts";
+import { describeFiles, generatingModels, type EngineLocation, ExperimentRunner } from "./run-experiment.ts";
 import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
 
 /** The page under /ui/experiments/: opens, runs, compares, records and shares experiments. */
 
-const RECORDED = "the recorded result";
-const NAMES: Readonly<Record<Place, string>> = { browser: "this tab", daemon: "the daemon" };
+const RECORDED_NAME = "the recorded result";
+const LOCATION_NAMES: Readonly<Record<EngineLocation, string>> = {
+  browser: "this tab",
+  daemon: "the daemon",
+};
 
 const page = {
   status: byId("status", HTMLElement),
@@ -33,13 +36,13 @@ const page = {
   open: byId("open", HTMLInputElement),
 };
 const form = new ExperimentForm();
-const runner = new Runner(
+const runner = new ExperimentRunner(
   (text) => (page.status.textContent = text),
   () => page.useGpu.checked,
 );
 
 let results: NamedResult[] = [];
-/** Of the experiment that was opened, if it says which files its model has. */
+/** Model of the opened experiment; undefined after the user chose another one. */
 let recordedModel: Experiment["model"] | undefined;
 let running: AbortController | undefined;
 
@@ -47,9 +50,12 @@ function show(): void {
   page.results.replaceChildren(
     ...showResults(results, {
       onKeep(index) {
-        const kept = results[index];
-        if (kept)
-          results = [{ ...kept, name: RECORDED }, ...results.filter((_, each) => each !== index && each > 0)];
+        const chosen = results[index];
+        if (chosen)
+          results = [
+            { ...chosen, name: RECORDED_NAME },
+            ...results.filter((_, each) => each !== index && each > 0),
+          ];
         recordedModel = undefined;
         show();
       },
@@ -60,7 +66,7 @@ function show(): void {
   page.alternatives.replaceChildren();
 }
 
-/** Does something that may take a while or fail, one thing at a time. */
+/** Runs an action, after aborting the previous one. Shows its error, if it fails. */
 async function attempt(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   running?.abort();
   const controller = new AbortController();
@@ -81,24 +87,24 @@ async function attempt(work: (signal: AbortSignal) => Promise<void>): Promise<vo
   }
 }
 
-async function run(places: readonly Place[], signal: AbortSignal): Promise<void> {
+async function run(locations: readonly EngineLocation[], signal: AbortSignal): Promise<void> {
   const { request } = form;
   const model = page.model.value;
   await checkModel(model);
-  results = results.filter(({ name }) => name === RECORDED);
-  for (const place of places) {
-    const result = await runner.run(place, model, request, signal);
-    results.push({ name: NAMES[place], result });
+  results = results.filter(({ name }) => name === RECORDED_NAME);
+  for (const location of locations) {
+    const result = await runner.run(location, model, request, signal);
+    results.push({ name: LOCATION_NAMES[location], result });
     show();
   }
 }
 
-/** Says it when the model is not the one that was recorded; the comparison may be wanted all the same. */
+/** Warns if the model's files differ from the recorded ones. The experiment still runs. */
 async function checkModel(model: string): Promise<void> {
   if (!recordedModel?.files) return;
-  const wanted = recordedModel.files.map(({ sha256 }) => sha256).join();
-  const found = (await describeFiles(model)).map(({ sha256 }) => sha256).join();
-  if (wanted !== found)
+  const expected = recordedModel.files.map(({ sha256 }) => sha256).join();
+  const actual = (await describeFiles(model)).map(({ sha256 }) => sha256).join();
+  if (expected !== actual)
     page.problem.textContent = `${model} has other files than the model that was recorded.`;
 }
 
@@ -121,8 +127,8 @@ async function sweep(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The experiment on the page; the first result is the recorded one. */
-async function current(): Promise<Experiment> {
+/** Returns the experiment on the page, with the first result as the recorded one. */
+async function currentExperiment(): Promise<Experiment> {
   const name = page.model.value;
   const title = page.title.value.trim();
   const [first] = results;
@@ -135,7 +141,7 @@ async function current(): Promise<Experiment> {
   };
 }
 
-function open(experiment: Experiment): void {
+function openExperiment(experiment: Experiment): void {
   const { title = "", model, request, result } = experiment;
   page.title.value = title;
   if (![...page.model.options].some(({ value }) => value === model.name)) {
@@ -146,19 +152,19 @@ function open(experiment: Experiment): void {
   page.model.value = model.name;
   form.request = request;
   recordedModel = model;
-  results = result ? [{ name: RECORDED, result }] : [];
+  results = result ? [{ name: RECORDED_NAME, result }] : [];
   show();
 }
 
 async function download(): Promise<void> {
-  const experiment = await current();
+  const experiment = await currentExperiment();
   const name = (experiment.title ?? "experiment").replaceAll(/[^\w-]+/g, "-").toLowerCase();
   saveAs(`${name}.json`, printExperiment(experiment));
 }
 
 async function share(): Promise<void> {
   const address = new URL(location.href);
-  address.hash = await toFragment(await current());
+  address.hash = await toFragment(await currentExperiment());
   history.replaceState(undefined, "", address);
   await navigator.clipboard?.writeText(address.href).catch(() => undefined);
 }
@@ -191,22 +197,22 @@ page.open.addEventListener(
   () =>
     void attempt(async () => {
       const [file] = page.open.files ?? [];
-      if (file) open(parseExperiment(await file.text()));
+      if (file) openExperiment(parseExperiment(await file.text()));
     }),
 );
 
 async function start(): Promise<void> {
-  const models = await modelNames();
+  const models = await generatingModels();
   page.model.replaceChildren(...models.map((name) => new Option(name)));
   const handedOver = takeExperiment();
-  if (handedOver !== undefined) open(parseExperiment(handedOver));
-  else if (location.hash.length > 1) open(await fromFragment(location.hash.slice(1)));
+  if (handedOver !== undefined) openExperiment(parseExperiment(handedOver));
+  else if (location.hash.length > 1) openExperiment(await fromFragment(location.hash.slice(1)));
 }
 
-/** Runs an experiment in this tab, for programs that lead the browser. */
+/** Runs an experiment in this tab. Called by programs that control the browser. */
 export async function runHere(model: string, request: ExperimentRequest): Promise<ExperimentResult> {
   return await runner.run("browser", model, request, new AbortController().signal);
 }
 
 addEventListener("hashchange", () => void attempt(start));
-if (!keepAllowed()) void attempt(start);
+if (!updateAllowed()) void attempt(start);

@@ -5,56 +5,56 @@ import {
 } from "../../api/native/experiment.ts";
 import type { ExperimentModelFile } from "../../experiments/experiment-file.ts";
 import { fetchDaemon, isNotLoaded, listModels, loadModel, post, request as send } from "../daemon-api.ts";
-import { modelFiles, TabEngine } from "../tab-engine.ts";
+import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 
-/** Where an experiment runs. */
-export type Place = "browser" | "daemon";
+/** Engine that runs an experiment: this tab's or the daemon's. */
+export type EngineLocation = "browser" | "daemon";
 
 /** Runs experiments in the daemon and in this tab. */
-export class Runner {
+export class ExperimentRunner {
   readonly #onProgress: (text: string) => void;
-  /** Whether this tab is to use the browser's GPU. */
-  readonly #wantsGpu: () => boolean;
+  /** True if this tab should use the browser's GPU. */
+  readonly #usesGpu: () => boolean;
   readonly #tab: TabEngine;
 
-  /** @param onProgress called with a sentence for people */
-  constructor(onProgress: (text: string) => void, wantsGpu: () => boolean) {
+  /** @param onProgress called with a status text for the user */
+  constructor(onProgress: (text: string) => void, usesGpu: () => boolean) {
     this.#onProgress = onProgress;
-    this.#wantsGpu = wantsGpu;
+    this.#usesGpu = usesGpu;
     this.#tab = new TabEngine(onProgress);
   }
 
-  /** @throws Error with a message for people */
+  /** @throws Error with a message for the user */
   async run(
-    place: Place,
+    location: EngineLocation,
     model: string,
     request: ExperimentRequest,
     signal: AbortSignal,
   ): Promise<ExperimentResult> {
-    const engine = place === "browser" ? await this.#tab.start(model, this.#wantsGpu(), signal) : undefined;
+    const engine = location === "browser" ? await this.#tab.start(model, this.#usesGpu(), signal) : undefined;
     this.#onProgress(`${model} answers in ${engine ? "this tab" : "the daemon"} …`);
-    const ask = async (): Promise<Response> =>
+    const sendRequest = async (): Promise<Response> =>
       await send("/api/experiment", post({ ...request, model }, signal), engine?.fetch ?? fetchDaemon);
-    const answer = await ask().catch(async (error: unknown) => {
+    const answer = await sendRequest().catch(async (error: unknown) => {
       if (!isNotLoaded(error)) throw error;
       await loadModel(model, signal);
-      return await ask();
+      return await sendRequest();
     });
     return experimentResultSchema.parse(await answer.json());
   }
 }
 
-/** Names of the models that can generate, the default first. */
-export async function modelNames(): Promise<string[]> {
+/** Returns the names of the models that generate text, the default first. */
+export async function generatingModels(): Promise<string[]> {
   return (await listModels())
     .filter(({ purpose }) => purpose === "generate")
     .toSorted((one, other) => Number(other.is_default) - Number(one.is_default))
     .map(({ alias }) => alias);
 }
 
-/** What an experiment says of a model's files. */
+/** Returns the hashes of a model's files, as experiments record them. */
 export async function describeFiles(model: string): Promise<ExperimentModelFile[]> {
-  const { files } = await modelFiles(model);
+  const { files } = await fetchModelFiles(model);
   return files.map(({ role, sha256, scale }) =>
     scale === undefined ? { role, sha256 } : { role, sha256, scale },
   );

@@ -1,4 +1,4 @@
-import { signal as value } from "@preact/signals";
+import { signal } from "@preact/signals";
 import createDomPurify from "dompurify";
 import highlighter from "highlight.js/lib/common";
 import { Marked, type MarkedExtension, type Tokens } from "marked";
@@ -8,7 +8,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type temml from "temml";
 import { copyText } from "../browser-actions.ts";
 
-/** A text of a model. While it grows, only its last block is drawn anew. */
+/** Rendered Markdown. While the text grows, only its last block is rendered again. */
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
   const version = mathVersion();
   const blocks = useMemo(() => renderMarkdown(text, version), [text, version]);
@@ -22,15 +22,15 @@ export function Markdown({ text }: { readonly text: string }): JSX.Element {
 }
 
 const Block = memo(({ html }: { readonly html: string }): JSX.Element => {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    for (const block of place.current?.querySelectorAll("pre") ?? []) block.append(copyButton(block));
+    for (const block of container.current?.querySelectorAll("pre") ?? []) block.append(copyButton(block));
   }, [html]);
-  // Sanitized, and no script of it could run by the page's policy.
-  return <div ref={place} dangerouslySetInnerHTML={{ __html: html }} />;
+  // The HTML is sanitized, and the page's Content-Security-Policy forbids inline scripts.
+  return <div ref={container} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
-/** Copies a block of code as it is written. */
+/** Returns a button that copies a code block. */
 function copyButton(block: HTMLElement): HTMLButtonElement {
   const code = block.textContent ?? "";
   const button = document.createElement("button");
@@ -43,7 +43,7 @@ function copyButton(block: HTMLElement): HTMLButtonElement {
 
 const purify = createDomPurify(window);
 
-/** Links of a model open beside the page, and learn nothing of it. */
+/** Links in generated text open in a new tab without a referrer. */
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName !== "A") return;
   node.setAttribute("target", "_blank");
@@ -53,49 +53,49 @@ purify.addHook("afterSanitizeAttributes", (node) => {
 const TAGS =
   "a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul";
 
-/** Of MathML, what formulas need; nothing of it can hold a link or HTML. */
+/** The MathML elements that formulas need. None of them can contain a link or HTML. */
 const MATH_TAGS =
   "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover semantics";
 const MATH_ATTRIBUTES =
   "accent accentunder columnalign columnspacing depth display displaystyle fence form height linethickness lspace mathvariant maxsize minsize movablelimits notation rowspacing rspace scriptlevel separator stretchy symmetric voffset width xmlns";
 
-const ALLOWED = {
+const SANITIZE_OPTIONS = {
   ALLOWED_TAGS: [...TAGS.split(" "), ...MATH_TAGS.split(" ")],
   ALLOWED_ATTR: ["href", "title", "class", "start", "align", ...MATH_ATTRIBUTES.split(" ")],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  // Their values are no addresses, which all others have to be.
+  // DOMPurify checks the values of other attributes as URIs.
   ADD_URI_SAFE_ATTR: ["start", "align", ...MATH_ATTRIBUTES.split(" ")],
 };
 
-/** Blocks that have been rendered: an answer that grows changes in its last one alone. */
-const rendered = new Map<string, string>();
-/** A long answer has some hundred blocks. */
-const MAX_RENDERED = 1000;
+/** HTML of rendered blocks. A growing answer changes only in its last block. */
+const renderedBlocks = new Map<string, string>();
+/** Cache size: a long answer has some hundred blocks. */
+const MAX_RENDERED_BLOCKS = 1000;
 
-/** The library, which is loaded when the first formula comes. */
-const library = value<typeof temml | undefined>(undefined);
-let loading: Promise<void> | undefined;
+/** The temml library, which renders formulas. */
+const mathLibrary = signal<typeof temml | undefined>(undefined);
+let loadingMath: Promise<void> | undefined;
 
-/** Formulas as LaTeX users write them: $…$, $$…$$, \(…\) and \[…\]. "$5 and $6" is none. */
-const BLOCK = /^(?:\$\$([^$]+?)\$\$|\\\[([\s\S]+?)\\\])(?=\n|$)/;
-const INLINE =
+/** Formulas in LaTeX: $…$, $$…$$, \(…\) and \[…\]. "$5 and $6" is not a formula. */
+const BLOCK_FORMULA = /^(?:\$\$([^$]+?)\$\$|\\\[([\s\S]+?)\\\])(?=\n|$)/;
+const INLINE_FORMULA =
   /^(?:\$\$([^$\n]+?)\$\$|\\\((.+?)\\\)|\\\[(.+?)\\\]|\$(?![\s\d]*\s)((?:\\.|[^$\\\n])*?[^\s$\\])\$(?![\d\w]))/;
 
-/** What marked needs to find formulas and to write them as MathML, which browsers draw themselves. */
+/** Extension of marked that finds formulas and renders them as MathML. */
 const mathExtension: MarkedExtension = {
   extensions: [
     {
       name: "mathBlock",
       level: "block",
       start: (text) => indexOf(text, /\$\$|\\\[/),
-      tokenizer: (text) => toToken("mathBlock", BLOCK.exec(text)),
+      tokenizer: (text) => toToken("mathBlock", BLOCK_FORMULA.exec(text)),
       renderer: (token) => toMathml(token.raw, String(token["text"]), true),
     },
     {
       name: "mathInline",
       level: "inline",
       start: (text) => indexOf(text, /\$|\\[([]/),
-      tokenizer: (text) => toToken("mathInline", INLINE.exec(text)),
+      tokenizer: (text) => toToken("mathInline", INLINE_FORMULA.exec(text)),
       renderer: (token) => toMathml(token.raw, String(token["text"]), false),
     },
   ],
@@ -105,9 +105,9 @@ const marked = new Marked(mathExtension, {
   gfm: true,
   breaks: true,
   renderer: {
-    // What a model writes as HTML is shown as it is written.
+    // HTML in generated text is shown as source.
     html: ({ text }) => escapeHtml(text),
-    // Nothing is loaded from elsewhere: the page's policy would refuse it.
+    // Images become links: the page's Content-Security-Policy forbids loading them from other servers.
     image: ({ text, href }) => `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`,
     code: ({ text, lang = "" }) => {
       const [name = ""] = lang.split(/\s/);
@@ -119,8 +119,8 @@ const marked = new Marked(mathExtension, {
 });
 
 /**
- * What a model has written as HTML that runs nothing and loads nothing: a piece for each block.
- * @param version - of what blocks are rendered with; another one renders them anew
+ * Renders Markdown as sanitized HTML, one string per block.
+ * @param version - cached blocks of another version are rendered again
  */
 function renderMarkdown(text: string, version: number): string[] {
   const tokens = marked.lexer(text);
@@ -129,11 +129,14 @@ function renderMarkdown(text: string, version: number): string[] {
     .filter(({ type }) => type !== "space")
     .map((token) => {
       const key = `${version} ${token.raw}`;
-      const known = hasReferences ? undefined : rendered.get(key);
-      if (known !== undefined) return known;
-      const html = purify.sanitize(marked.parser(Object.assign([token], { links: tokens.links })), ALLOWED);
-      if (rendered.size >= MAX_RENDERED) rendered.clear();
-      rendered.set(key, html);
+      const cached = hasReferences ? undefined : renderedBlocks.get(key);
+      if (cached !== undefined) return cached;
+      const html = purify.sanitize(
+        marked.parser(Object.assign([token], { links: tokens.links })),
+        SANITIZE_OPTIONS,
+      );
+      if (renderedBlocks.size >= MAX_RENDERED_BLOCKS) renderedBlocks.clear();
+      renderedBlocks.set(key, html);
       return html;
     });
 }
@@ -146,14 +149,14 @@ function escapeHtml(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
-/** Changes when formulas can be shown that could not before. */
+/** Changes when the library for formulas is loaded. */
 function mathVersion(): number {
-  return library.value ? 1 : 0;
+  return mathLibrary.value ? 1 : 0;
 }
 
-/** Loads the library while there is nothing else to do: in the middle of an answer it would hold a few frames up. */
+/** Loads the library for formulas early: loading it during an answer would delay a few frames. */
 export function prepareMath(): void {
-  loading ??= load();
+  loadingMath ??= loadMath();
 }
 
 function indexOf(text: string, pattern: RegExp): number | undefined {
@@ -167,25 +170,26 @@ function toToken(type: string, match: RegExpExecArray | null): Tokens.Generic | 
 }
 
 function toMathml(raw: string, text: string, isBlock: boolean): string {
-  if (!library.peek()) {
+  if (!mathLibrary.peek()) {
     prepareMath();
-    return mathCode(raw);
+    return formulaAsCode(raw);
   }
   try {
-    const mathml = library.peek()?.renderToString(text, { displayMode: isBlock, throwOnError: true }) ?? "";
-    // The page's policy refuses inline styles, which are only colors and finer spacing.
+    const mathml =
+      mathLibrary.peek()?.renderToString(text, { displayMode: isBlock, throwOnError: true }) ?? "";
+    // The page's policy forbids inline styles, which only set colors and finer spacing.
     return mathml.replaceAll(/ style="[^"]*"/g, "");
   } catch {
-    // Not every dollar begins a formula, and not every formula is whole while it comes.
-    return mathCode(raw);
+    // The dollar sign does not begin a formula, or the formula is incomplete while the answer grows.
+    return formulaAsCode(raw);
   }
 }
 
-async function load(): Promise<void> {
-  library.value = (await import("temml")).default;
+async function loadMath(): Promise<void> {
+  mathLibrary.value = (await import("temml")).default;
 }
 
-function mathCode(text: string): string {
+function formulaAsCode(text: string): string {
   const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return `<code>${escaped}</code>`;
 }

@@ -3,18 +3,18 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
-import { inBytes } from "../number-format.ts";
+import { formatBytes } from "../number-format.ts";
 import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
 import { FromHub } from "./from-hub.tsx";
 import { chatWith } from "./model-card.tsx";
-import { deleteStored, isDaemonModel, storePicked } from "./store-files.ts";
+import { deleteStored, isDaemonModel, storePickedFiles } from "./store-files.ts";
 
-/** The models of a page without a daemon. */
-export function BrowserModelsRoom(): JSX.Element {
+/** The view Models of a page without a daemon. */
+export function BrowserModelsView(): JSX.Element {
   return (
     <main id="models">
-      <BrowserModels onFiles={(files) => void storePicked(files)}>
+      <BrowserModels onFiles={(files) => void storePickedFiles(files)}>
         <FromHub />
       </BrowserModels>
     </main>
@@ -23,11 +23,11 @@ export function BrowserModelsRoom(): JSX.Element {
 
 interface BrowserModelsProps {
   readonly onFiles: (files: readonly File[]) => void;
-  /** Other ways to more models. */
+  /** Further forms for adding models. */
   readonly children?: ComponentChildren;
 }
 
-/** The models in the browser's storage, and where more come from. */
+/** The models in the browser's storage, and forms for adding more. */
 export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.Element {
   const toDelete = useSignal<string | undefined>(undefined);
   const problem = storageProblem.value;
@@ -67,13 +67,13 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
               <li key={name} class="card" data-stored={name}>
                 <h3>{name}</h3>
                 <p class="facts">
-                  {inBytes(size)}
-                  {stored < size && `, of which ${inBytes(stored)} have arrived`}
+                  {formatBytes(size)}
+                  {stored < size && `, of which ${formatBytes(stored)} have arrived`}
                   {" · "}
                   {isDaemonModel(name) ? "copy of the daemon's" : "only here"}
                 </p>
                 <p class="buttons">
-                  <button type="button" class="main" onClick={() => chatHere(name)}>
+                  <button type="button" class="main" onClick={() => chatInTab(name)}>
                     Chat in this tab
                   </button>
                   <button type="button" class="danger" onClick={() => (toDelete.value = name)}>
@@ -84,7 +84,7 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
             ))}
           </ul>
           {storedModels.value.length === 0 && <p class="facts">No model is stored in this browser yet.</p>}
-          <Usage />
+          <StorageUsage />
         </>
       ) : (
         <p class="note">{problem}</p>
@@ -96,13 +96,13 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
   );
 }
 
-function Usage(): JSX.Element | null {
+function StorageUsage(): JSX.Element | null {
   if (!storage.value) return null;
   const { used, free } = storage.value;
   return (
     <p id="storage" class="facts">
       <meter aria-label="The browser's storage" value={used} max={used + free || 1} /> This site uses{" "}
-      {inBytes(used)} of the browser's storage; {inBytes(free)} are free.
+      {formatBytes(used)} of the browser's storage; {formatBytes(free)} are free.
     </p>
   );
 }
@@ -139,7 +139,7 @@ function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
   );
 }
 
-function chatHere(name: string): void {
+function chatInTab(name: string): void {
   chatWith(name);
   setInTab(true);
 }

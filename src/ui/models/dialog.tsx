@@ -4,12 +4,12 @@ import { useEffect, useRef } from "preact/hooks";
 interface DialogProps {
   readonly title: string;
   readonly children: ComponentChildren;
-  /** Called when it is closed, by Escape as well. */
+  /** Called when the dialog is closed, also by Escape. */
   readonly onClose: () => void;
   readonly isWide?: boolean;
 }
 
-/** A dialog over the page, open as long as it is shown. */
+/** A modal dialog, open while the component is mounted. */
 export function Dialog({ title, children, onClose, isWide = false }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -27,13 +27,13 @@ export function Dialog({ title, children, onClose, isWide = false }: DialogProps
   );
 }
 
-const ADDRESS = /(https?:\/\/[^\s,;()]+[^\s,;().:])/;
+const URL_PATTERN = /(https?:\/\/[^\s,;()]+[^\s,;().:])/;
 
-/** A text of the daemon whose addresses can be followed. */
+/** A text with its URLs as links. */
 export function LinkedText({ text }: { readonly text: string }): JSX.Element {
   return (
     <>
-      {text.split(ADDRESS).map((part, index) =>
+      {text.split(URL_PATTERN).map((part, index) =>
         index % 2 === 1 ? (
           <a key={part} href={part} target="_blank" rel="noreferrer">
             {part}

@@ -1,4 +1,4 @@
-import { signal as value, useSignal } from "@preact/signals";
+import { signal as createSignal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { HUB_ORIGINS } from "../../api/management/page-policy.ts";
 import { chooseModelFiles, chooseProjector, HUB_PREFIX, parseHubSpec } from "../../models/names/hub-spec.ts";
@@ -7,40 +7,40 @@ import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
 import { exportedHub, isExported } from "../page-kind.ts";
 import { problem, showProblem } from "../page-state.ts";
 import { pageStore } from "../page-store.ts";
-import { allowServer, mayAsk } from "../page/allowed-servers.ts";
+import { allowServer, isAllowed } from "../page/allowed-servers.ts";
 import { refreshStored } from "../stored-models.ts";
 
-/** What is being stored, and 0 to 1 of it. */
-const storing = value<{ readonly what: string; readonly share: number } | undefined>(undefined);
+/** The running download and its progress, 0 to 1. */
+const download = createSignal<{ readonly spec: string; readonly share: number } | undefined>(undefined);
 let controller = new AbortController();
 
-/** Stores one model at a time; more would only share the connection. */
-async function bring(spec: string): Promise<void> {
+/** Downloads a model. One download runs at a time, since several would only share the bandwidth. */
+async function downloadModel(spec: string): Promise<void> {
   problem.value = "";
   controller = new AbortController();
   const { signal } = controller;
-  storing.value = { what: spec, share: 0 };
+  download.value = { spec, share: 0 };
   try {
-    await storeFromHub(spec, { signal, onProgress: (share) => (storing.value = { what: spec, share }) });
+    await storeFromHub(spec, { signal, onProgress: (share) => (download.value = { spec, share }) });
   } catch (error) {
     if (!signal.aborted) showProblem(error);
   } finally {
-    storing.value = undefined;
+    download.value = undefined;
     await refreshStored();
   }
 }
 
-/** Takes models from the hub into the browser, where there is no daemon that could. */
+/** Form that downloads models from the hub into the browser, on pages without a daemon. */
 export function FromHub(): JSX.Element {
   const spec = useSignal("");
-  const asksHub = isExported || mayAsk(HUB_ORIGINS[0]);
-  if (storing.value) return <Progress {...storing.value} />;
+  const isHubAllowed = isExported || isAllowed(HUB_ORIGINS[0]);
+  if (download.value) return <Progress {...download.value} />;
   return (
     <form
       id="from-hub"
       onSubmit={(event) => {
         event.preventDefault();
-        void bring(spec.value.trim());
+        void downloadModel(spec.value.trim());
       }}
     >
       <label>
@@ -54,7 +54,7 @@ export function FromHub(): JSX.Element {
           onInput={({ currentTarget }) => (spec.value = currentTarget.value)}
         />
       </label>{" "}
-      {asksHub ? (
+      {isHubAllowed ? (
         <button type="submit">Download</button>
       ) : (
         <>
@@ -68,11 +68,11 @@ export function FromHub(): JSX.Element {
   );
 }
 
-function Progress({ what, share }: { readonly what: string; readonly share: number }): JSX.Element {
+function Progress({ spec, share }: { readonly spec: string; readonly share: number }): JSX.Element {
   return (
     <p id="storing">
       <label>
-        Storing {what} <progress value={share} /> {Math.floor(100 * share)} %
+        Storing {spec} <progress value={share} /> {Math.floor(100 * share)} %
       </label>{" "}
       <button type="button" onClick={() => controller.abort()}>
         Stop
@@ -90,9 +90,9 @@ function allowHub(): void {
 }
 
 /**
- * Stores a model of the hub in this browser, with its projector if it has one.
- * @param spec hf:owner/repository[:file.gguf or quantization][@revision]; "hf:" may be left out
- * @throws ServiceError with a message for people
+ * Downloads a model from the hub into this browser, with its projector if it has one.
+ * @param spec [hf:]owner/repository[:file.gguf or quantization][@revision]
+ * @throws ServiceError with a message for the user
  */
 async function storeFromHub(spec: string, options: StoreOptions): Promise<StoredModel> {
   const text = spec.startsWith(HUB_PREFIX) ? spec : `${HUB_PREFIX}${spec}`;

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { toError } from "../../errors/to-error.ts";
 import { chooseByQuantization } from "../../models/names/model-file-names.ts";
-import { inBytes, inDays, inFull, inShort } from "../number-format.ts";
+import { formatBytes, formatDate, formatInteger, formatCompact } from "../number-format.ts";
 import { models, showProblem } from "../page-state.ts";
 import { LinkedText } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
@@ -16,17 +16,17 @@ import {
   searchHub,
   type Suggestion,
 } from "./models-api.ts";
-import { goToDownloads, PullNote } from "./pull-list.tsx";
+import { goToDownloads, PullStatus } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 
-/** As many as a person reads. */
+/** Number of search results. */
 const MAX_REPOS = 20;
-/** Suggestions that are shown at first; the others are a click away. */
-const FIRST_SUGGESTIONS = 6;
-/** A repository's own name, as people copy it: with or without the hub's address or "hf:". */
-const REPO = /^(?:https?:\/\/[^/]+\/|hf:)?([\w.-]+\/[\w.-]+?)(?:[:/].*)?$/;
+/** Suggestions that are visible before "Show all". */
+const INITIAL_SUGGESTIONS = 6;
+/** Matches the name of a repository, with or without the hub's address or "hf:". */
+const REPO_PATTERN = /^(?:https?:\/\/[^/]+\/|hf:)?([\w.-]+\/[\w.-]+?)(?:[:/].*)?$/;
 
-/** Where a model is found and downloaded. */
+/** Search of the hub, and suggested models. */
 export function GetModel(): JSX.Element {
   return (
     <section aria-labelledby="get-title">
@@ -44,17 +44,17 @@ function Search(): JSX.Element {
   const query = useSignal("");
   const found = useSignal<readonly HubRepo[] | undefined>(undefined);
   const problem = useSignal("");
-  const asking = useSignal<AbortController | undefined>(undefined);
+  const searching = useSignal<AbortController | undefined>(undefined);
   const search = async (): Promise<void> => {
     const words = query.value.trim();
     if (words === "") return;
-    asking.value?.abort();
+    searching.value?.abort();
     const controller = new AbortController();
-    asking.value = controller;
+    searching.value = controller;
     problem.value = "";
     found.value = undefined;
     try {
-      const [, repo] = REPO.exec(words) ?? [];
+      const [, repo] = REPO_PATTERN.exec(words) ?? [];
       found.value =
         repo === undefined
           ? await searchHub(words, MAX_REPOS, controller.signal)
@@ -62,7 +62,7 @@ function Search(): JSX.Element {
     } catch (error) {
       if (!controller.signal.aborted) problem.value = toError(error).message;
     } finally {
-      if (asking.value === controller) asking.value = undefined;
+      if (searching.value === controller) searching.value = undefined;
     }
   };
   return (
@@ -90,7 +90,7 @@ function Search(): JSX.Element {
         </button>
       </form>
       <div id="hub-results" role="status">
-        {asking.value && <p>Asking the hub …</p>}
+        {searching.value && <p>Asking the hub …</p>}
         {problem.value !== "" && (
           <p class="wrong">
             <LinkedText text={problem.value} />
@@ -111,7 +111,7 @@ function Search(): JSX.Element {
   );
 }
 
-/** The suggestions that the daemon has. */
+/** The models that the daemon suggests. */
 function Suggestions(): JSX.Element {
   const list = useSignal<readonly Suggestion[]>([]);
   const showsAll = useSignal(false);
@@ -121,11 +121,11 @@ function Suggestions(): JSX.Element {
   return (
     <>
       <ul id="suggestions" class="cards">
-        {list.value.slice(0, showsAll.value ? list.value.length : FIRST_SUGGESTIONS).map((each) => (
+        {list.value.slice(0, showsAll.value ? list.value.length : INITIAL_SUGGESTIONS).map((each) => (
           <SuggestionCard key={each.name} suggestion={each} />
         ))}
       </ul>
-      {!showsAll.value && list.value.length > FIRST_SUGGESTIONS && (
+      {!showsAll.value && list.value.length > INITIAL_SUGGESTIONS && (
         <p class="buttons">
           <button type="button" onClick={() => (showsAll.value = true)}>
             Show all {list.value.length}
@@ -138,10 +138,10 @@ function Suggestions(): JSX.Element {
 
 function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JSX.Element {
   const { name, description, size_hint: size, tags, from } = suggestion;
-  const isThere = models.value.some(
+  const isInstalled = models.value.some(
     (model) => model.progress === undefined && (model.alias === name || model.from === from),
   );
-  const isComing = pulls.value.some((pull) => pull.name === name && pull.state !== "done");
+  const isDownloading = pulls.value.some((pull) => pull.name === name && pull.state !== "done");
   return (
     <li class="card" data-suggestion={name}>
       <h3>{name}</h3>
@@ -152,22 +152,22 @@ function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JS
           <li key={tag}>{tag}</li>
         ))}
       </ul>
-      <PullNote name={name} />
+      <PullStatus name={name} />
       <p class="buttons">
         <button
           type="button"
-          disabled={isThere}
-          onClick={() => (isComing ? goToDownloads() : void startPull(name))}
+          disabled={isInstalled}
+          onClick={() => (isDownloading ? goToDownloads() : void startPull(name))}
         >
-          {isThere ? "On disk" : isComing ? "See downloads" : "Download"}
+          {isInstalled ? "On disk" : isDownloading ? "See downloads" : "Download"}
         </button>
       </p>
     </li>
   );
 }
 
-/** What the hub calls the purposes of models that do not chat, or that see. */
-const TASKS: Readonly<Record<string, string>> = {
+/** Labels of the hub's task names. */
+const TASK_LABELS: Readonly<Record<string, string>> = {
   "feature-extraction": "embeddings; does not chat",
   "sentence-similarity": "embeddings; does not chat",
   "text-ranking": "orders documents; does not chat",
@@ -177,11 +177,11 @@ const TASKS: Readonly<Record<string, string>> = {
 
 interface HubRepoProps {
   readonly repo: HubRepo;
-  /** Shows its models at once. */
+  /** True to list the models of the repository without a click. */
   readonly isOpen: boolean;
 }
 
-/** A repository of the hub; its models are asked for when it is opened. */
+/** A repository of the hub. Its models are requested when it is opened. */
 function HubRepoEntry({ repo: found, isOpen }: HubRepoProps): JSX.Element {
   const { repo, downloads, likes, updated_at: updated, gated, task } = found;
   const isShown = useSignal(isOpen);
@@ -196,10 +196,10 @@ function HubRepoEntry({ repo: found, isOpen }: HubRepoProps): JSX.Element {
     );
   }, [isShown.value, repo]);
   const facts = [
-    downloads > 0 && `${inShort(downloads)} downloads`,
-    likes > 0 && `${inShort(likes)} likes`,
-    updated !== undefined && `changed ${inDays(updated)}`,
-    task !== undefined && (TASKS[task] ?? task.replaceAll("-", " ")),
+    downloads > 0 && `${formatCompact(downloads)} downloads`,
+    likes > 0 && `${formatCompact(likes)} likes`,
+    updated !== undefined && `changed ${formatDate(updated)}`,
+    task !== undefined && (TASK_LABELS[task] ?? task.replaceAll("-", " ")),
     (gated || files.value?.gated) && "gated",
   ].filter((fact) => fact !== false && fact !== undefined);
   return (
@@ -227,8 +227,8 @@ function Offers({ files }: { readonly files: HubFiles }): JSX.Element {
   return (
     <>
       <p>
-        {parameters !== undefined && `${inShort(parameters)} weights · `}
-        {trained !== undefined && `trained for ${inFull(trained)} tokens of context · `}
+        {parameters !== undefined && `${formatCompact(parameters)} weights · `}
+        {trained !== undefined && `trained for ${formatInteger(trained)} tokens of context · `}
         <a href={page} target="_blank" rel="noreferrer">
           its page on the hub
         </a>
@@ -252,11 +252,11 @@ function Offers({ files }: { readonly files: HubFiles }): JSX.Element {
 function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: boolean }): JSX.Element {
   const { spec, quantization, file, size_bytes: size, shards } = offer;
   const pull = pulls.value.find(({ name }) => name === spec);
-  // Asked for before a download that has ended since.
+  // The list of offers may be older than a finished download.
   const alias = pull?.state === "done" ? pull.model : offer.on_disk;
-  const isThere = alias !== undefined && models.value.some((model) => model.alias === alias);
-  const isComing = pull?.state === "running" || pull?.state === "elsewhere";
-  const label = isComing ? "Downloading …" : offer.partial_bytes > 0 || pull ? "Resume" : "Download";
+  const isInstalled = alias !== undefined && models.value.some((model) => model.alias === alias);
+  const isDownloading = pull?.state === "running" || pull?.state === "elsewhere";
+  const label = isDownloading ? "Downloading …" : offer.partial_bytes > 0 || pull ? "Resume" : "Download";
   return (
     <li data-spec={spec}>
       <div>
@@ -267,15 +267,17 @@ function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: b
           </span>
         )}
         <p class="facts">
-          {inBytes(size)}
+          {formatBytes(size)}
           {shards > 1 && ` in ${shards} files`}
-          {offer.partial_bytes > 0 && !isThere && ` · ${inBytes(offer.partial_bytes)} have arrived already`}
+          {offer.partial_bytes > 0 &&
+            !isInstalled &&
+            ` · ${formatBytes(offer.partial_bytes)} have arrived already`}
         </p>
       </div>
-      <p class={offer.fits ? "fits" : "fits not"}>{fitInWords(offer)}</p>
-      <PullNote name={spec} />
+      <p class={offer.fits ? "fits" : "fits not"}>{describeFit(offer)}</p>
+      <PullStatus name={spec} />
       <p class="buttons">
-        {isThere ? (
+        {isInstalled ? (
           <button type="button" onClick={() => chatWith(alias)}>
             Chat
           </button>
@@ -284,7 +286,7 @@ function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: b
             type="button"
             class={offer.fits ? "main" : ""}
             aria-label={`${label} ${quantization ?? file}`}
-            disabled={isComing}
+            disabled={isDownloading}
             onClick={() => void startPull(spec)}
           >
             {label}
@@ -295,7 +297,7 @@ function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: b
   );
 }
 
-function fitInWords({
+function describeFit({
   fits,
   needed_bytes: needed,
   context_size: context,
@@ -303,8 +305,8 @@ function fitInWords({
   gpu,
 }: HubOffer): string {
   if (!fits) return `Does not fit. ${reason}`;
-  const memory = `Fits: about ${inBytes(needed)} of memory with ${inFull(context)} tokens of context`;
+  const memory = `Fits: about ${formatBytes(needed)} of memory with ${formatInteger(context)} tokens of context`;
   if (!gpu) return `${memory}.`;
   const layers = gpu.layers >= gpu.all_layers ? "all" : `${gpu.layers} of ${gpu.all_layers}`;
-  return `${memory}, and ${inBytes(gpu.bytes)} on the GPU for ${layers} layers.`;
+  return `${memory}, and ${formatBytes(gpu.bytes)} on the GPU for ${layers} layers.`;
 }

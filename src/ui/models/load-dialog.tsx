@@ -6,33 +6,33 @@ import { showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { canChat } from "./model-facts.ts";
 import {
-  doing,
-  findGpu,
+  runAction,
+  readGpu,
   type LoadSettings,
-  loadWith,
+  loadWithSettings,
   type ModelDetail,
-  showModel,
+  readModel,
   unloadModel,
 } from "./models-api.ts";
-import { inFull } from "../number-format.ts";
+import { formatInteger } from "../number-format.ts";
 
-/** The minimum of an engine. */
-const SMALLEST_CONTEXT = 16;
+/** Minimum context size that engines accept, in tokens. */
+const MIN_CONTEXT = 16;
 
 interface LoadDialogProps {
   readonly model: ListedModel;
   readonly onClose: () => void;
 }
 
-/** Asks how a model is to be loaded. */
+/** Dialog with the settings for loading a model. */
 export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   const { alias, state, context_size: context = 0, gpu_layers: layers = 0 } = model;
   const detail = useSignal<ModelDetail | undefined>(undefined);
   const gpu = useSignal("");
   const settings = useSignal<LoadSettings>({});
   useEffect(() => {
-    showModel(alias).then((found) => (detail.value = found), showProblem);
-    findGpu().then((found) => (gpu.value = inWords(found)), showProblem);
+    readModel(alias).then((found) => (detail.value = found), showProblem);
+    readGpu().then((found) => (gpu.value = describeGpu(found)), showProblem);
   }, [alias]);
   const set = (name: "context_size" | "gpu_layers", field: HTMLInputElement): void => {
     const { [name]: _old, ...others } = settings.value;
@@ -40,12 +40,12 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   };
   const load = async (): Promise<void> => {
     onClose();
-    await doing(alias, "loading …", async () => {
+    await runAction(alias, "loading …", async () => {
       if (state === "loaded") await unloadModel(alias);
-      await loadWith(alias, settings.value);
+      await loadWithSettings(alias, settings.value);
     });
   };
-  const all = detail.value && detail.value.block_count + 1;
+  const layerCount = detail.value && detail.value.block_count + 1;
   return (
     <Dialog title={`Load ${alias}`} onClose={onClose}>
       <form
@@ -59,7 +59,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
           <input
             name="context_size"
             type="number"
-            min={SMALLEST_CONTEXT}
+            min={MIN_CONTEXT}
             step={1}
             placeholder={`${context}, ${state === "loaded" ? "as now" : "by default"}`}
             onInput={({ currentTarget }) => set("context_size", currentTarget)}
@@ -68,7 +68,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
             How much of a conversation it sees at once. More needs more memory.
             {detail.value &&
               detail.value.trained_context_size > 0 &&
-              ` It was trained for ${inFull(detail.value.trained_context_size)}.`}
+              ` It was trained for ${formatInteger(detail.value.trained_context_size)}.`}
           </small>
         </label>
         <label>
@@ -82,7 +82,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
             onInput={({ currentTarget }) => set("gpu_layers", currentTarget)}
           />
           <small>
-            −1 for all{all !== undefined && ` ${all}`}, 0 for none. {gpu}
+            −1 for all{layerCount !== undefined && ` ${layerCount}`}, 0 for none. {gpu}
           </small>
         </label>
         {canChat(model) && (
@@ -113,6 +113,6 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   );
 }
 
-function inWords({ adapter, problem = "" }: Awaited<ReturnType<typeof findGpu>>): string {
+function describeGpu({ adapter, problem = "" }: Awaited<ReturnType<typeof readGpu>>): string {
   return adapter === undefined ? `This machine uses no GPU: ${problem}` : `The GPU is ${adapter}.`;
 }

@@ -3,34 +3,34 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { chooseModel } from "../chat/chat-state.ts";
 import type { ListedModel } from "../daemon-api.ts";
-import { inBytes, inDays, inFull, inShort } from "../number-format.ts";
+import { formatBytes, formatDate, formatInteger, formatCompact } from "../number-format.ts";
 import { showProblem } from "../page-state.ts";
-import { abilitiesOf, canChat, originOf, purposeOf } from "./model-facts.ts";
+import { capabilityLabels, canChat, describeOrigin, purposeNote } from "./model-facts.ts";
 import {
-  doing,
-  doings,
-  loadWith,
+  runAction,
+  activities,
+  loadWithSettings,
   makeDefault,
   type ModelDetail,
   openDialog,
-  showModel,
+  readModel,
   unloadModel,
 } from "./models-api.ts";
 
-/** A model of the daemon, and what can be done with it. */
+/** A model of the daemon, with its buttons. */
 export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Element {
   const showsMore = useSignal(false);
   const { alias, state } = model;
-  const what = doings.value.get(alias);
+  const activity = activities.value.get(alias);
   const isLoaded = state === "loaded";
-  const isSteady = isLoaded || state === "available";
+  const isStable = isLoaded || state === "available";
   return (
     <li class="card" data-model={alias}>
       <h3>
         {alias}
         {model.is_default && <span class="badge">default</span>}
         <span class={`badge ${isLoaded ? "on" : ""}`}>
-          {what ?? (isLoaded ? "loaded" : stateInWords(state))}
+          {activity ?? (isLoaded ? "loaded" : describeState(state))}
         </span>
       </h3>
       <Facts model={model} />
@@ -40,23 +40,23 @@ export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Eleme
             Chat
           </button>
         )}
-        {isSteady && (
+        {isStable && (
           <button
             type="button"
-            disabled={what !== undefined}
+            disabled={activity !== undefined}
             onClick={() =>
               void (isLoaded
-                ? doing(alias, "unloading …", () => unloadModel(alias))
-                : doing(alias, "loading …", () => loadWith(alias, {})))
+                ? runAction(alias, "unloading …", () => unloadModel(alias))
+                : runAction(alias, "loading …", () => loadWithSettings(alias, {})))
             }
           >
             {isLoaded ? "Unload" : "Load"}
           </button>
         )}
-        {isSteady && (
+        {isStable && (
           <button
             type="button"
-            disabled={what !== undefined}
+            disabled={activity !== undefined}
             onClick={() => (openDialog.value = { kind: "load", model })}
           >
             {isLoaded ? "Reload …" : "Load with …"}
@@ -78,7 +78,7 @@ export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Eleme
               <button
                 type="button"
                 title="Requests that name no model get the default"
-                onClick={() => void doing(alias, "becoming the default …", () => makeDefault(alias))}
+                onClick={() => void runAction(alias, "becoming the default …", () => makeDefault(alias))}
               >
                 Make default
               </button>
@@ -108,21 +108,21 @@ function Facts({ model }: { readonly model: ListedModel }): JSX.Element {
   const { parameters = 0, size_bytes: size = 0, context_size: context = 0, quantization } = model;
   const { license, memory_bytes: memory } = model;
   const facts = [
-    inBytes(size),
+    formatBytes(size),
     quantization,
-    `${inShort(parameters)} weights`,
-    `${inFull(context)} tokens of context`,
+    `${formatCompact(parameters)} weights`,
+    `${formatInteger(context)} tokens of context`,
     license !== undefined && `${license} license`,
-    memory !== undefined && `uses ${inBytes(memory)} of memory`,
+    memory !== undefined && `uses ${formatBytes(memory)} of memory`,
   ].filter((fact) => fact !== undefined && fact !== false && fact !== "");
-  const purpose = purposeOf(model);
+  const purpose = purposeNote(model);
   return (
     <>
       <p class="facts">{facts.join(" · ")}</p>
-      <p class="origin">{originOf(model)}</p>
+      <p class="origin">{describeOrigin(model)}</p>
       {purpose !== undefined && <p>{purpose}</p>}
       <ul class="chips" aria-label={`What ${model.alias} can do`}>
-        {abilitiesOf(model).map((ability) => (
+        {capabilityLabels(model).map((ability) => (
           <li key={ability}>{ability}</li>
         ))}
       </ul>
@@ -130,21 +130,21 @@ function Facts({ model }: { readonly model: ListedModel }): JSX.Element {
   );
 }
 
-function stateInWords(state: string): string {
+function describeState(state: string): string {
   return state === "available" ? "on disk" : `${state} …`;
 }
 
-/** Goes to the chat with a model. */
+/** Opens the chat with a model. */
 export function chatWith(alias: string): void {
   chooseModel(alias);
   location.hash = "";
 }
 
-/** What is known of a model beyond the list; it is asked for when this is shown. */
+/** Details of a model, requested when they are opened. */
 function ModelDetails({ alias }: { readonly alias: string }): JSX.Element {
   const detail = useSignal<ModelDetail | undefined>(undefined);
   useEffect(() => {
-    showModel(alias).then((found) => (detail.value = found), showProblem);
+    readModel(alias).then((found) => (detail.value = found), showProblem);
   }, [alias]);
   if (!detail.value) return <p>Loading …</p>;
   const found = detail.value;
@@ -156,14 +156,14 @@ function ModelDetails({ alias }: { readonly alias: string }): JSX.Element {
         {found.name !== undefined && `, ${found.name}`}
       </Fact>
       <Fact name="Context">
-        {inFull(found.context_size)} tokens; trained for {inFull(found.trained_context_size)}
+        {formatInteger(found.context_size)} tokens; trained for {formatInteger(found.trained_context_size)}
       </Fact>
       <Fact name="Layers">
-        {inFull(found.block_count)}, with vectors of {inFull(found.embedding_size)} numbers
+        {formatInteger(found.block_count)}, with vectors of {formatInteger(found.embedding_size)} numbers
         {found.gpu_layers !== 0 && `; ${found.gpu_layers < 0 ? "all" : found.gpu_layers} on the GPU`}
       </Fact>
-      <Fact name="Vocabulary">{inFull(found.vocab_size)} tokens</Fact>
-      <Fact name="Changed">{inDays(found.modified_at)}</Fact>
+      <Fact name="Vocabulary">{formatInteger(found.vocab_size)} tokens</Fact>
+      <Fact name="Changed">{formatDate(found.modified_at)}</Fact>
       {settings.length > 0 && (
         <Fact name="Settings">
           {settings.map(([name, set]) => `${name} ${JSON.stringify(set)}`).join(", ")}
@@ -175,9 +175,9 @@ function ModelDetails({ alias }: { readonly alias: string }): JSX.Element {
           <code key={file}>{file}</code>
         ))}
       </Fact>
-      {found.system !== undefined && <Text name="System prompt" text={found.system} />}
-      {found.template !== undefined && <Text name="Chat template" text={found.template} />}
-      {found.license !== undefined && <Text name="License" text={found.license} />}
+      {found.system !== undefined && <LongText name="System prompt" text={found.system} />}
+      {found.template !== undefined && <LongText name="Chat template" text={found.template} />}
+      {found.license !== undefined && <LongText name="License" text={found.license} />}
     </dl>
   );
 }
@@ -196,16 +196,16 @@ function Fact({ name, children }: FactProps): JSX.Element {
   );
 }
 
-/** Short enough to be read where it stands. */
-const SHORT = 80;
+/** Longer texts are collapsed. */
+const MAX_INLINE_LENGTH = 80;
 
-/** A text that may be long. */
-function Text({ name, text }: { readonly name: string; readonly text: string }): JSX.Element {
-  if (text.length <= SHORT && !text.includes("\n")) return <Fact name={name}>{text}</Fact>;
+/** A text that is collapsed if it is long. */
+function LongText({ name, text }: { readonly name: string; readonly text: string }): JSX.Element {
+  if (text.length <= MAX_INLINE_LENGTH && !text.includes("\n")) return <Fact name={name}>{text}</Fact>;
   return (
     <Fact name={name}>
       <details>
-        <summary>{inFull(text.length)} characters</summary>
+        <summary>{formatInteger(text.length)} characters</summary>
         <pre tabIndex={0} aria-label={name}>
           {text}
         </pre>

@@ -3,18 +3,18 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { toError } from "../../errors/to-error.ts";
 import type { ListedModel } from "../daemon-api.ts";
-import { inBytes } from "../number-format.ts";
+import { formatBytes } from "../number-format.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { LoadDialog } from "./load-dialog.tsx";
-import { deletionOf } from "./model-facts.ts";
-import { copyModel, createModel, deleteModel, doing, openDialog, readModelfile } from "./models-api.ts";
+import { describeDeletion } from "./model-facts.ts";
+import { copyModel, createModel, deleteModel, runAction, openDialog, readModelfile } from "./models-api.ts";
 
 function close(): void {
   openDialog.value = undefined;
 }
 
-/** The question that is open, if one is. */
+/** The open dialog, if there is one. */
 export function OpenDialog(): JSX.Element | null {
   const open = openDialog.value;
   if (!open) return null;
@@ -27,7 +27,7 @@ function DeleteDialog({ model }: { readonly model: ListedModel }): JSX.Element {
   const { alias, state } = model;
   return (
     <Dialog title={`Delete ${alias}?`} onClose={close}>
-      <p>{deletionOf(model, inBytes(model.size_bytes ?? 0))}</p>
+      <p>{describeDeletion(model, formatBytes(model.size_bytes ?? 0))}</p>
       {state === "loaded" && <p>It is unloaded first; answers that it is giving end.</p>}
       <p class="buttons">
         <button
@@ -35,7 +35,7 @@ function DeleteDialog({ model }: { readonly model: ListedModel }): JSX.Element {
           class="danger"
           onClick={() => {
             close();
-            void doing(alias, "deleting …", () => deleteModel(alias));
+            void runAction(alias, "deleting …", () => deleteModel(alias));
           }}
         >
           Delete
@@ -49,7 +49,7 @@ function DeleteDialog({ model }: { readonly model: ListedModel }): JSX.Element {
 }
 
 function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.Element {
-  // Names have letters, digits and . _ - only.
+  // Model names consist of letters, digits and . _ - only.
   const name = useSignal(`${alias.replace(/^hf:/, "").replaceAll(/[^\w.-]+/g, "-")}-copy`);
   const problem = useSignal("");
   const copy = async (): Promise<void> => {
@@ -98,14 +98,14 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
 const MIN_ROWS = 12;
 
 interface ModelfileDialogProps {
-  /** Absent: a new one. */
+  /** The model to edit; undefined to create one. */
   readonly model: ListedModel | undefined;
   readonly onClose: () => void;
 }
 
-/** Shows a model's Modelfile, and makes a model of it. */
+/** Editor of a Modelfile, which creates or replaces a model. */
 function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element {
-  const name = useSignal(nameFor(model));
+  const name = useSignal(defaultName(model));
   const text = useSignal(model ? "" : exampleModelfile());
   const problem = useSignal("");
   const isSaving = useSignal(false);
@@ -114,7 +114,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
   useEffect(() => {
     if (model) readModelfile(model.alias).then((found) => (text.value = found), showProblem);
   }, [model?.alias]);
-  const wrongLine = lineOf(problem.value);
+  const wrongLine = errorLine(problem.value);
   const create = async (): Promise<void> => {
     isSaving.value = true;
     problem.value = "";
@@ -124,7 +124,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
       await refresh();
     } catch (error) {
       problem.value = toError(error).message;
-      const line = lineOf(problem.value);
+      const line = errorLine(problem.value);
       if (line !== undefined && area.current) selectLine(area.current, line);
     } finally {
       isSaving.value = false;
@@ -196,13 +196,13 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
   );
 }
 
-/** What came from elsewhere keeps its name, so that it is not lost. */
-function nameFor(model: ListedModel | undefined): string {
+/** Suggests a new name, unless the model was created from a Modelfile and can be replaced. */
+function defaultName(model: ListedModel | undefined): string {
   if (!model) return "";
   return model.source === "modelfile" ? model.alias : `${model.alias.split(/[/:]/).at(-1)}-mine`;
 }
 
-/** A beginning for those who have never written one. */
+/** Returns a template for a new Modelfile. */
 function exampleModelfile(): string {
   const base = models.value.find(({ is_default: isDefault }) => isDefault)?.alias ?? "daybreak-mini";
   return `FROM ${base}
@@ -211,13 +211,13 @@ SYSTEM You are a friendly assistant who answers in one sentence.
 `;
 }
 
-/** The line that an error of the daemon is about, from 1. */
-function lineOf(problem: string): number | undefined {
+/** Returns the line number in an error of the daemon, counted from 1. */
+function errorLine(problem: string): number | undefined {
   const line = /^Modelfile, line (\d+):/.exec(problem)?.[1];
   return line === undefined ? undefined : Number(line);
 }
 
-/** Puts the caret there, where a person goes on writing. */
+/** Selects a line, counted from 1. */
 function selectLine(area: HTMLTextAreaElement, line: number): void {
   const lines = area.value.split("\n");
   const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);

@@ -1,37 +1,37 @@
 import type { ListedModel } from "../daemon-api.ts";
 
-/** What a model can do, in words. */
-const ABILITIES: Readonly<Record<string, string>> = {
+/** Labels of capabilities. */
+const CAPABILITY_LABELS: Readonly<Record<string, string>> = {
   vision: "sees images",
   tools: "calls tools",
   thinking: "thinks",
   json: "JSON",
 };
 
-/** What models that do not answer are for. */
-const PURPOSES: Readonly<Record<string, string>> = {
+/** Explanations of models that do not generate text. */
+const PURPOSE_NOTES: Readonly<Record<string, string>> = {
   embed: "Turns texts into vectors for search. It does not chat.",
   rerank: "Orders documents by a question. It does not chat.",
 };
 
-export function abilitiesOf({ capabilities = {}, purpose }: ListedModel): string[] {
+export function capabilityLabels({ capabilities = {}, purpose }: ListedModel): string[] {
   const able = Object.entries(capabilities).flatMap(([name, can]) =>
-    can === true ? [ABILITIES[name] ?? name] : [],
+    can === true ? [CAPABILITY_LABELS[name] ?? name] : [],
   );
   if (purpose === "embed") return ["embeddings", ...able];
   return purpose === "rerank" ? ["reranking", ...able] : able;
 }
 
-/** Undefined for models that chat. */
-export function purposeOf({ purpose = "generate" }: ListedModel): string | undefined {
-  return PURPOSES[purpose];
+/** Explains models that do not generate text; undefined for others. */
+export function purposeNote({ purpose = "generate" }: ListedModel): string | undefined {
+  return PURPOSE_NOTES[purpose];
 }
 
 export function canChat({ purpose = "generate" }: ListedModel): boolean {
   return purpose === "generate";
 }
 
-export function originOf({ source, from }: ListedModel): string {
+export function describeOrigin({ source, from }: ListedModel): string {
   if (source === "shipped")
     return from === undefined ? "ships with Daybreak" : `ships with Daybreak, made of ${from}`;
   if (source === "modelfile") return `made of ${from ?? "another model"} by a Modelfile`;
@@ -39,8 +39,8 @@ export function originOf({ source, from }: ListedModel): string {
   return "a file of yours";
 }
 
-/** What deleting a model does. */
-export function deletionOf({ alias, source }: ListedModel, size: string): string {
+/** Explains the effect of deleting a model. */
+export function describeDeletion({ alias, source }: ListedModel, size: string): string {
   switch (source) {
     case "hub":
       return `Its files are deleted from the disk of the daemon's machine, which frees up to ${size}. To have it again, it has to be downloaded again.`;

@@ -1,4 +1,4 @@
-import { signal as value } from "@preact/signals";
+import { signal as createSignal } from "@preact/signals";
 import { z } from "zod";
 import { defaultModelSchema } from "../../api/management/default-model-routes.ts";
 import { hubFilesSchema, hubSearchSchema } from "../../api/management/hub-schemas.ts";
@@ -6,7 +6,7 @@ import { modelDetailSchema, modelfileSchema } from "../../api/management/model-s
 import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { refresh, showProblem } from "../page-state.ts";
 
-/** What the room of the models asks the daemon. All functions throw an error with a message for people. */
+/** Requests of the view Models. All functions throw errors with a message for the user. */
 
 export type ModelDetail = z.output<typeof modelDetailSchema>;
 export type HubFiles = z.output<typeof hubFilesSchema>;
@@ -14,18 +14,18 @@ export type HubOffer = HubFiles["models"][number];
 export type HubRepo = z.output<typeof hubSearchSchema>["repos"][number];
 export type Suggestion = z.output<typeof defaultModelSchema>;
 
-/** Settings of a load; absent ones are the model's own, or the daemon's. */
+/** Settings for loading a model. Absent settings take the defaults of the model or the daemon. */
 export interface LoadSettings {
   readonly context_size?: number;
   readonly gpu_layers?: number;
   readonly set_default?: boolean;
 }
 
-function pathOf(alias: string): string {
+function modelPath(alias: string): string {
   return `/api/models/${encodeURIComponent(alias)}`;
 }
 
-async function ask<Schema extends z.ZodType>(
+async function fetchJson<Schema extends z.ZodType>(
   schema: Schema,
   path: string,
   init?: RequestInit,
@@ -34,16 +34,16 @@ async function ask<Schema extends z.ZodType>(
   return schema.parse(await answer.json());
 }
 
-export async function showModel(alias: string): Promise<ModelDetail> {
-  return await ask(modelDetailSchema, pathOf(alias));
+export async function readModel(alias: string): Promise<ModelDetail> {
+  return await fetchJson(modelDetailSchema, modelPath(alias));
 }
 
-export async function loadWith(alias: string, settings: LoadSettings): Promise<void> {
+export async function loadWithSettings(alias: string, settings: LoadSettings): Promise<void> {
   await request("/api/models/load", post({ alias, context_size: 0, ...settings }));
 }
 
 export async function unloadModel(alias: string): Promise<void> {
-  await request(`${pathOf(alias)}/unload`, { method: "POST" });
+  await request(`${modelPath(alias)}/unload`, { method: "POST" });
 }
 
 export async function makeDefault(alias: string): Promise<void> {
@@ -55,11 +55,11 @@ export async function copyModel(source: string, destination: string): Promise<vo
 }
 
 export async function deleteModel(alias: string): Promise<void> {
-  await request(pathOf(alias), { method: "DELETE" });
+  await request(modelPath(alias), { method: "DELETE" });
 }
 
 export async function readModelfile(alias: string): Promise<string> {
-  return (await ask(modelfileSchema, `${pathOf(alias)}/modelfile`)).modelfile;
+  return (await fetchJson(modelfileSchema, `${modelPath(alias)}/modelfile`)).modelfile;
 }
 
 export async function createModel(alias: string, modelfile: string): Promise<void> {
@@ -67,16 +67,16 @@ export async function createModel(alias: string, modelfile: string): Promise<voi
 }
 
 export async function listSuggestions(): Promise<Suggestion[]> {
-  return await ask(z.array(defaultModelSchema), "/api/defaults");
+  return await fetchJson(z.array(defaultModelSchema), "/api/defaults");
 }
 
 export async function searchHub(query: string, limit: number, signal: AbortSignal): Promise<HubRepo[]> {
   const path = `/api/hub/search?${new URLSearchParams({ query, limit: String(limit) }).toString()}`;
-  return (await ask(hubSearchSchema, path, { signal })).repos;
+  return (await fetchJson(hubSearchSchema, path, { signal })).repos;
 }
 
 export async function listHubFiles(repo: string): Promise<HubFiles> {
-  return await ask(hubFilesSchema, `/api/hub/files?repo=${encodeURIComponent(repo)}`);
+  return await fetchJson(hubFilesSchema, `/api/hub/files?repo=${encodeURIComponent(repo)}`);
 }
 
 export async function discardPull(name: string): Promise<void> {
@@ -87,9 +87,9 @@ const gpuSchema = z.object({
   gpu: z.object({ adapter: z.string().optional(), problem: z.string().optional() }),
 });
 
-/** The GPU that models use, or why there is none. */
-export async function findGpu(): Promise<z.output<typeof gpuSchema>["gpu"]> {
-  return (await ask(gpuSchema, "/api/system/status")).gpu;
+/** Returns the GPU that models use, or the reason why there is none. */
+export async function readGpu(): Promise<z.output<typeof gpuSchema>["gpu"]> {
+  return (await fetchJson(gpuSchema, "/api/system/status")).gpu;
 }
 
 const pullLineSchema = z.object({
@@ -102,7 +102,7 @@ const pullLineSchema = z.object({
 });
 type PullLine = z.output<typeof pullLineSchema>;
 
-/** Pulls a model, and gives what the daemon says while it does; an abort pauses it. */
+/** Pulls a model, and yields the daemon's progress reports. An abort pauses the download. */
 export async function* pullModel(
   name: string,
   signal: AbortSignal,
@@ -115,28 +115,32 @@ export async function* pullModel(
   }
 }
 
-/** What the room of the models is doing. */
+/** State of the view Models. */
 
-/** A question over the page. */
+/** A dialog and its model. */
 type OpenDialog =
   | { readonly kind: "load" | "copy" | "delete"; readonly model: ListedModel }
-  /** Without a model: a new Modelfile. */
+  /** Without a model, the dialog creates a new Modelfile. */
   | { readonly kind: "modelfile"; readonly model: ListedModel | undefined };
 
-export const openDialog = value<OpenDialog | undefined>(undefined);
+export const openDialog = createSignal<OpenDialog | undefined>(undefined);
 
-/** What is being done with a model, in words, by its name. */
-export const doings = value<ReadonlyMap<string, string>>(new Map());
+/** Running actions, such as "loading …", by model name. */
+export const activities = createSignal<ReadonlyMap<string, string>>(new Map());
 
-/** Says what is done with a model while it is, and shows what fails. */
-export async function doing(alias: string, what: string, action: () => Promise<void>): Promise<void> {
-  doings.value = new Map([...doings.value, [alias, what]]);
+/** Runs an action on a model, shows its description meanwhile, and shows its error if it fails. */
+export async function runAction(
+  alias: string,
+  description: string,
+  action: () => Promise<void>,
+): Promise<void> {
+  activities.value = new Map([...activities.value, [alias, description]]);
   try {
     await action();
   } catch (error) {
     showProblem(error);
   } finally {
     await refresh();
-    doings.value = new Map([...doings.value].filter(([name]) => name !== alias));
+    activities.value = new Map([...activities.value].filter(([name]) => name !== alias));
   }
 }

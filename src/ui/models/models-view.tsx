@@ -9,42 +9,43 @@ import { ModelCard } from "./model-card.tsx";
 import { OpenDialog } from "./model-dialogs.tsx";
 import { PullList } from "./pull-list.tsx";
 import { openDialog } from "./models-api.ts";
-import { storePicked } from "./store-files.ts";
+import { storePickedFiles } from "./store-files.ts";
 
-const PLACES = [
+const SECTIONS = [
   ["installed-title", "On this machine"],
   ["get-title", "Get a model"],
   ["browser-title", "In this browser"],
 ] as const;
 
-async function store(files: readonly File[]): Promise<void> {
-  if (await storePicked(files)) goTo("browser-title");
+async function storeFiles(files: readonly File[]): Promise<void> {
+  if (await storePickedFiles(files)) goToSection("browser-title");
 }
 
 /** The models of the daemon, of the hub and of the browser. */
-export function ModelsRoom(): JSX.Element {
-  const isOver = useSignal(false);
+export function ModelsView(): JSX.Element {
+  const isDraggedOver = useSignal(false);
   return (
     <main
       id="models"
-      class={isOver.value ? "over" : ""}
+      class={isDraggedOver.value ? "over" : ""}
       onDragOver={(event) => {
         if (!event.dataTransfer?.types.includes("Files")) return;
         event.preventDefault();
-        isOver.value = true;
+        isDraggedOver.value = true;
       }}
       onDragLeave={({ relatedTarget, currentTarget }) => {
-        if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) isOver.value = false;
+        if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget)))
+          isDraggedOver.value = false;
       }}
       onDrop={(event) => {
         event.preventDefault();
-        isOver.value = false;
-        void store([...(event.dataTransfer?.files ?? [])]);
+        isDraggedOver.value = false;
+        void storeFiles([...(event.dataTransfer?.files ?? [])]);
       }}
     >
       <p class="buttons places">
-        {PLACES.map(([id, label]) => (
-          <button key={id} type="button" onClick={() => goTo(id)}>
+        {SECTIONS.map(([id, label]) => (
+          <button key={id} type="button" onClick={() => goToSection(id)}>
             {label}
           </button>
         ))}
@@ -52,14 +53,14 @@ export function ModelsRoom(): JSX.Element {
       <PullList />
       <Installed />
       <GetModel />
-      <BrowserModels onFiles={(files) => void store(files)} />
+      <BrowserModels onFiles={(files) => void storeFiles(files)} />
       <OpenDialog />
     </main>
   );
 }
 
 function Installed(): JSX.Element {
-  // What is only being downloaded is in the list of downloads.
+  // The list of downloads shows models that are not complete yet.
   const installed = models.value.filter(
     ({ state, parameters = 0 }) => state !== IN_BROWSER && (state !== "downloading" || parameters > 0),
   );
@@ -70,7 +71,7 @@ function Installed(): JSX.Element {
       </h2>
       <ul id="installed" class="cards">
         {installed
-          .toSorted((one, other) => rankOf(one) - rankOf(other) || one.alias.localeCompare(other.alias))
+          .toSorted((one, other) => sortRank(one) - sortRank(other) || one.alias.localeCompare(other.alias))
           .map((model) => (
             <ModelCard key={model.alias} model={model} />
           ))}
@@ -84,13 +85,13 @@ function Installed(): JSX.Element {
   );
 }
 
-/** What is in use comes first. */
-function rankOf({ is_default: isDefault, state }: ListedModel): number {
+/** Sorts the default model first, then loaded models. */
+function sortRank({ is_default: isDefault, state }: ListedModel): number {
   return isDefault ? 0 : state === "loaded" ? 1 : 2;
 }
 
-/** Scrolls to a part of the room, and goes on from there with the keyboard. */
-function goTo(id: string): void {
+/** Scrolls to a section and moves the keyboard focus there. */
+function goToSection(id: string): void {
   const heading = document.getElementById(id);
   heading?.scrollIntoView();
   heading?.focus({ preventScroll: true });

@@ -4,19 +4,19 @@ import { refresh } from "../page-state.ts";
 import { LinkedText } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { cancelPull, forgetPull, type Pull, pausePull, pulls, startPull } from "./pulls.ts";
-import { inBytes, inTime } from "../number-format.ts";
+import { formatBytes, formatRemainingTime } from "../number-format.ts";
 
-/** How often the daemon is asked for downloads that this page has not begun. */
-const FOLLOW_MS = 1000;
+/** Poll interval for downloads that this tab has not started. */
+const POLL_INTERVAL_MS = 1000;
 
-/** The downloads that run, wait or have just ended. */
+/** List of running, paused and finished downloads. */
 export function PullList(): JSX.Element | null {
-  const followsOthers = pulls.value.some(({ state }) => state === "elsewhere");
+  const hasOtherPulls = pulls.value.some(({ state }) => state === "elsewhere");
   useEffect(() => {
-    if (!followsOthers) return undefined;
-    const timer = setInterval(() => void refresh(), FOLLOW_MS);
+    if (!hasOtherPulls) return undefined;
+    const timer = setInterval(() => void refresh(), POLL_INTERVAL_MS);
     return () => clearInterval(timer);
-  }, [followsOthers]);
+  }, [hasOtherPulls]);
   if (pulls.value.length === 0) return null;
   return (
     <section aria-labelledby="downloads-title">
@@ -32,7 +32,7 @@ export function PullList(): JSX.Element | null {
 
 function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
   const { name, state, downloaded, total, problem, model } = pull;
-  const hasNothing = state === "failed" && downloaded === 0;
+  const isEmpty = state === "failed" && downloaded === 0;
   return (
     <li class="card" data-pull={name} data-state={state}>
       <h3>{name}</h3>
@@ -43,7 +43,7 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
             max={total || 1}
             value={total === 0 && state === "running" ? undefined : downloaded}
           />
-          <p class="facts">{progressInWords(pull)}</p>
+          <p class="facts">{describeProgress(pull)}</p>
         </>
       )}
       {state === "done" && <p>It is on disk, as {model}.</p>}
@@ -77,10 +77,10 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
           <button
             type="button"
             class="danger"
-            title={hasNothing ? undefined : "Stops the download and deletes what has arrived"}
+            title={isEmpty ? undefined : "Stops the download and deletes what has arrived"}
             onClick={() => void cancelPull(name)}
           >
-            {hasNothing ? "Close" : "Cancel"}
+            {isEmpty ? "Close" : "Cancel"}
           </button>
         )}
       </p>
@@ -88,26 +88,26 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
   );
 }
 
-/** How a download is, beside what began it. */
-export function PullNote({ name }: { readonly name: string }): JSX.Element | null {
+/** State of a download, next to the button that started it. */
+export function PullStatus({ name }: { readonly name: string }): JSX.Element | null {
   const pull = pulls.value.find((each) => each.name === name);
   if (!pull || pull.state === "done") return null;
   return (
     <p class={pull.problem === undefined ? "facts" : "wrong"} role="status">
-      {pull.problem === undefined ? progressInWords(pull) : <LinkedText text={pull.problem} />}
+      {pull.problem === undefined ? describeProgress(pull) : <LinkedText text={pull.problem} />}
     </p>
   );
 }
 
-/** Shows the list of downloads, where they are paused and cancelled. */
+/** Scrolls to the list of downloads. */
 export function goToDownloads(): void {
   document.getElementById("downloads-title")?.scrollIntoView();
 }
 
-/** "1.2 GB of 4.7 GB · 25 % · 12 MB/s · 5 min left". */
-function progressInWords({ state, downloaded, total, speed, note }: Pull): string {
+/** Returns text such as "1.2 GB of 4.7 GB · 25 % · 12 MB/s · 5 min left". */
+function describeProgress({ state, downloaded, total, speed, note }: Pull): string {
   const parts = [
-    total > 0 && `${inBytes(downloaded)} of ${inBytes(total)}`,
+    total > 0 && `${formatBytes(downloaded)} of ${formatBytes(total)}`,
     total === 0 && state === "running" && "Asking the hub …",
     total > 0 && `${Math.floor((downloaded / total) * 100)} %`,
     state === "paused" && (total > 0 ? "paused; what has arrived is kept" : "paused before it began"),
@@ -115,7 +115,7 @@ function progressInWords({ state, downloaded, total, speed, note }: Pull): strin
     state === "elsewhere" && "begun by another tab or program",
   ];
   if (state === "running" && note === undefined && speed !== undefined && speed > 0)
-    parts.push(`${inBytes(speed)}/s`, `${inTime((total - downloaded) / speed)} left`);
+    parts.push(`${formatBytes(speed)}/s`, `${formatRemainingTime((total - downloaded) / speed)} left`);
   if (note !== undefined) parts.push(note);
   return parts.filter((part) => part !== false).join(" · ");
 }

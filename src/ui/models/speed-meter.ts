@@ -1,9 +1,9 @@
-/** Long enough that a number can be read, short enough that it follows a change of the network. */
-const WINDOW_MS = 5000;
-/** Before that, a speed would be guessed from a few bytes. */
-const SHORTEST_MS = 400;
+/** Long enough for a steady number, short enough to follow changes of the network. */
+const MAX_WINDOW_MS = 5000;
+/** A shorter measurement would be too inaccurate. */
+const MIN_WINDOW_MS = 400;
 
-/** How fast something has arrived in the last seconds. */
+/** Measures the speed of a download over the last seconds. */
 export class SpeedMeter {
   readonly #now: () => number;
   #samples: readonly { readonly at: number; readonly bytes: number }[] = [];
@@ -12,17 +12,17 @@ export class SpeedMeter {
     this.#now = now;
   }
 
-  /** @param bytes that have arrived by now, in all */
+  /** @param bytes total number of bytes received so far */
   add(bytes: number): void {
     const at = this.#now();
-    this.#samples = [...this.#samples.filter((each) => at - each.at <= WINDOW_MS), { at, bytes }];
+    this.#samples = [...this.#samples.filter((each) => at - each.at <= MAX_WINDOW_MS), { at, bytes }];
   }
 
-  /** Bytes a second; undefined: not known yet. */
+  /** Bytes per second; undefined at first. */
   get speed(): number | undefined {
     const [first] = this.#samples;
     const last = this.#samples.at(-1);
-    if (!first || !last || last.at - first.at < SHORTEST_MS) return undefined;
+    if (!first || !last || last.at - first.at < MIN_WINDOW_MS) return undefined;
     return ((last.bytes - first.bytes) / (last.at - first.at)) * 1000;
   }
 }

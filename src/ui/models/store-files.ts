@@ -3,16 +3,19 @@ import { activity, models, problem, showProblem } from "../page-state.ts";
 import { pageStore } from "../page-store.ts";
 import { IN_BROWSER, refreshStored } from "../stored-models.ts";
 
-/** How a GGUF file begins. */
-const MAGIC = "GGUF";
+/** First bytes of a GGUF file. */
+const GGUF_MAGIC = "GGUF";
 
 export async function deleteStored(name: string): Promise<void> {
   await pageStore().delete(name).catch(showProblem);
   await refreshStored();
 }
 
-/** Stores models from files that a person has picked, and says when that fails. */
-export async function storePicked(files: readonly File[]): Promise<boolean> {
+/**
+ * Stores models from files that the user has picked. Shows the error if that fails.
+ * @returns true if models were stored
+ */
+export async function storePickedFiles(files: readonly File[]): Promise<boolean> {
   if (files.length === 0) return false;
   problem.value = "";
   try {
@@ -25,12 +28,12 @@ export async function storePicked(files: readonly File[]): Promise<boolean> {
 }
 
 /**
- * Stores models from files that a person has picked; the shards of one are put together.
- * @throws Error with a message for people
+ * Stores models from files that the user has picked. The shards of a model become one model.
+ * @throws Error with a message for the user
  */
 async function storeFiles(files: readonly File[]): Promise<void> {
   const byName = new Map(files.map((file) => [file.name, file]));
-  // Asked once; a browser that refuses stores them all the same.
+  // A browser that refuses persistent storage still stores the files.
   navigator.storage.persist().catch(() => false);
   try {
     for (const file of files) {
@@ -41,7 +44,7 @@ async function storeFiles(files: readonly File[]): Promise<void> {
         if (!shard) throw new Error(`${file.name} is one of several files; choose ${name}, too.`);
         return shard;
       });
-      const name = freeName(fileStem(file.name));
+      const name = unusedName(fileStem(file.name));
       await pageStore().add(name, shards, {
         onProgress: (share) =>
           (activity.value = `Storing ${name} in this browser: ${Math.round(share * 100)} %`),
@@ -54,18 +57,18 @@ async function storeFiles(files: readonly File[]): Promise<void> {
 }
 
 async function checkGguf(file: File): Promise<void> {
-  const start = await file.slice(0, MAGIC.length).text();
-  if (start !== MAGIC)
+  const start = await file.slice(0, GGUF_MAGIC.length).text();
+  if (start !== GGUF_MAGIC)
     throw new Error(`${file.name} is not a GGUF file. Models for Daybreak have names that end in .gguf.`);
 }
 
-/** Whether the daemon has a model of that name. */
+/** True if the daemon has a model of that name. */
 export function isDaemonModel(name: string): boolean {
   return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
 }
 
-/** A model of the daemon keeps its name: what is stored under it is a copy of the daemon's. */
-function freeName(stem: string): string {
+/** Returns a name that no model of the daemon has: a stored model with the name of a daemon's counts as its copy. */
+function unusedName(stem: string): string {
   if (!isDaemonModel(stem)) return stem;
   let number = 2;
   while (isDaemonModel(`${stem}-${number}`)) number += 1;

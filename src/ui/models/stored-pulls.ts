@@ -1,45 +1,48 @@
 import { z } from "zod";
 
-/** Downloads that have not ended, as the browser keeps them over a reload of the page. */
+/** Unfinished downloads, stored in the browser so that they survive a reload of the page. */
 
-const keptSchema = z.array(
+const storedSchema = z.array(
   z.object({
     name: z.string(),
     downloaded: z.number(),
     total: z.number(),
-    /** Why it has failed. */
+    /** Reason of a failure. */
     problem: z.string().optional(),
   }),
 );
-type KeptPull = z.output<typeof keptSchema>[number];
+type StoredPull = z.output<typeof storedSchema>[number];
 
-/** In the browser's storage for all tabs: what has not ended. */
-const UNFINISHED = "daybreak-pulls";
-/** In this tab's: what runs in it, and goes on after a reload. */
-const HERE = "daybreak-pulls-here";
+/** Key in localStorage: unfinished downloads of all tabs. */
+const UNFINISHED_KEY = "daybreak-pulls";
+/** Key in sessionStorage: downloads that run in this tab and continue after a reload. */
+const RUNNING_KEY = "daybreak-pulls-here";
 
-export function keepPulls(pulls: readonly KeptPull[], here: readonly string[]): void {
+export function storePulls(pulls: readonly StoredPull[], running: readonly string[]): void {
   try {
-    localStorage.setItem(UNFINISHED, JSON.stringify(pulls));
-    sessionStorage.setItem(HERE, JSON.stringify(here));
+    localStorage.setItem(UNFINISHED_KEY, JSON.stringify(pulls));
+    sessionStorage.setItem(RUNNING_KEY, JSON.stringify(running));
   } catch {
-    // A browser that stores nothing forgets them with the page; the daemon keeps what has arrived.
+    // The browser stores nothing. The daemon still has the partial files.
   }
 }
 
-export function storedPulls(): { readonly pulls: readonly KeptPull[]; readonly here: readonly string[] } {
+export function storedPulls(): {
+  readonly pulls: readonly StoredPull[];
+  readonly running: readonly string[];
+} {
   return {
-    pulls: keptSchema.safeParse(read(() => localStorage, UNFINISHED)).data ?? [],
-    here: namesHere(),
+    pulls: storedSchema.safeParse(read(() => localStorage, UNFINISHED_KEY)).data ?? [],
+    running: runningPulls(),
   };
 }
 
-/** Names of the downloads that ran in this tab when it was left. */
-export function namesHere(): readonly string[] {
-  return z.array(z.string()).safeParse(read(() => sessionStorage, HERE)).data ?? [];
+/** Returns the names of the downloads that ran in this tab before a reload. */
+export function runningPulls(): readonly string[] {
+  return z.array(z.string()).safeParse(read(() => sessionStorage, RUNNING_KEY)).data ?? [];
 }
 
-/** @param storage asked for here, since browsers that store nothing refuse it */
+/** @param storage a function, since reading localStorage throws in browsers that store nothing */
 function read(storage: () => Storage, key: string): unknown {
   try {
     return JSON.parse(storage().getItem(key) ?? "[]");

@@ -6,28 +6,28 @@ const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 const KIBI = 1024;
 
-/** Such as "1.25 GiB". */
-export function bytes(value: number): string {
+/** Formats bytes in binary units, such as "1.25 GiB". */
+export function formatBinaryBytes(value: number): string {
   let unit = 0;
-  let rest = value;
-  while (rest >= KIBI && unit < BYTE_UNITS.length - 1) {
-    rest /= KIBI;
+  let scaled = value;
+  while (scaled >= KIBI && unit < BYTE_UNITS.length - 1) {
+    scaled /= KIBI;
     unit += 1;
   }
-  return `${SHORT.format(rest)} ${BYTE_UNITS[unit]}`;
+  return `${SHORT.format(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
-export function count(value: number): string {
+export function formatCount(value: number): string {
   return NUMBER.format(value);
 }
 
-/** With three digits: "0.123", "12.3", "1,230". */
-export function short(value: number): string {
+/** Formats a number with three significant digits: "0.123", "12.3", "1,230". */
+export function formatNumber(value: number): string {
   return SHORT.format(value);
 }
 
-/** Such as "85 ms", "1.2 s", "3 min", "2 h 5 min", "4 d 2 h". */
-export function duration(milliseconds: number): string {
+/** Formats milliseconds, such as "85 ms", "1.2 s", "3 min", "2 h 5 min" or "4 d 2 h". */
+export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 60) return `${SHORT.format(seconds)} s`;
@@ -38,8 +38,8 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The time of day; of another day with its date. */
-export function moment(iso: string): string {
+/** Formats the time of day, with the date unless it is today. */
+export function formatTime(iso: string): string {
   const date = new Date(iso);
   return (date.toDateString() === new Date().toDateString() ? CLOCK : DAY).format(date);
 }

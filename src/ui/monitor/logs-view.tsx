@@ -1,30 +1,30 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { LOG_LEVELS, type LogLevel } from "../../api/management/activity-schemas.ts";
-import { moment } from "./format.ts";
+import { formatTime } from "./format.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
-/** More are in the daemon's own log. */
+/** Maximum number of visible log records. */
 const MAX_ROWS = 200;
 
-const level = value<LogLevel>("info");
-const text = value("");
-/** What was there when somebody began to read in peace; undefined: new records appear. */
-const paused = value<readonly PastLog[] | undefined>(undefined);
+const level = signal<LogLevel>("info");
+const text = signal("");
+/** The records at the time when the user paused the view; undefined while it is live. */
+const paused = signal<readonly PastLog[] | undefined>(undefined);
 
-const chosen = computed(() => {
-  const least = LOG_LEVELS.indexOf(level.value);
-  const wanted = text.value.trim().toLowerCase();
+const filteredLogs = computed(() => {
+  const minLevel = LOG_LEVELS.indexOf(level.value);
+  const words = text.value.trim().toLowerCase();
   return (paused.value ?? logs.value)
-    .filter((each) => LOG_LEVELS.indexOf(each.level) >= least)
-    .filter((each) => `${each.message}\n${fieldsOf(each)}`.toLowerCase().includes(wanted))
+    .filter((each) => LOG_LEVELS.indexOf(each.level) >= minLevel)
+    .filter((each) => `${each.message}\n${formatFields(each)}`.toLowerCase().includes(words))
     .slice(-MAX_ROWS)
     .toReversed();
 });
 
-/** The last records of the daemon's log, the newest first. */
+/** The last records of the daemon's log, newest first. */
 export function LogsView(): JSX.Element {
-  const missed = paused.value ? logs.value.length - paused.value.length : 0;
+  const newCount = paused.value ? logs.value.length - paused.value.length : 0;
   return (
     <section aria-labelledby="logs-title">
       <h2 id="logs-title">Log</h2>
@@ -58,27 +58,27 @@ export function LogsView(): JSX.Element {
           aria-pressed={paused.value !== undefined}
           onClick={() => (paused.value = paused.value ? undefined : logs.value)}
         >
-          {paused.value ? `Paused${missed > 0 ? `, ${missed} new` : ""}` : "Pause"}
+          {paused.value ? `Paused${newCount > 0 ? `, ${newCount} new` : ""}` : "Pause"}
         </button>
       </p>
       <div class="scrolling" tabIndex={0} role="region" aria-label="Records of the log">
         <ol id="logs">
-          {chosen.value.map((each) => (
-            <Line key={each.number} log={each} />
+          {filteredLogs.value.map((each) => (
+            <LogLine key={each.number} log={each} />
           ))}
         </ol>
       </div>
-      {chosen.value.length === 0 && <p>The log has no such record.</p>}
+      {filteredLogs.value.length === 0 && <p>The log has no such record.</p>}
     </section>
   );
 }
 
-function Line({ log }: { readonly log: PastLog }): JSX.Element {
+function LogLine({ log }: { readonly log: PastLog }): JSX.Element {
   const stack = stackOf(log);
   return (
     <li class={log.level}>
-      <time dateTime={log.time}>{moment(log.time)}</time> <span class="level">{log.level}</span>{" "}
-      <span class="message">{log.message}</span> <span class="log-fields">{fieldsOf(log)}</span>
+      <time dateTime={log.time}>{formatTime(log.time)}</time> <span class="level">{log.level}</span>{" "}
+      <span class="message">{log.message}</span> <span class="log-fields">{formatFields(log)}</span>
       {stack !== undefined && (
         <details>
           <summary>Where it happened</summary>
@@ -89,8 +89,8 @@ function Line({ log }: { readonly log: PastLog }): JSX.Element {
   );
 }
 
-/** The error's message is enough; its stack has a place of its own. */
-function fieldsOf({ fields }: PastLog): string {
+/** Formats the fields of a record. Of an error, only the message: the view shows its stack separately. */
+function formatFields({ fields }: PastLog): string {
   return Object.entries(fields)
     .map(([name, field]) => {
       if (name === "err" && isError(field)) return `${name}=${field.message}`;
@@ -109,10 +109,10 @@ function isError(field: unknown): field is { message: string; stack?: unknown } 
   );
 }
 
-/** As many as need no scrolling; the others are behind a button. */
-const SHOWN = 3;
+/** Incidents that are visible without a click. */
+const MAX_VISIBLE = 3;
 
-const WORDS: Readonly<Record<PastEvent["type"], string>> = {
+const EVENT_LABELS: Readonly<Record<PastEvent["type"], string>> = {
   "model-downloaded": "downloaded",
   "model-loaded": "loaded",
   "model-unloaded": "unloaded",
@@ -131,59 +131,65 @@ const UNLOAD_REASONS: Readonly<Record<string, string>> = {
   memory: "to make room for another model",
   shutdown: "the daemon ends",
 };
-const BAD: ReadonlySet<PastEvent["type"]> = new Set([
+const PROBLEM_TYPES: ReadonlySet<PastEvent["type"]> = new Set([
   "model-failed",
   "engine-restarted",
   "gpu-lost",
   "gpu-abandoned",
 ]);
 
-/** The number of the last problem that a person has seen. */
-const seen = value(0);
+/** Number of the last incident that the user marked as seen. */
+const lastSeenNumber = signal(0);
 
 const problems = computed(() =>
-  events.value.filter(({ type, number }) => BAD.has(type) && number > seen.value).toReversed(),
+  events.value
+    .filter(({ type, number }) => PROBLEM_TYPES.has(type) && number > lastSeenNumber.value)
+    .toReversed(),
 );
 
-/** Crashes and losses with their reason, and all that happened to models and batches. */
+/** Crashes and GPU losses with their reasons, and a list of all events. */
 export function Incidents(): JSX.Element {
-  const [shown, rest] = [problems.value.slice(0, SHOWN), problems.value.slice(SHOWN)];
+  const [visible, others] = [problems.value.slice(0, MAX_VISIBLE), problems.value.slice(MAX_VISIBLE)];
   const [newest] = problems.value;
   return (
     <section aria-labelledby="incidents-title">
       <h2 id="incidents-title">Crashes and losses</h2>
       <div id="incidents" role="log" aria-labelledby="incidents-title">
-        {newest ? <List events={shown} /> : <p class="calm">✓ Nothing has crashed, and no GPU was lost.</p>}
-        {rest.length > 0 && (
+        {newest ? (
+          <EventList events={visible} />
+        ) : (
+          <p class="calm">✓ Nothing has crashed, and no GPU was lost.</p>
+        )}
+        {others.length > 0 && (
           <details>
-            <summary>{rest.length} more</summary>
-            <List events={rest} />
+            <summary>{others.length} more</summary>
+            <EventList events={others} />
           </details>
         )}
       </div>
       {newest && (
-        <button type="button" onClick={() => (seen.value = newest.number)}>
+        <button type="button" onClick={() => (lastSeenNumber.value = newest.number)}>
           Mark as seen
         </button>
       )}
       <details id="events">
         <summary>All events of models and batches ({events.value.length})</summary>
         <div class="scrolling" tabIndex={0} role="region" aria-label="All events of models and batches">
-          <List events={events.value.toReversed()} />
+          <EventList events={events.value.toReversed()} />
         </div>
       </details>
     </section>
   );
 }
 
-function List({ events: list }: { readonly events: readonly PastEvent[] }): JSX.Element {
+function EventList({ events: list }: { readonly events: readonly PastEvent[] }): JSX.Element {
   return (
     <ul class="happened">
       {list.map((event) => (
-        <li key={event.number} class={BAD.has(event.type) ? "bad" : ""}>
-          <time dateTime={event.time}>{moment(event.time)}</time>
+        <li key={event.number} class={PROBLEM_TYPES.has(event.type) ? "bad" : ""}>
+          <time dateTime={event.time}>{formatTime(event.time)}</time>
           <span>
-            <strong>{event.model ?? event.batch}</strong> {wordsOf(event)}
+            <strong>{event.model ?? event.batch}</strong> {describeEvent(event)}
           </span>
         </li>
       ))}
@@ -191,12 +197,12 @@ function List({ events: list }: { readonly events: readonly PastEvent[] }): JSX.
   );
 }
 
-function wordsOf({ type, reason, message, code, status }: PastEvent): string {
+function describeEvent({ type, reason, message, code, status }: PastEvent): string {
   const why =
     message ??
     status ??
     (type === "model-unloaded" ? (UNLOAD_REASONS[reason ?? ""] ?? reason) : reason) ??
     "";
-  const what = type === "model-failed" && code === "engine_crashed" ? "crashed" : WORDS[type];
+  const what = type === "model-failed" && code === "engine_crashed" ? "crashed" : EVENT_LABELS[type];
   return why === "" ? what : `${what}: ${why}`;
 }

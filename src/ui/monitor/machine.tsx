@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
-import { factsOf, type FleetMachine, type FleetModel, modelInWords } from "./fleet-facts.ts";
-import { bytes, count, duration, short } from "./format.ts";
+import { machineFacts, type FleetMachine, type FleetModel, describeModel } from "./fleet-facts.ts";
+import { formatBinaryBytes, formatCount, formatDuration, formatNumber } from "./format.ts";
 import type { Engine, Status } from "./monitor-api.ts";
 import { engines, fleet, gpuFailures, samples, speeds, status } from "./monitor-state.ts";
 
-/** The machine as the daemon sees it: its GPU, its sandbox, its memory, and what is wrong with them. */
+/** The GPU, sandbox and memory of the machine, with their problems. */
 export function Machine(): JSX.Element {
   const now = status.value;
   return (
@@ -23,10 +23,10 @@ export function Machine(): JSX.Element {
 
 function Gpu({ gpu }: Status): JSX.Element {
   const { losses, abandonments } = gpuFailures.value;
-  // Without any GPU nothing is wrong.
-  const isWanting = losses > 0 || abandonments > 0 || (!gpu.available && gpu.adapters.length > 0);
+  // A machine without a GPU has no problem.
+  const hasProblem = losses > 0 || abandonments > 0 || (!gpu.available && gpu.adapters.length > 0);
   return (
-    <section id="gpu" class={isWanting ? "off" : ""}>
+    <section id="gpu" class={hasProblem ? "off" : ""}>
       <h3>GPU</h3>
       <p>
         <strong>{gpu.available ? (gpu.adapter ?? "available") : "none is used"}</strong>
@@ -36,14 +36,15 @@ function Gpu({ gpu }: Status): JSX.Element {
         <ul>
           {gpu.adapters.map(({ name, backend, usable, problem, memory_bytes: memory }) => (
             <li key={`${name} ${backend}`}>
-              {name} ({backend}){memory !== undefined && `, ${bytes(memory)}`}: {usable ? "usable" : problem}
+              {name} ({backend}){memory !== undefined && `, ${formatBinaryBytes(memory)}`}:{" "}
+              {usable ? "usable" : problem}
             </li>
           ))}
         </ul>
       )}
-      {losses > 0 && <p class="failed">Engines that ended on the GPU: {count(losses)}</p>}
+      {losses > 0 && <p class="failed">Engines that ended on the GPU: {formatCount(losses)}</p>}
       {abandonments > 0 && (
-        <p class="failed">Models that run on the CPU because the GPU failed: {count(abandonments)}</p>
+        <p class="failed">Models that run on the CPU because the GPU failed: {formatCount(abandonments)}</p>
       )}
     </section>
   );
@@ -74,21 +75,22 @@ function Daemon({ stats, version, llama_cpp: llamaCpp, uptime_secs: uptime, kern
         kernels
       </p>
       <p>
-        Running for {duration(uptime * 1000)}: {count(stats.requests_total)} requests,{" "}
-        {count(stats.tokens_generated)} tokens generated.
+        Running for {formatDuration(uptime * 1000)}: {formatCount(stats.requests_total)} requests,{" "}
+        {formatCount(stats.tokens_generated)} tokens generated.
       </p>
       <p>
         <label>
-          Memory: {bytes(used)} of {bytes(total)} <meter min={0} max={total} value={used} />
+          Memory: {formatBinaryBytes(used)} of {formatBinaryBytes(total)}{" "}
+          <meter min={0} max={total} value={used} />
         </label>
       </p>
     </section>
   );
 }
 
-/** Each model in memory. */
+/** Lists the models in memory. */
 export function Engines(): JSX.Element {
-  // Idle times go on while nothing else changes.
+  // The time of the last sample makes the idle times advance.
   const now = (samples.value.at(-1)?.time ?? 0) * 1000;
   return (
     <section aria-labelledby="engines-title">
@@ -101,7 +103,7 @@ export function Engines(): JSX.Element {
               {engine.alias} {engine.state !== "loaded" && <small>{engine.state} …</small>}
             </h3>
             <dl>
-              {enginesFactsOf(engine, now).map(([name, fact]) => (
+              {engineFacts(engine, now).map(([name, fact]) => (
                 <div key={name}>
                   <dt>{name}</dt>
                   <dd>{fact}</dd>
@@ -115,31 +117,36 @@ export function Engines(): JSX.Element {
   );
 }
 
-function enginesFactsOf(engine: Engine, now: number): (readonly [name: string, fact: string])[] {
+function engineFacts(engine: Engine, now: number): (readonly [name: string, fact: string])[] {
   const { memory_bytes: memory, gpu_memory_bytes: gpuMemory = 0, slots, gpu_layers: layers } = engine;
   const speed = speeds.value.get(engine.alias) ?? 0;
   const busy = engine.active_requests;
-  const used = slots === undefined ? count(busy) : `${count(Math.min(busy, slots))} of ${count(slots)}`;
+  const used =
+    slots === undefined
+      ? formatCount(busy)
+      : `${formatCount(Math.min(busy, slots))} of ${formatCount(slots)}`;
   const waiting = slots === undefined ? 0 : Math.max(0, busy - slots);
   return [
-    ["Requests", waiting > 0 ? `${used}, ${count(waiting)} waiting` : used],
-    ["Memory", memory === undefined ? "…" : bytes(memory)],
-    ["Context", `${count(engine.context_size)} tokens`],
-    ["Layers on the GPU", gpuMemory > 0 ? `${layers}, ${bytes(gpuMemory)}` : count(layers)],
-    ["Last answer", speed > 0 ? `${short(speed)} tokens/s` : "none yet"],
-    ["Idle", idleFor(engine, now)],
+    ["Requests", waiting > 0 ? `${used}, ${formatCount(waiting)} waiting` : used],
+    ["Memory", memory === undefined ? "…" : formatBinaryBytes(memory)],
+    ["Context", `${formatCount(engine.context_size)} tokens`],
+    ["Layers on the GPU", gpuMemory > 0 ? `${layers}, ${formatBinaryBytes(gpuMemory)}` : formatCount(layers)],
+    ["Last answer", speed > 0 ? `${formatNumber(speed)} tokens/s` : "none yet"],
+    ["Idle", describeIdle(engine, now)],
   ];
 }
 
-function idleFor(engine: Engine, now: number): string {
+function describeIdle(engine: Engine, now: number): string {
   const { active_requests: active, last_used_at: used, expires_at: end } = engine;
   if (engine.state !== "loaded") return "no";
   if (active > 0) return "no, it answers";
-  const idle = used === undefined ? "yes" : `for ${duration(Math.max(0, now - Date.parse(used)))}`;
-  return end === undefined ? idle : `${idle}; unloaded in ${duration(Math.max(0, Date.parse(end) - now))}`;
+  const idle = used === undefined ? "yes" : `for ${formatDuration(Math.max(0, now - Date.parse(used)))}`;
+  return end === undefined
+    ? idle
+    : `${idle}; unloaded in ${formatDuration(Math.max(0, Date.parse(end) - now))}`;
 }
 
-/** The machines that work together as one; nothing where the daemon is not part of a fleet. */
+/** The machines of the fleet, if the daemon has joined one. */
 export function FleetView(): JSX.Element | null {
   const now = fleet.value;
   if (!now?.joined) return null;
@@ -151,14 +158,14 @@ export function FleetView(): JSX.Element | null {
       )}
       <ul id="fleet">
         {now.machines.map((machine) => (
-          <Member key={machine.id} {...machine} />
+          <FleetMember key={machine.id} {...machine} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Member(machine: FleetMachine): JSX.Element {
+function FleetMember(machine: FleetMachine): JSX.Element {
   const { name, self, state, models } = machine;
   const stored = models.filter(({ loaded }) => !loaded);
   return (
@@ -167,31 +174,31 @@ function Member(machine: FleetMachine): JSX.Element {
         {name} <small>{self ? `this machine, ${state}` : state}</small>
       </h3>
       <dl>
-        {factsOf(machine).map(([fact, words]) => (
+        {machineFacts(machine).map(([fact, words]) => (
           <div key={fact}>
             <dt>{fact}</dt>
             <dd>{words}</dd>
           </div>
         ))}
       </dl>
-      <Models models={models.filter(({ loaded }) => loaded)} />
+      <FleetModels models={models.filter(({ loaded }) => loaded)} />
       {stored.length > 0 && (
         <details>
-          <summary>On disk only: {count(stored.length)}</summary>
-          <Models models={stored} />
+          <summary>On disk only: {formatCount(stored.length)}</summary>
+          <FleetModels models={stored} />
         </details>
       )}
     </li>
   );
 }
 
-function Models({ models }: { readonly models: readonly FleetModel[] }): JSX.Element {
+function FleetModels({ models }: { readonly models: readonly FleetModel[] }): JSX.Element {
   if (models.length === 0) return <p class="models">No model is in memory.</p>;
   return (
     <ul class="models">
       {models.map((model) => (
         <li key={model.alias}>
-          <strong>{model.alias}</strong> {modelInWords(model)}
+          <strong>{model.alias}</strong> {describeModel(model)}
         </li>
       ))}
     </ul>

@@ -55,7 +55,7 @@ export type Status = z.output<typeof statusSchema>;
 
 export type Fleet = z.output<typeof fleetSchema>;
 
-/** The models that are in memory, or on their way into it or out of it. */
+/** States of models that are at least partly in memory. */
 const IN_MEMORY = new Set(["loading", "loaded", "unloading"]);
 
 export async function readMetrics(signal: AbortSignal): Promise<Metrics> {
@@ -76,7 +76,7 @@ export async function readEngines(signal: AbortSignal): Promise<readonly Engine[
   return models.filter(({ state }) => IN_MEMORY.has(state));
 }
 
-/** What has happened after something that is known, by its number. */
+/** Reads the requests, events and log records after a number. */
 export async function readActivity(after: number, signal: AbortSignal): Promise<ActivityReport> {
   const answer = await request(`/api/system/activity?after=${after}`, { signal });
   return activitySchema.parse(await answer.json());

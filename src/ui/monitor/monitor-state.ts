@@ -1,4 +1,4 @@
-import { computed, signal as signalsValue } from "@preact/signals";
+import { computed, signal as createSignal } from "@preact/signals";
 import type { ActivityReport } from "../../api/management/activity-schemas.ts";
 import { toError } from "../../errors/to-error.ts";
 import { request } from "../daemon-api.ts";
@@ -12,34 +12,36 @@ import {
   readStatus,
   type Status,
 } from "./monitor-api.ts";
-import { type FirstToken, type Sample, SAMPLE_MS, SampleHistory } from "./samples.ts";
+import { type FirstToken, type Sample, SAMPLE_INTERVAL_MS, SampleHistory } from "./samples.ts";
 
 export type PastRequest = ActivityReport["requests"][number];
 export type PastEvent = ActivityReport["events"][number];
 export type PastLog = ActivityReport["logs"][number];
 
-/** As many as the daemon remembers of each; a page that is open for days must not grow. */
+/** Limits of the lists, the same as in the daemon, so that memory does not grow while the page is open. */
 const MAX_REQUESTS = 500;
 const MAX_EVENTS = 200;
 const MAX_LOGS = 800;
-/** Engines, the machine and its fleet are looked at with each so-manieth sample: each look is a line in the daemon's log. */
-const STATE_EVERY = 3;
+/**
+ * Engines, machine and fleet are read only with every third sample, since each request adds a line to the daemon's log.
+ */
+const SAMPLES_PER_STATE = 3;
 
-/** What the room shows; every part of it reads these. All lists have the oldest first. */
-export const samples = signalsValue<readonly Sample[]>([]);
-export const engines = signalsValue<readonly Engine[]>([]);
-export const status = signalsValue<Status | undefined>(undefined);
-export const fleet = signalsValue<Fleet | undefined>(undefined);
+/** State of the view, read by its components. All lists are sorted oldest first. */
+export const samples = createSignal<readonly Sample[]>([]);
+export const engines = createSignal<readonly Engine[]>([]);
+export const status = createSignal<Status | undefined>(undefined);
+export const fleet = createSignal<Fleet | undefined>(undefined);
 /** Speed of each model's last answer, in tokens per second. */
-export const speeds = signalsValue<ReadonlyMap<string, number>>(new Map());
-export const gpuFailures = signalsValue({ losses: 0, abandonments: 0 });
-export const requests = signalsValue<readonly PastRequest[]>([]);
-export const events = signalsValue<readonly PastEvent[]>([]);
-export const logs = signalsValue<readonly PastLog[]>([]);
-/** Why the daemon cannot be looked at; empty: it can. */
-export const trouble = signalsValue("");
-/** Events come as they happen. */
-export const isLive = signalsValue(false);
+export const speeds = createSignal<ReadonlyMap<string, number>>(new Map());
+export const gpuFailures = createSignal({ losses: 0, abandonments: 0 });
+export const requests = createSignal<readonly PastRequest[]>([]);
+export const events = createSignal<readonly PastEvent[]>([]);
+export const logs = createSignal<readonly PastLog[]>([]);
+/** Error of the last poll; empty if it succeeded. */
+export const connectionProblem = createSignal("");
+/** True while the event stream is open. */
+export const isLive = createSignal(false);
 
 export const firstTokens = computed((): readonly FirstToken[] =>
   requests.value.flatMap(({ time, first_token_ms: ms }) =>
@@ -48,29 +50,29 @@ export const firstTokens = computed((): readonly FirstToken[] =>
 );
 
 const history = new SampleHistory();
-/** The number of the last thing that is known to have happened. */
-let known = 0;
-/** Aborts what is under way; undefined: the room looks at nothing. */
+/** Number of the last known request, event or log record. */
+let lastNumber = 0;
+/** Aborts running requests; undefined while the view is stopped. */
 let watching: AbortController | undefined;
 let stream: EventStream | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Looks at the daemon while the page is visible, until the function that it returns is called. */
-export function watch(): () => void {
-  document.addEventListener("visibilitychange", beginOrRest);
-  beginOrRest();
+/** Polls the daemon while the page is visible. Returns a function that stops it. */
+export function watchDaemon(): () => void {
+  document.addEventListener("visibilitychange", startOrStop);
+  startOrStop();
   return () => {
-    document.removeEventListener("visibilitychange", beginOrRest);
-    monitorStateRest();
+    document.removeEventListener("visibilitychange", startOrStop);
+    stop();
   };
 }
 
-function beginOrRest(): void {
-  if (document.hidden) monitorStateRest();
-  else begin();
+function startOrStop(): void {
+  if (document.hidden) stop();
+  else start();
 }
 
-function begin(): void {
+function start(): void {
   if (watching) return;
   const controller = new AbortController();
   watching = controller;
@@ -81,7 +83,7 @@ function begin(): void {
   void sample(controller.signal, 0);
 }
 
-function monitorStateRest(): void {
+function stop(): void {
   watching?.abort();
   watching = undefined;
   stream?.close();
@@ -93,22 +95,22 @@ async function sample(signal: AbortSignal, round: number): Promise<void> {
   try {
     const [metrics, activity] = await Promise.all([
       readMetrics(signal),
-      readActivity(known, signal),
-      round % STATE_EVERY === 0 && readState(signal),
+      readActivity(lastNumber, signal),
+      round % SAMPLES_PER_STATE === 0 && readState(signal),
     ]);
     history.add(Date.now() / 1000, metrics);
     samples.value = history.samples;
-    speeds.value = metrics.by("service_tokens_per_second", "model");
+    speeds.value = metrics.byLabel("service_tokens_per_second", "model");
     gpuFailures.value = {
       losses: metrics.value("service_gpu_losses_total"),
       abandonments: metrics.value("service_gpu_abandonments_total"),
     };
-    remember(activity);
-    trouble.value = "";
+    addActivity(activity);
+    connectionProblem.value = "";
   } catch (error) {
-    if (!signal.aborted) trouble.value = toError(error).message;
+    if (!signal.aborted) connectionProblem.value = toError(error).message;
   }
-  if (!signal.aborted) timer = setTimeout(() => void sample(signal, round + 1), SAMPLE_MS);
+  if (!signal.aborted) timer = setTimeout(() => void sample(signal, round + 1), SAMPLE_INTERVAL_MS);
 }
 
 async function readState(signal: AbortSignal): Promise<void> {
@@ -122,21 +124,21 @@ async function readState(signal: AbortSignal): Promise<void> {
   fleet.value = machines;
 }
 
-/** Reads what has just happened, without waiting for the next sample. */
+/** Reads the newest activity without waiting for the next sample. */
 async function catchUp(signal: AbortSignal): Promise<void> {
   try {
-    const [activity] = await Promise.all([readActivity(known, signal), readState(signal)]);
-    remember(activity);
+    const [activity] = await Promise.all([readActivity(lastNumber, signal), readState(signal)]);
+    addActivity(activity);
   } catch {
-    // The next sample tells what is wrong.
+    // The next sample shows the error.
   }
 }
 
-/** Two answers may overlap. */
-function remember(activity: ActivityReport): void {
-  if (activity.next <= known) return;
+/** Appends new activity. Concurrent polls may return the same entries, which are skipped. */
+function addActivity(activity: ActivityReport): void {
+  if (activity.next <= lastNumber) return;
   const fresh = <Entry extends { readonly number: number }>(list: readonly Entry[]): readonly Entry[] =>
-    list.filter(({ number }) => number > known);
+    list.filter(({ number }) => number > lastNumber);
   const more = {
     requests: fresh(activity.requests),
     events: fresh(activity.events),
@@ -145,12 +147,12 @@ function remember(activity: ActivityReport): void {
   if (more.requests.length > 0) requests.value = [...requests.value, ...more.requests].slice(-MAX_REQUESTS);
   if (more.events.length > 0) events.value = [...events.value, ...more.events].slice(-MAX_EVENTS);
   if (more.logs.length > 0) logs.value = [...logs.value, ...more.logs].slice(-MAX_LOGS);
-  known = activity.next;
+  lastNumber = activity.next;
 }
 
 const RETRY_MS = 3000;
 
-/** Listens to /api/events of the chosen daemon until it is closed, connecting again whenever the stream breaks. */
+/** Listens to GET /api/events of the chosen daemon. Reconnects when the stream breaks, until it is closed. */
 class EventStream {
   readonly #onEvent: () => void;
   readonly #onState: (isOpen: boolean) => void;
@@ -170,7 +172,7 @@ class EventStream {
   async #listen(): Promise<void> {
     const { signal } = this.#controller;
     while (!signal.aborted) {
-      // The page says by itself that a daemon is away.
+      // The poll reports an unreachable daemon.
       await this.#read(signal).catch(() => undefined);
       if (signal.aborted) return;
       this.#onState(false);
@@ -178,20 +180,20 @@ class EventStream {
     }
   }
 
-  /** An EventSource could send no API key. */
+  /** Reads one stream with fetch(), since an EventSource cannot send the API key. */
   async #read(signal: AbortSignal): Promise<void> {
     const answer = await request("/api/events", { signal, headers: { accept: "text/event-stream" } });
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     if (!reader) return;
     this.#onState(true);
-    // Something may have happened while nobody listened.
+    // Events may have happened before the connection was open.
     this.#onEvent();
-    let rest = "";
+    let buffered = "";
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
+      const lines = (buffered + value).split("\n");
+      buffered = lines.pop() ?? "";
       // Heartbeats are comments.
       if (lines.some((line) => line.startsWith("event:"))) this.#onEvent();
     }

@@ -1,39 +1,39 @@
-import { computed, signal as value } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { count, duration, moment, short } from "./format.ts";
+import { formatCount, formatDuration, formatTime, formatNumber } from "./format.ts";
 import { type PastRequest, requests } from "./monitor-state.ts";
 
-/** Rows at first, and more of them at each press of a button. */
-const ROWS = 50;
+/** Number of rows that "Show more" adds. */
+const ROWS_PER_PAGE = 50;
 
-/** What is shown of the requests. Pages and scrapers read all the time; that is left out unless somebody asks for it. */
-const KINDS = {
-  work: { label: "Answers and changes", fits: (each: PastRequest) => hasFailed(each) || !isLook(each) },
+/** Filters of the table. The default hides successful reads, which pages and scrapers repeat all the time. */
+const FILTERS = {
+  work: { label: "Answers and changes", fits: (each: PastRequest) => hasFailed(each) || !isRead(each) },
   models: { label: "Answers of models", fits: (each: PastRequest) => each.model !== undefined },
   failed: { label: "Failed", fits: hasFailed },
   all: { label: "Everything", fits: () => true },
 } as const;
-type Kind = keyof typeof KINDS;
+type FilterName = keyof typeof FILTERS;
 
 const COLUMNS = ["Time", "Request", "Status", "Model", "Tokens", "First token", "Tokens/s", "Took"];
 
-const kind = value<Kind>("work");
-const text = value("");
-const rows = value(ROWS);
+const filterName = signal<FilterName>("work");
+const text = signal("");
+const rows = signal(ROWS_PER_PAGE);
 
-const chosen = computed(() => {
-  const wanted = text.value.trim().toLowerCase();
-  const { fits } = KINDS[kind.value];
+const filteredRequests = computed(() => {
+  const words = text.value.trim().toLowerCase();
+  const { fits } = FILTERS[filterName.value];
   return requests.value
     .filter(
-      (each) => fits(each) && `${each.path}\n${each.model ?? ""}\n${each.id}`.toLowerCase().includes(wanted),
+      (each) => fits(each) && `${each.path}\n${each.model ?? ""}\n${each.id}`.toLowerCase().includes(words),
     )
     .toReversed();
 });
 
-/** The last requests, the newest first. */
+/** The last requests, newest first. */
 export function RequestsTable(): JSX.Element {
-  const list = chosen.value;
+  const list = filteredRequests.value;
   return (
     <section aria-labelledby="requests-title">
       <h2 id="requests-title">Requests</h2>
@@ -42,10 +42,12 @@ export function RequestsTable(): JSX.Element {
           Show{" "}
           <select
             id="request-kind"
-            value={kind.value}
-            onChange={({ currentTarget: { value: name } }) => (kind.value = isKind(name) ? name : "work")}
+            value={filterName.value}
+            onChange={({ currentTarget: { value: name } }) =>
+              (filterName.value = isFilterName(name) ? name : "work")
+            }
           >
-            {Object.entries(KINDS).map(([name, { label }]) => (
+            {Object.entries(FILTERS).map(([name, { label }]) => (
               <option key={name} value={name}>
                 {label}
               </option>
@@ -62,7 +64,7 @@ export function RequestsTable(): JSX.Element {
           />
         </label>
       </p>
-      {/* Small screens show rows as cards; without its roles it would then be no table for screen readers. */}
+      {/* On small screens, CSS shows rows as cards. The roles keep it a table for screen readers. */}
       <table id="requests" role="table" aria-labelledby="requests-title">
         <thead role="rowgroup">
           <tr role="row">
@@ -81,8 +83,8 @@ export function RequestsTable(): JSX.Element {
       </table>
       {list.length === 0 && <p>No such request has come yet.</p>}
       {list.length > rows.value && (
-        <button type="button" onClick={() => (rows.value += ROWS)}>
-          Show more ({count(list.length - rows.value)})
+        <button type="button" onClick={() => (rows.value += ROWS_PER_PAGE)}>
+          Show more ({formatCount(list.length - rows.value)})
         </button>
       )}
     </section>
@@ -101,14 +103,14 @@ function Row({ request }: { readonly request: PastRequest }): JSX.Element {
     ms,
   } = request;
   const cells = [
-    moment(time),
+    formatTime(time),
     `${method} ${path}`,
     <Outcome key="outcome" request={request} status={status} />,
     model,
-    tokensOf(request),
-    first === undefined ? "" : duration(first),
-    speed === undefined || speed === 0 ? "" : short(speed),
-    duration(ms),
+    describeTokens(request),
+    first === undefined ? "" : formatDuration(first),
+    speed === undefined || speed === 0 ? "" : formatNumber(speed),
+    formatDuration(ms),
   ];
   return (
     <tr role="row" class={hasFailed(request) ? "bad" : ""} title={`Request ${request.id}`}>
@@ -138,25 +140,27 @@ function Outcome({
   );
 }
 
-function tokensOf({
+function describeTokens({
   prompt_tokens: prompt,
   cached_tokens: cached = 0,
-  completion_tokens: made,
+  completion_tokens: completion,
 }: PastRequest): string {
   if (prompt === undefined) return "";
-  const known = cached > 0 ? ` (${count(cached)} cached)` : "";
-  return made === undefined ? `${count(prompt)}${known}` : `${count(prompt)}${known} → ${count(made)}`;
+  const cachedNote = cached > 0 ? ` (${formatCount(cached)} cached)` : "";
+  return completion === undefined
+    ? `${formatCount(prompt)}${cachedNote}`
+    : `${formatCount(prompt)}${cachedNote} → ${formatCount(completion)}`;
 }
 
 function hasFailed({ status, failure }: PastRequest): boolean {
   return status >= 400 || failure !== undefined;
 }
 
-/** It read something, and no model had to do with it. */
-function isLook({ method, model }: PastRequest): boolean {
+/** True if the request only read state and used no model. */
+function isRead({ method, model }: PastRequest): boolean {
   return model === undefined && (method === "GET" || method === "HEAD");
 }
 
-function isKind(name: string): name is Kind {
-  return name in KINDS;
+function isFilterName(name: string): name is FilterName {
+  return name in FILTERS;
 }

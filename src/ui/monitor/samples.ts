@@ -1,24 +1,25 @@
-/** How often the room looks at the daemon: a person sees what happens while it does. */
-export const SAMPLE_MS = 2000;
-/** What the charts show. */
-export const KEPT_SECS = 15 * 60;
-/** A longer pause between two samples is a gap in the charts: the page was hidden, or the daemon away. */
-const GAP_SECS = 8;
-/** The first tokens of so long count for the median at a moment. */
+/** Poll interval of the monitor. */
+export const SAMPLE_INTERVAL_MS = 2000;
+/** Time span of the charts. */
+export const HISTORY_SECS = 15 * 60;
+/** A longer interval between two samples is a gap in the charts: the page was hidden, or the daemon unreachable. */
+const MAX_INTERVAL_SECS = 8;
+/** Time span of the answers whose time to first token counts for a percentile. */
 const FIRST_TOKEN_WINDOW_SECS = 5 * 60;
 
-/** What was known of the daemon at one moment; null where it is not known. */
+/** Metrics of the daemon at one time; null where unknown. */
 export interface Sample {
   /** Unix seconds. */
   readonly time: number;
   readonly running: number | null;
   readonly waiting: number | null;
-  /** Tokens per second since the sample before. */
+  /** Tokens per second since the previous sample. */
   readonly generated: number | null;
   readonly prompted: number | null;
   readonly daemonBytes: number | null;
-  /** Resident bytes of each engine, and those reserved on the GPU, by model. */
+  /** Resident memory of each engine, by model. */
   readonly engineBytes: ReadonlyMap<string, number>;
+  /** GPU memory reserved by each engine, by model. */
   readonly gpuBytes: ReadonlyMap<string, number>;
 }
 
@@ -28,7 +29,7 @@ interface Counters {
   readonly prompted: number;
 }
 
-/** The samples of the last minutes, and what is needed to take the next one. */
+/** Samples of the last minutes. */
 export class SampleHistory {
   #samples: readonly Sample[] = [];
   #last: Counters | undefined;
@@ -45,7 +46,7 @@ export class SampleHistory {
       prompted: metrics.value("service_prompt_tokens_total"),
     };
     const last = this.#last;
-    const isGap = last !== undefined && time - last.time > GAP_SECS;
+    const isGap = last !== undefined && time - last.time > MAX_INTERVAL_SECS;
     const before = isGap ? undefined : last;
     const waiting = metrics.value("service_requests_waiting");
     const sample: Sample = {
@@ -55,17 +56,17 @@ export class SampleHistory {
       generated: before ? rate(before, counters, "generated") : null,
       prompted: before ? rate(before, counters, "prompted") : null,
       daemonBytes: metrics.value("service_daemon_memory_bytes"),
-      engineBytes: metrics.by("service_model_memory_bytes", "model"),
-      gpuBytes: metrics.by("service_model_gpu_memory_bytes", "model"),
+      engineBytes: metrics.byLabel("service_model_memory_bytes", "model"),
+      gpuBytes: metrics.byLabel("service_model_gpu_memory_bytes", "model"),
     };
     this.#last = counters;
-    const gap = isGap ? [emptySample(last.time + GAP_SECS / 2)] : [];
-    const kept = this.#samples.filter((each) => each.time > time - KEPT_SECS);
-    this.#samples = [...kept, ...gap, sample];
+    const gap = isGap ? [emptySample(last.time + MAX_INTERVAL_SECS / 2)] : [];
+    const recent = this.#samples.filter((each) => each.time > time - HISTORY_SECS);
+    this.#samples = [...recent, ...gap, sample];
   }
 }
 
-/** A daemon that has started again counts from zero. */
+/** Returns the increase of a counter per second; null after a restart of the daemon, which resets counters. */
 function rate(before: Counters, now: Counters, counter: "generated" | "prompted"): number | null {
   const seconds = now.time - before.time;
   const grown = now[counter] - before[counter];
@@ -86,15 +87,14 @@ function emptySample(time: number): Sample {
   };
 }
 
-/** When the first token of an answer came, Unix seconds, and how long it had taken. */
+/** Unix time of an answer's first token, and the seconds since its request. */
 export interface FirstToken {
   readonly at: number;
   readonly seconds: number;
 }
 
 /**
- * The time that a part of the answers of the last minutes needed at most for their first token, in seconds; null if there
- * were none.
+ * Returns a percentile of the time to first token of recent answers, in seconds; null if there were none.
  * @param part 0.5 for the median
  */
 export function firstTokenTime(all: readonly FirstToken[], part: number, now: number): number | null {
@@ -103,22 +103,22 @@ export function firstTokenTime(all: readonly FirstToken[], part: number, now: nu
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null;
 }
 
-/** One value of a metric, with its labels. */
-interface Value {
+/** A value of a metric with its labels. */
+interface MetricValue {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
-const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
+const METRIC_LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
+const METRIC_LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 
-/** The values of a Prometheus text exposition. */
+/** Values parsed from the Prometheus text format. */
 export class Metrics {
-  readonly #values = new Map<string, Value[]>();
+  readonly #values = new Map<string, MetricValue[]>();
 
   constructor(exposition: string) {
     for (const line of exposition.split("\n")) {
-      const [, name, labels = "", value] = LINE.exec(line) ?? [];
+      const [, name, labels = "", value] = METRIC_LINE.exec(line) ?? [];
       if (name === undefined) continue;
       const list = this.#values.get(name) ?? [];
       this.#values.set(name, list);
@@ -126,20 +126,20 @@ export class Metrics {
     }
   }
 
-  /** Of a metric without labels; 0 when there is none. */
+  /** Returns the value of a metric without labels, or 0. */
   value(name: string): number {
     return this.#values.get(name)?.[0]?.value ?? 0;
   }
 
-  /** By the value of a label. */
-  by(name: string, label: string): Map<string, number> {
+  /** Returns the values of a metric by the value of a label. */
+  byLabel(name: string, label: string): Map<string, number> {
     const list = this.#values.get(name) ?? [];
     return new Map(list.map(({ labels, value }) => [labels[label] ?? "", value]));
   }
 }
 
 function readLabels(text: string): Record<string, string> {
-  const labels = [...text.matchAll(LABEL)];
+  const labels = [...text.matchAll(METRIC_LABEL)];
   return Object.fromEntries(labels.map(([, name = "", value = ""]) => [name, unescaped(value)]));
 }
 

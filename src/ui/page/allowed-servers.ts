@@ -1,72 +1,77 @@
 import { z } from "zod";
-import { isOrigin, MAX_SERVERS, serversOf } from "../../api/management/page-policy.ts";
+import { isConnectOrigin, MAX_CONNECT_ORIGINS, parseOrigins } from "../../api/management/page-policy.ts";
 import { addedDaemons } from "../daemons.ts";
 import { isExported } from "../page-kind.ts";
 
 /**
- * The servers besides its own daemon that the page may ask: its Content-Security-Policy has those that are in the page's
- * address, so that the page has to be loaded again when there is a new one.
+ * Servers besides its own daemon that the page may connect to. They are in the page's address, from which the server
+ * builds the Content-Security-Policy. A new server therefore requires a reload of the page.
  */
 
-const PLACE = "daybreak-servers";
+const STORAGE_KEY = "daybreak-servers";
 
-/** Those that a person has named, without daemons. */
-function named(): readonly string[] {
+/** Servers that the user has added, without daemons. */
+function namedServers(): readonly string[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(PLACE) ?? "[]");
-    return z.array(z.string().refine(isOrigin)).parse(kept);
+    const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]");
+    return z.array(z.string().refine(isConnectOrigin)).parse(stored);
   } catch {
     return [];
   }
 }
 
-function wanted(): readonly string[] {
-  const all = [...named(), ...addedDaemons().map(({ address }) => address)];
+function wantedServers(): readonly string[] {
+  const all = [...namedServers(), ...addedDaemons().map(({ address }) => address)];
   return [...new Set(all)].filter((origin) => origin !== location.origin).toSorted();
 }
 
-/** Whether the page may ask an origin now. */
-export function mayAsk(origin: string): boolean {
-  return origin === location.origin || inAddress().includes(origin);
+/** True if the current policy lets the page connect to an origin. */
+export function isAllowed(origin: string): boolean {
+  return origin === location.origin || serversInAddress().includes(origin);
 }
 
-function inAddress(): readonly string[] {
-  return serversOf(new URLSearchParams(location.search).get("connect") ?? "");
+function serversInAddress(): readonly string[] {
+  return parseOrigins(new URLSearchParams(location.search).get("connect") ?? "");
 }
 
 /**
- * Lets the page ask another server from now on; loads the page again if it may not yet.
+ * Allows connections to servers. Reloads the page if its policy has to change.
  * @param origins such as http://127.0.0.1:3000
- * @throws Error with a message for people when that cannot be
+ * @throws Error with a message for the user if an origin is invalid or the policy cannot be changed
  */
 export function allowServer(...origins: readonly string[]): void {
-  const wrong = origins.find((origin) => !isOrigin(origin));
+  const wrong = origins.find((origin) => !isConnectOrigin(origin));
   if (wrong !== undefined) throw new Error(`${wrong} is not an address such as http://127.0.0.1:3000.`);
   if (isExported && !navigator.serviceWorker?.controller) {
     throw new Error(
       "This page asks only the servers that its host has set, since this browser runs no service worker for it.",
     );
   }
-  localStorage.setItem(PLACE, JSON.stringify([...new Set([...named(), ...origins])]));
-  if (wanted().length > MAX_SERVERS) {
+  localStorage.setItem(STORAGE_KEY, JSON.stringify([...new Set([...namedServers(), ...origins])]));
+  if (wantedServers().length > MAX_CONNECT_ORIGINS) {
     forgetServer(...origins);
-    throw new Error(`A page may ask ${MAX_SERVERS} servers at most. Remove one that you no longer use.`);
+    throw new Error(
+      `A page may ask ${MAX_CONNECT_ORIGINS} servers at most. Remove one that you no longer use.`,
+    );
   }
-  keepAllowed();
+  updateAllowed();
 }
 
-/** Lets the page no longer ask servers, from its next load on. */
+/** Forbids connections to servers, from the next load of the page on. */
 export function forgetServer(...origins: readonly string[]): void {
-  localStorage.setItem(PLACE, JSON.stringify(named().filter((origin) => !origins.includes(origin))));
+  localStorage.setItem(
+    STORAGE_KEY,
+    JSON.stringify(namedServers().filter((origin) => !origins.includes(origin))),
+  );
 }
 
 /**
- * Makes sure that the page's address has the servers that its user has named, and no others that came with a link.
- * @returns whether the page is being loaded again
+ * Makes the servers in the page's address those that the user has added. A link may have brought others.
+ * @returns true if the page is being reloaded
  */
-export function keepAllowed(): boolean {
-  const servers = wanted().slice(0, MAX_SERVERS);
-  if (servers.join(" ") === inAddress().join(" ")) return false;
+export function updateAllowed(): boolean {
+  const servers = wantedServers().slice(0, MAX_CONNECT_ORIGINS);
+  if (servers.join(" ") === serversInAddress().join(" ")) return false;
   const address = new URL(location.href);
   if (servers.length === 0) address.searchParams.delete("connect");
   else address.searchParams.set("connect", servers.join(" "));

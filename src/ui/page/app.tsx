@@ -1,7 +1,7 @@
-import { signal as value, useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ChatRoom } from "../chat/chat-view.tsx";
+import { ChatView } from "../chat/chat-view.tsx";
 import { isListOpen } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { isExported } from "../page-kind.ts";
@@ -10,17 +10,17 @@ import { ConnectionBanner } from "./connection-banner.tsx";
 
 const daemon = chosenDaemon();
 
-const ModelsRoom = daemon
-  ? later(async () => (await import("../models/models-view.tsx")).ModelsRoom)
-  : later(async () => (await import("../models/browser-models.tsx")).BrowserModelsRoom);
-const MonitorRoom = later(async () => (await import("../monitor/monitor-view.tsx")).MonitorRoom);
+const Models = daemon
+  ? lazy(async () => (await import("../models/models-view.tsx")).ModelsView)
+  : lazy(async () => (await import("../models/browser-models.tsx")).BrowserModelsView);
+const Monitor = lazy(async () => (await import("../monitor/monitor-view.tsx")).MonitorView);
 
-/** The page behind /ui/: its head, and one of its rooms. */
+/** The page at /ui/: its header and one of its views. */
 export function App(): JSX.Element {
   return (
     <>
       <header>
-        {room.value === "" && (
+        {view.value === "" && (
           <button
             id="show-list"
             type="button"
@@ -36,12 +36,12 @@ export function App(): JSX.Element {
           {status}
         </p>
         {!isExported && <DaemonMenu />}
-        <nav aria-label="Rooms">
-          {ROOM_LIST.map(([address, label]) => (
+        <nav aria-label="Views">
+          {VIEW_LIST.map(([address, label]) => (
             <a
               key={address}
               href={address === "" ? "#" : address}
-              aria-current={room.value === address ? "page" : undefined}
+              aria-current={view.value === address ? "page" : undefined}
             >
               {label}
             </a>
@@ -51,10 +51,10 @@ export function App(): JSX.Element {
         </nav>
       </header>
       <ConnectionBanner />
-      <div id="room">
-        {room.value === "" && <ChatRoom />}
-        {room.value === "#/models" && <ModelsRoom />}
-        {room.value === "#/monitor" && <MonitorRoom />}
+      <div id="view">
+        {view.value === "" && <ChatView />}
+        {view.value === "#/models" && <Models />}
+        {view.value === "#/monitor" && <Monitor />}
       </div>
       <p id="problem" role="alert">
         {problem}
@@ -68,31 +68,31 @@ export function App(): JSX.Element {
   );
 }
 
-/** The rooms of the page by their address behind the "#". */
-const ROOMS = { "": "Chat", "#/models": "Models", "#/monitor": "Monitor" } as const;
-type RoomAddress = keyof typeof ROOMS;
+/** Views of the page by URL fragment. */
+const VIEWS = { "": "Chat", "#/models": "Models", "#/monitor": "Monitor" } as const;
+type ViewAddress = keyof typeof VIEWS;
 
-/** What they show is of a daemon alone. */
-const NEED_DAEMON: ReadonlySet<string> = new Set(["#/monitor"]);
+/** Views that need a daemon. */
+const DAEMON_VIEWS: ReadonlySet<string> = new Set(["#/monitor"]);
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-const ROOM_LIST = (Object.entries(ROOMS) as [RoomAddress, string][]).filter(
-  ([address]) => chosenDaemon() !== undefined || !NEED_DAEMON.has(address),
+const VIEW_LIST = (Object.entries(VIEWS) as [ViewAddress, string][]).filter(
+  ([address]) => chosenDaemon() !== undefined || !DAEMON_VIEWS.has(address),
 );
 
-/** Where the page is; a link to the address of a room goes there. */
-const room = value<RoomAddress>(fromAddress());
+/** The current view, which follows the URL fragment. */
+const view = signal<ViewAddress>(fromAddress());
 
-addEventListener("hashchange", () => (room.value = fromAddress()));
+addEventListener("hashchange", () => (view.value = fromAddress()));
 
-function fromAddress(): RoomAddress {
-  const [address] = ROOM_LIST.find(([each]) => each === location.hash) ?? [""];
+function fromAddress(): ViewAddress {
+  const [address] = VIEW_LIST.find(([each]) => each === location.hash) ?? [""];
   return address;
 }
 
-const DaemonDialog = later(async () => (await import("./daemon-dialog.tsx")).DaemonDialog);
+const DaemonDialog = lazy(async () => (await import("./daemon-dialog.tsx")).DaemonDialog);
 
-/** The button that says which daemon the page uses, and opens the list of them. */
+/** Button that names the current daemon and opens the list of daemons. */
 function DaemonMenu(): JSX.Element {
   const isOpen = useSignal(false);
   return (
@@ -106,10 +106,10 @@ function DaemonMenu(): JSX.Element {
   );
 }
 
-/** Shows a part of the page whose script is loaded when it is first shown. */
-function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+/** Returns a component that loads its script when it is first rendered. */
+function lazy<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   let loaded: ComponentType<Props> | undefined;
-  return function Later(props: Props): JSX.Element {
+  return function Lazy(props: Props): JSX.Element {
     const [Part, setPart] = useState(() => loaded);
     useEffect(() => {
       if (loaded) return;

@@ -1,34 +1,34 @@
-import { effect, signal as value } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { askKeyAgain } from "../key-dialog.ts";
+import { allowKeyRequest } from "../key-dialog.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { connection, models, refresh, showProblem } from "../page-state.ts";
 import { refreshStored } from "../stored-models.ts";
 import { threadNote } from "./persist-page.ts";
 
-/** How long the page says that the daemon is back. */
-const BACK_MS = 6000;
+/** Time for which the page reports that the daemon is back. */
+const RECOVERY_NOTE_MS = 6000;
 
 const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
-/** The daemon was away, and is not any longer. */
-const isBack = value(false);
+/** True for some seconds after an unreachable daemon has answered again. */
+const isBack = signal(false);
 
-/** Until it answers again, a daemon that starts included. */
-let wasAway = false;
+/** True until the daemon is ready again, also while it is starting. */
+let wasUnreachable = false;
 effect(() => {
   const { state } = connection.value;
-  if (state === "away") {
-    wasAway = true;
+  if (state === "unreachable") {
+    wasUnreachable = true;
     isBack.value = false;
-  } else if (state === "connected" && wasAway) {
-    wasAway = false;
+  } else if (state === "connected" && wasUnreachable) {
+    wasUnreachable = false;
     isBack.value = true;
-    setTimeout(() => (isBack.value = false), BACK_MS);
+    setTimeout(() => (isBack.value = false), RECOVERY_NOTE_MS);
   }
 });
 
-/** Says how the daemon is when it does not simply answer. */
+/** Reports the state of the daemon, unless it is simply connected. */
 export function ConnectionBanner(): JSX.Element {
   return (
     <div id="connection" role="status">
@@ -40,13 +40,13 @@ export function ConnectionBanner(): JSX.Element {
 function Message(): JSX.Element | null {
   const now = connection.value;
   switch (now.state) {
-    case "away":
+    case "unreachable":
       return (
         <p class="warning">
           <span>
-            {now.why ?? `${nameOfDaemon()} cannot be reached.`} Away since {TIME.format(now.since)}; this page
-            tries again by itself.
-            {models.value.some(({ in_browser: isHere }) => isHere) &&
+            {now.why ?? `${daemonName()} cannot be reached.`} Unreachable since {TIME.format(now.since)}; this
+            page tries again by itself.
+            {models.value.some(({ in_browser: isStored }) => isStored) &&
               " Models that this browser has answer meanwhile."}
           </span>
           <button type="button" id="retry" onClick={retryNow}>
@@ -74,7 +74,7 @@ function Message(): JSX.Element | null {
   }
 }
 
-function nameOfDaemon(): string {
+function daemonName(): string {
   const { address, name } = chosenDaemon() ?? { address: "", name: "" };
   const { host } = new URL(address);
   return name === host ? `The daemon at ${host}` : `${name} (${host})`;
@@ -82,51 +82,51 @@ function nameOfDaemon(): string {
 
 function giveKey(): void {
   const daemon = chosenDaemon();
-  if (daemon) askKeyAgain(daemon.address);
+  if (daemon) allowKeyRequest(daemon.address);
   retryNow();
 }
 
-/** How often the page asks what the daemon has. */
-const REFRESH_MS = 5000;
-/** Between tries while the daemon is away: short at first, since most daemons are only started again. */
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
+/** Poll interval while the daemon is connected. */
+const POLL_INTERVAL_MS = 5000;
+/** Poll intervals while the daemon is unreachable: short at first, since most daemons are only restarting. */
+const MIN_RETRY_MS = 1000;
+const MAX_RETRY_MS = 30_000;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
-let pause = FIRST_PAUSE_MS;
-let isAsking = false;
-let isWanted = false;
+let retryMs = MIN_RETRY_MS;
+let isPolling = false;
+let isPollQueued = false;
 
-/** Asks the daemon again and again, and at once when there is a reason to think that it may answer. */
-export function keepConnected(): void {
+/** Polls the daemon, and immediately when the network is back or the page becomes visible. */
+export function startPolling(): void {
   addEventListener("online", retryNow);
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible") retryNow();
   });
-  void ask();
+  void poll();
 }
 
-/** Tries at once, and often again at first. */
+/** Polls immediately, and resets the retry interval. */
 function retryNow(): void {
-  pause = FIRST_PAUSE_MS;
-  void ask();
+  retryMs = MIN_RETRY_MS;
+  void poll();
 }
 
-async function ask(): Promise<void> {
-  if (isAsking) {
-    // What is under way may have begun before the reason to ask.
-    isWanted = true;
+async function poll(): Promise<void> {
+  if (isPolling) {
+    // The running poll may have started before the change that caused this call.
+    isPollQueued = true;
     return;
   }
-  isAsking = true;
+  isPolling = true;
   clearTimeout(timer);
   do {
-    isWanted = false;
+    isPollQueued = false;
     await Promise.all([refresh(), refreshStored()]).catch(showProblem);
-  } while (isWanted);
-  isAsking = false;
+  } while (isPollQueued);
+  isPolling = false;
   const { state } = connection.value;
   if (state === "none") return;
-  timer = setTimeout(() => void ask(), state === "away" ? pause : REFRESH_MS);
-  pause = state === "away" ? Math.min(pause * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+  timer = setTimeout(() => void poll(), state === "unreachable" ? retryMs : POLL_INTERVAL_MS);
+  retryMs = state === "unreachable" ? Math.min(retryMs * 2, MAX_RETRY_MS) : MIN_RETRY_MS;
 }

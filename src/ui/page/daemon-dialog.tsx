@@ -7,15 +7,15 @@ import {
   chooseDaemon,
   chosenDaemon,
   type Daemon,
-  keepKey,
+  saveKey,
   keyOf,
   knownDaemons,
-  ownDaemon,
+  servingDaemon,
   removeDaemon,
 } from "../daemons.ts";
-import { keepAllowed } from "./allowed-servers.ts";
+import { updateAllowed } from "./allowed-servers.ts";
 
-/** Chooses where models run: this daemon, another one, or the browser alone. */
+/** Dialog that chooses where models run: this daemon, another daemon, or the browser. */
 export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const daemons = useSignal(knownDaemons());
@@ -23,7 +23,7 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
   const chosen = chosenDaemon()?.address;
   const remove = (address: string): void => {
     removeDaemon(address);
-    if (address === chosen) loadAgain();
+    if (address === chosen) reload();
     daemons.value = knownDaemons();
   };
   return (
@@ -31,11 +31,11 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
       <h2 id="daemon-title">Where models run</h2>
       <ul>
         {daemons.value.map((daemon) => (
-          <Entry
+          <DaemonEntry
             key={daemon.address}
             daemon={daemon}
             isChosen={daemon.address === chosen}
-            onRemove={daemon.address === ownDaemon?.address ? undefined : () => remove(daemon.address)}
+            onRemove={daemon.address === servingDaemon?.address ? undefined : () => remove(daemon.address)}
           />
         ))}
         <li>
@@ -61,20 +61,20 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
   );
 }
 
-interface EntryProps {
+interface DaemonEntryProps {
   readonly daemon: Daemon;
   readonly isChosen: boolean;
-  /** Undefined: it cannot be removed. */
+  /** Undefined if the entry cannot be removed. */
   readonly onRemove: (() => void) | undefined;
 }
 
-function Entry({ daemon, isChosen, onRemove }: EntryProps): JSX.Element {
+function DaemonEntry({ daemon, isChosen, onRemove }: DaemonEntryProps): JSX.Element {
   const { address, name } = daemon;
-  const isOwn = address === ownDaemon?.address;
+  const isServing = address === servingDaemon?.address;
   return (
     <li>
       <button type="button" class="choice" aria-pressed={isChosen} onClick={() => choose(address)}>
-        <strong>{isOwn ? "This daemon" : name}</strong>
+        <strong>{isServing ? "This daemon" : name}</strong>
         <small>
           {address}
           {keyOf(address) !== undefined && " · with an API key"}
@@ -92,14 +92,14 @@ function Entry({ daemon, isChosen, onRemove }: EntryProps): JSX.Element {
 function AddForm(): JSX.Element {
   const problem = useSignal("");
   const add = (form: HTMLFormElement): void => {
-    const given = new FormData(form);
-    const of = (field: string): string => {
-      const text = given.get(field);
+    const data = new FormData(form);
+    const fieldText = (field: string): string => {
+      const text = data.get(field);
       return typeof text === "string" ? text.trim() : "";
     };
     try {
-      const { address } = addDaemon(of("address"), of("name"));
-      if (of("key") !== "") keepKey(address, of("key"), false);
+      const { address } = addDaemon(fieldText("address"), fieldText("name"));
+      if (fieldText("key") !== "") saveKey(address, fieldText("key"), false);
       choose(address);
     } catch (error) {
       problem.value = toError(error).message;
@@ -143,10 +143,10 @@ function AddForm(): JSX.Element {
 
 function choose(address: string | undefined): void {
   chooseDaemon(address);
-  loadAgain();
+  reload();
 }
 
-/** What rooms show belongs to one daemon. */
-function loadAgain(): void {
-  if (!keepAllowed()) location.reload();
+/** Reloads the page, since the state of all views belongs to one daemon. */
+function reload(): void {
+  if (!updateAllowed()) location.reload();
 }

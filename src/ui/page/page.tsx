@@ -1,23 +1,23 @@
 import "../../tab/older-browsers.ts";
 import { render } from "preact";
 import { loadChats } from "../chat/chat-state.ts";
-import { namesHere } from "../models/stored-pulls.ts";
-import { keepAllowed } from "./allowed-servers.ts";
+import { runningPulls } from "../models/stored-pulls.ts";
+import { updateAllowed } from "./allowed-servers.ts";
 import { prepareMath } from "../markdown/markdown.tsx";
 import { App } from "./app.tsx";
-import { keepConnected } from "./connection-banner.tsx";
-import { keepPage } from "./persist-page.ts";
+import { startPolling } from "./connection-banner.tsx";
+import { installServiceWorker } from "./persist-page.ts";
 
-/** After this long the page has been drawn, and a person still reads it. */
+/** Delay of preloading, so that it does not compete with the first rendering. */
 const IDLE_MS = 1000;
 
 const root = document.getElementById("app");
-if (!root) throw new Error("the page has no place for the app");
-if (!keepAllowed()) {
+if (!root) throw new Error('the page has no element with the ID "app"');
+if (!updateAllowed()) {
   render(<App />, root);
-  keepConnected();
-  // Downloads that this tab ran go on, whatever room is shown.
-  if (namesHere().length > 0) void import("../models/pulls.ts");
-  await Promise.all([loadChats(), keepPage()]);
+  startPolling();
+  // Downloads that ran in this tab continue in all views.
+  if (runningPulls().length > 0) void import("../models/pulls.ts");
+  await Promise.all([loadChats(), installServiceWorker()]);
   setTimeout(prepareMath, IDLE_MS);
 }

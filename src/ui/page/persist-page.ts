@@ -1,45 +1,47 @@
-import { signal as value } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { isExported } from "../page-kind.ts";
 
-/** What an exported page says about its threads; empty: nothing. */
-export const threadNote = value("");
+/** Note of an exported page about its threads, or empty. */
+export const threadNote = signal("");
 
-/** That an exported page was loaded again for its threads; more than once would not help. */
-const RELOADED = "daybreak-reloaded";
+/** Key in sessionStorage: marks that the page was reloaded to get threads, which is done only once. */
+const RELOADED_KEY = "daybreak-reloaded";
 
 /**
- * Keeps the page in the browser, so that it opens without its server. A host of static files does not isolate the page from
- * others, which threads need: there the service worker does, from the next load on.
+ * Installs the service worker, which caches the page so that it opens without its server. Threads need cross-origin
+ * isolation. Static hosts do not send its headers, so the service worker adds them, from the next load on.
  */
-export async function keepPage(): Promise<void> {
+export async function installServiceWorker(): Promise<void> {
   const isIsolated = globalThis.crossOriginIsolated;
   try {
     const registration = await register();
     if (!isExported || isIsolated) return;
-    if (!registration) return tell("This browser runs no service worker for it.");
-    if (sessionStorage.getItem(RELOADED) !== null)
-      return tell("This browser does not isolate it from other pages.");
+    if (!registration) return explainOneThread("This browser runs no service worker for it.");
+    if (sessionStorage.getItem(RELOADED_KEY) !== null)
+      return explainOneThread("This browser does not isolate it from other pages.");
     threadNote.value =
       "The engine is being stored in this browser. Then the page loads again, once, to use all processors.";
-    if (!(await isActivated(registration))) return tell("The page could not be stored in this browser.");
-    sessionStorage.setItem(RELOADED, "yes");
+    if (!(await isActivated(registration)))
+      return explainOneThread("The page could not be stored in this browser.");
+    sessionStorage.setItem(RELOADED_KEY, "yes");
     location.reload();
   } catch (error) {
-    // A page of a daemon works without it.
-    if (isExported && !isIsolated) tell(`Its service worker does not start: ${toError(error).message}`);
+    // A page served by a daemon works without the service worker.
+    if (isExported && !isIsolated)
+      explainOneThread(`Its service worker does not start: ${toError(error).message}`);
   }
 }
 
 async function register(): Promise<ServiceWorkerRegistration | undefined> {
-  // Browsers have it on localhost and over HTTPS alone.
+  // Browsers support service workers only on localhost and over HTTPS.
   if (!("serviceWorker" in navigator)) return undefined;
   return await (isExported
     ? navigator.serviceWorker.register("sw.js")
     : navigator.serviceWorker.register("/ui/sw.js", { scope: "/" }));
 }
 
-function tell(why: string): void {
+function explainOneThread(why: string): void {
   threadNote.value = `Models run on one thread of this page, slowly. ${why}`;
 }
 
@@ -47,11 +49,11 @@ async function isActivated(registration: ServiceWorkerRegistration): Promise<boo
   const worker = registration.installing ?? registration.waiting ?? registration.active;
   if (!worker) return false;
   return await new Promise((resolve) => {
-    const look = (): void => {
+    const check = (): void => {
       if (worker.state === "activated") resolve(true);
       else if (worker.state === "redundant") resolve(false);
     };
-    worker.addEventListener("statechange", look);
-    look();
+    worker.addEventListener("statechange", check);
+    check();
   });
 }

@@ -4,14 +4,14 @@ import type { PageList } from "../../api/management/page-files.ts";
 export const worker = globalThis as unknown as WorkerScope;
 
 /**
- * The versions of the page that this browser keeps: each has a cache with all its files, so that a page never gets files of
- * two versions. A page goes on with the version that it began with.
+ * Cached versions of the page. Each version has a cache with all its files, so that a page never loads files of two
+ * versions. An open page stays on the version that it was loaded with.
  */
 
 const { scope } = worker.registration;
-/** An origin may have several exported pages. */
+/** The scope is part of all cache names, since an origin may have several exported pages. */
 const PREFIX = `daybreak ${scope} `;
-/** Has which version is the newest, and which one each page began with. */
+/** Cache that stores the newest version and the version of each open page. */
 const NOTES = `${PREFIX}notes`;
 const CURRENT = new URL("current", scope).href;
 const LIST = new URL("list", scope).href;
@@ -25,33 +25,33 @@ function cacheName(version: string): string {
 }
 
 /**
- * Keeps all files of a version, unless they are.
- * @throws Error when a file cannot be had, or is another one than the list says: then nothing has changed
+ * Caches all files of a version, unless it is cached already.
+ * @throws Error if a file cannot be downloaded or has another hash; nothing changes then
  */
-export async function keepVersion(list: PageList): Promise<void> {
+export async function cacheVersion(list: PageList): Promise<void> {
   const { version } = list;
   if ((await currentVersion()) === version) return;
   const name = cacheName(version);
-  const before = await keptBefore();
+  const before = await currentFiles();
   const cache = await caches.open(name);
   try {
     await Promise.all(
       list.files.map(async ({ path, sha256 }) => {
         const address = addressOf(path);
-        const kept = before.get(sha256);
-        await cache.put(address, kept ? await kept() : await download(address, sha256));
+        const readCached = before.get(sha256);
+        await cache.put(address, readCached ? await readCached() : await download(address, sha256));
       }),
     );
     await cache.put(LIST, Response.json(list));
-    await note(CURRENT, version);
+    await writeNote(CURRENT, version);
   } catch (error) {
     await caches.delete(name);
     throw error;
   }
 }
 
-/** How to get the files of the newest version, by their hashes. */
-async function keptBefore(): Promise<Map<string, () => Promise<Response>>> {
+/** Returns functions that read the files of the current version, by hash. */
+async function currentFiles(): Promise<Map<string, () => Promise<Response>>> {
   const version = await currentVersion();
   if (version === undefined) return new Map();
   const cache = await caches.open(cacheName(version));
@@ -76,44 +76,44 @@ async function download(address: string, sha256: string): Promise<Response> {
   return answer;
 }
 
-/** A file of a version, by its whole address. */
+/** Returns a cached file of a version by its full address. */
 export async function cachedFile(version: string, address: string): Promise<Response | undefined> {
   return await (await caches.open(cacheName(version))).match(address);
 }
 
-/** Keeps a file that the list leaves out, as browsers differ in what they need. */
-export async function keepFile(version: string, address: string, answer: Response): Promise<void> {
+/** Caches a file that is not in the list, since only some browsers need it. */
+export async function cacheFile(version: string, address: string, answer: Response): Promise<void> {
   await (await caches.open(cacheName(version))).put(address, answer);
 }
 
 export async function currentVersion(): Promise<string | undefined> {
-  return await noted(CURRENT);
+  return await readNote(CURRENT);
 }
 
-/** The version with which a page or a worker began; undefined: it came from the server. */
+/** Returns the version that a page or worker was loaded with; undefined if it came from the server. */
 export async function versionOf(client: string): Promise<string | undefined> {
-  return client === "" ? undefined : await noted(clientNote(client));
+  return client === "" ? undefined : await readNote(clientNote(client));
 }
 
 export async function rememberClient(client: string, version: string): Promise<void> {
-  if (client !== "") await note(clientNote(client), version);
+  if (client !== "") await writeNote(clientNote(client), version);
 }
 
-/** Forgets pages that are closed, and versions that no page has. */
-export async function forgetOld(): Promise<void> {
+/** Deletes the notes of closed pages, and versions that no page uses. */
+export async function deleteOldVersions(): Promise<void> {
   const clients = await worker.clients.matchAll({ includeUncontrolled: true, type: "all" });
   const open = new Set(clients.map(({ id }) => clientNote(id)));
   const notes = await caches.open(NOTES);
   const used = new Set<string>();
   for (const { url } of await notes.keys()) {
     if (url !== CURRENT && !open.has(url)) await notes.delete(url);
-    else used.add(cacheName((await noted(url)) ?? ""));
+    else used.add(cacheName((await readNote(url)) ?? ""));
   }
   for (const name of await caches.keys())
     if (name.startsWith(cacheName("")) && !used.has(name)) await caches.delete(name);
 }
 
-export async function forgetAll(): Promise<void> {
+export async function deleteAllVersions(): Promise<void> {
   for (const name of await caches.keys()) if (name.startsWith(PREFIX)) await caches.delete(name);
 }
 
@@ -121,20 +121,20 @@ function clientNote(client: string): string {
   return new URL(`client/${client}`, scope).href;
 }
 
-async function note(key: string, text: string): Promise<void> {
+async function writeNote(key: string, text: string): Promise<void> {
   await (await caches.open(NOTES)).put(key, new Response(text));
 }
 
-/** Does what the page can go without, such as when the browser has no space. */
-export async function ifPossible(work: Promise<unknown>): Promise<void> {
+/** Ignores the failure of optional work, such as writing to a full cache. */
+export async function ignoreFailure(work: Promise<unknown>): Promise<void> {
   await work.catch(() => undefined);
 }
 
-async function noted(key: string): Promise<string | undefined> {
+async function readNote(key: string): Promise<string | undefined> {
   return await (await (await caches.open(NOTES)).match(key))?.text();
 }
 
-/** The part of a service worker's global scope that is used; TypeScript has it in a library that excludes a page's. */
+/** Types of a service worker. TypeScript's library for workers cannot be combined with the one for pages. */
 
 interface ExtendableEvent extends Event {
   waitUntil(work: Promise<unknown>): void;
@@ -142,9 +142,9 @@ interface ExtendableEvent extends Event {
 
 export interface FetchEvent extends ExtendableEvent {
   readonly request: Request;
-  /** Of the page or worker that asks; empty for a navigation. */
+  /** ID of the page or worker that sent the request; empty for a navigation. */
   readonly clientId: string;
-  /** Of the page or worker that the answer makes; empty where it makes none. */
+  /** ID of the page or worker that is created from the response; empty for other files. */
   readonly resultingClientId: string;
   respondWith(answer: Promise<Response>): void;
 }

@@ -1,14 +1,19 @@
 import type { PageList } from "../../api/management/page-files.ts";
-import { isOrigin, MAX_SERVERS, serversOf, withServers } from "../../api/management/page-policy.ts";
+import {
+  isConnectOrigin,
+  MAX_CONNECT_ORIGINS,
+  parseOrigins,
+  withConnectSources,
+} from "../../api/management/page-policy.ts";
 import {
   addressOf,
   currentVersion,
   type FetchEvent,
-  forgetAll,
-  forgetOld,
-  ifPossible,
-  keepFile,
-  keepVersion,
+  deleteAllVersions,
+  deleteOldVersions,
+  ignoreFailure,
+  cacheFile,
+  cacheVersion,
   cachedFile,
   rememberClient,
   versionOf,
@@ -16,51 +21,55 @@ import {
 } from "./cached-versions.ts";
 
 /**
- * Keeps the page in the browser, so that it opens without its server. What the server has is asked for first: a new version
- * is kept as a whole before it is shown. Answers of the daemon's APIs are none of its business.
+ * Caches the page, so that it opens without its server. Each navigation asks the server for a new version first, which
+ * is cached completely before it is used. Requests to the daemon's APIs are not intercepted.
  */
 
-/** The folder of the page; that of the engine may be beside it. */
+/** URL of the page's folder. */
 const PAGE = new URL("./", worker.location.href).href;
 const ENGINE = addressOf("browser/");
 const LIST = new URL("files.json", PAGE).href;
 
-/** A server that is there answers in milliseconds; nobody wants to wait longer for one that is not. */
+/** Deadline of the server before the cached version is used. */
 const LIST_DEADLINE_MS = 3000;
 
-/** Without these headers a page has no threads; hosts of static files do not send them. */
+/** Headers that threads need. Static hosts do not send them. */
 const ISOLATION = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-embedder-policy": "require-corp",
-  // For the frame of a tool, which has no origin.
+  // The sandboxed frame of a tool has an opaque origin.
   "cross-origin-resource-policy": "cross-origin",
 };
 
 worker.addEventListener("install", (event) => event.waitUntil(install()));
-worker.addEventListener("activate", (event) => event.waitUntil(forgetOld()));
+worker.addEventListener("activate", (event) => event.waitUntil(deleteOldVersions()));
 worker.addEventListener("fetch", (event) => {
   const { request } = event;
   const isOurs = [PAGE, ENGINE].some((folder) => request.url.startsWith(folder));
   if (request.method !== "GET" || !isOurs || request.url === LIST) return;
-  event.respondWith(request.mode === "navigate" ? sendPage(event) : sendPart(event));
+  event.respondWith(request.mode === "navigate" ? servePage(event) : serveFile(event));
 });
 
 async function install(): Promise<void> {
-  const list = await askList();
-  if (list === "away" || list === "gone") throw new Error("the list of the page's files cannot be read");
-  await keepVersion(list);
+  const list = await fetchList();
+  if (list === "unreachable" || list === "gone")
+    throw new Error("the list of the page's files cannot be read");
+  await cacheVersion(list);
   await worker.skipWaiting();
 }
 
-/** What the server has; "gone" where another program has taken its place, or it has no page any longer. */
-async function askList(): Promise<PageList | "away" | "gone"> {
+/**
+ * Reads the server's list of files. Returns "gone" if the server no longer has a page, such as when it is another
+ * program.
+ */
+async function fetchList(): Promise<PageList | "unreachable" | "gone"> {
   let answer: Response;
   try {
     answer = await fetch(LIST, { cache: "no-store", signal: AbortSignal.timeout(LIST_DEADLINE_MS) });
   } catch {
-    return "away";
+    return "unreachable";
   }
-  if (answer.status >= 500) return "away";
+  if (answer.status >= 500) return "unreachable";
   try {
     const list: unknown = await answer.json();
     return answer.ok && isPageList(list) ? list : "gone";
@@ -73,75 +82,75 @@ function isPageList(list: unknown): list is PageList {
   return typeof list === "object" && list !== null && "version" in list && "files" in list;
 }
 
-async function sendPage(event: FetchEvent): Promise<Response> {
+async function servePage(event: FetchEvent): Promise<Response> {
   const { request } = event;
-  const list = await askList();
+  const list = await fetchList();
   if (list === "gone") {
     await worker.registration.unregister();
-    await forgetAll();
+    await deleteAllVersions();
     return await fetch(request);
   }
-  // A version that cannot be kept now is kept another time.
-  if (list !== "away") await ifPossible(keepVersion(list));
+  // If caching fails, the next navigation tries again.
+  if (list !== "unreachable") await ignoreFailure(cacheVersion(list));
   const version = await currentVersion();
-  const { address, servers } = addressed(request.url);
-  const kept =
+  const { address, servers } = splitAddress(request.url);
+  const cached =
     version === undefined ? undefined : await cachedFile(version, address.replace(/\/index\.html$/, "/"));
-  if (!kept || version === undefined) return await fetch(request);
-  await ifPossible(forgetOld());
-  await ifPossible(rememberClient(event.resultingClientId, version));
-  const answer = forServers(isolated(kept), servers);
-  // Where there is no such header, the document has the policy.
+  if (!cached || version === undefined) return await fetch(request);
+  await ignoreFailure(deleteOldVersions());
+  await ignoreFailure(rememberClient(event.resultingClientId, version));
+  const answer = withServerPolicy(withIsolation(cached), servers);
+  // Without that header, the policy is in a meta element of the document.
   if (answer.headers.has("content-security-policy")) return answer;
-  return new Response(withServers(await answer.text(), servers), { headers: answer.headers });
+  return new Response(withConnectSources(await answer.text(), servers), { headers: answer.headers });
 }
 
-async function sendPart({ request, clientId, resultingClientId }: FetchEvent): Promise<Response> {
-  const { address, servers } = addressed(request.url);
+async function serveFile({ request, clientId, resultingClientId }: FetchEvent): Promise<Response> {
+  const { address, servers } = splitAddress(request.url);
   const version = await versionOf(clientId);
   if (version !== undefined) {
-    // A worker that the page starts.
-    await ifPossible(rememberClient(resultingClientId, version));
-    const kept = await cachedFile(version, address);
-    if (kept) return forServers(isolated(kept), servers);
+    // The response may start a worker.
+    await ignoreFailure(rememberClient(resultingClientId, version));
+    const cached = await cachedFile(version, address);
+    if (cached) return withServerPolicy(withIsolation(cached), servers);
   }
   try {
     const answer = await fetch(request);
     if (version !== undefined && answer.status === 200 && address.startsWith(ENGINE))
-      await ifPossible(keepFile(version, address, answer.clone()));
-    return isolated(answer);
+      await ignoreFailure(cacheFile(version, address, answer.clone()));
+    return withIsolation(answer);
   } catch (error) {
     const current = await currentVersion();
-    const kept = current === undefined ? undefined : await cachedFile(current, address);
-    if (!kept) throw error;
-    return forServers(isolated(kept), servers);
+    const cached = current === undefined ? undefined : await cachedFile(current, address);
+    if (!cached) throw error;
+    return withServerPolicy(withIsolation(cached), servers);
   }
 }
 
-/** The address of a file, and the servers that what it holds may ask, as its query says. */
-function addressed(text: string): { readonly address: string; readonly servers: readonly string[] } {
+/** Splits a URL into the file's address and the servers in its query that the page or worker may connect to. */
+function splitAddress(text: string): { readonly address: string; readonly servers: readonly string[] } {
   const url = new URL(text);
-  const servers = serversOf(url.searchParams.get("connect") ?? "");
+  const servers = parseOrigins(url.searchParams.get("connect") ?? "");
   url.searchParams.delete("connect");
   url.hash = "";
-  const isValid = servers.length <= MAX_SERVERS && servers.every(isOrigin);
+  const isValid = servers.length <= MAX_CONNECT_ORIGINS && servers.every(isConnectOrigin);
   return { address: url.href, servers: isValid ? servers : [] };
 }
 
-/** With the policy that belongs to its address. */
-function forServers(answer: Response, servers: readonly string[]): Response {
+/** Adds servers to the Content-Security-Policy of a response. */
+function withServerPolicy(answer: Response, servers: readonly string[]): Response {
   const policy = answer.headers.get("content-security-policy");
   if (policy === null || servers.length === 0) return answer;
   const headers = new Headers(answer.headers);
-  headers.set("content-security-policy", withServers(policy, servers));
+  headers.set("content-security-policy", withConnectSources(policy, servers));
   return new Response(answer.body, { status: answer.status, headers });
 }
 
-/** Pages and workers share memory only if they come with these headers. */
-function isolated(answer: Response): Response {
+/** Adds the headers for cross-origin isolation, which shared memory needs. */
+function withIsolation(answer: Response): Response {
   if (!answer.ok || answer.headers.has("cross-origin-embedder-policy")) return answer;
   const headers = new Headers({ ...Object.fromEntries(answer.headers), ...ISOLATION });
-  // Not every host knows it, and browsers compile it while it arrives only so.
+  // Browsers compile WebAssembly while it downloads only if it has this type, which some hosts do not send.
   if (new URL(answer.url).pathname.endsWith(".wasm")) headers.set("content-type", "application/wasm");
   return new Response(answer.body, { status: answer.status, headers });
 }

@@ -5,19 +5,19 @@ import type { Tool } from "./tools.ts";
 
 const argumentsSchema = z.record(z.string(), z.unknown());
 
-/** A server that speaks the Model Context Protocol over streamable HTTP. */
+/** Connection to an MCP server over streamable HTTP. */
 export class McpConnection {
   readonly #client: Client;
-  readonly #tools: readonly Omit<Tool, "runsByItself">[];
+  readonly #tools: readonly Omit<Tool, "isAutomatic">[];
 
-  private constructor(client: Client, tools: readonly Omit<Tool, "runsByItself">[]) {
+  private constructor(client: Client, tools: readonly Omit<Tool, "isAutomatic">[]) {
     this.#client = client;
     this.#tools = tools;
   }
 
   /**
-   * @param onLost called when the connection fails later
-   * @throws Error when the server cannot be reached, or does not let this page ask it (CORS)
+   * @param onLost called if the connection fails later
+   * @throws Error if the server is unreachable or rejects this page (CORS)
    */
   static async open({ url, token }: McpServer, onLost: (error: Error) => void): Promise<McpConnection> {
     const client = new Client({ name: "daybreak", version: "1" });
@@ -39,14 +39,14 @@ export class McpConnection {
         name,
         description,
         parameters: inputSchema,
-        run: async (args, signal) => await call(client, name, args, signal),
+        run: async (args, signal) => await callTool(client, name, args, signal),
       })),
     );
   }
 
-  /** @param runsByItself whether calls need no consent */
-  tools(runsByItself: boolean): readonly Tool[] {
-    return this.#tools.map((tool) => ({ ...tool, runsByItself }));
+  /** @param isAutomatic true if calls need no consent */
+  tools(isAutomatic: boolean): readonly Tool[] {
+    return this.#tools.map((tool) => ({ ...tool, isAutomatic }));
   }
 
   close(): void {
@@ -54,10 +54,10 @@ export class McpConnection {
   }
 }
 
-/** Images and other parts that are not text are named, so that the model knows of them. */
-async function call(client: Client, name: string, args: unknown, signal: AbortSignal): Promise<string> {
-  const wanted = { name, arguments: argumentsSchema.parse(args) };
-  const { content, isError, structuredContent } = await client.callTool(wanted, { signal });
+/** Calls a tool and returns its text. Parts of other types, such as images, are replaced by their type. */
+async function callTool(client: Client, name: string, args: unknown, signal: AbortSignal): Promise<string> {
+  const request = { name, arguments: argumentsSchema.parse(args) };
+  const { content, isError, structuredContent } = await client.callTool(request, { signal });
   const parts = content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`));
   const text = parts.length > 0 ? parts.join("\n") : JSON.stringify(structuredContent ?? null);
   return isError === true ? `Error: ${text}` : text;

@@ -1,12 +1,12 @@
-import { effect, signal as value } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { z } from "zod";
 
 const toolSchema = z.object({
   name: z.string(),
   description: z.string(),
-  /** JSON Schema of its arguments, as text. */
+  /** JSON Schema of the arguments, as text. */
   parameters: z.string(),
-  /** The body of an async function of `args`; empty: a person answers. */
+  /** Body of an async function of `args`; empty if the user enters results. */
   code: z.string(),
   isOn: z.boolean(),
 });
@@ -14,22 +14,22 @@ export type UserTool = z.output<typeof toolSchema>;
 
 const serverSchema = z.object({
   url: z.string(),
-  /** For the header Authorization: Bearer. */
+  /** Bearer token of the server. */
   token: z.string(),
-  /** Ask a person before each call. */
+  /** True to ask the user before each call. */
   asksFirst: z.boolean(),
   isOn: z.boolean(),
 });
 /** An MCP server over streamable HTTP. */
 export type McpServer = z.output<typeof serverSchema>;
 
-/** Tools and servers that the user has named; this browser keeps them. */
-export const userTools = stored("daybreak-tools", toolSchema);
-export const mcpServers = stored("daybreak-mcp-servers", serverSchema);
+/** The user's tools and MCP servers, in localStorage. */
+export const userTools = storedList("daybreak-tools", toolSchema);
+export const mcpServers = storedList("daybreak-mcp-servers", serverSchema);
 
-/** A list that the browser keeps; what it cannot read any longer is left out. */
-function stored<Schema extends z.ZodType>(key: string, schema: Schema) {
-  const list = value<readonly z.output<Schema>[]>(read(key, schema));
+/** Returns a list that is saved in localStorage. An invalid stored value is replaced by an empty list. */
+function storedList<Schema extends z.ZodType>(key: string, schema: Schema) {
+  const list = signal<readonly z.output<Schema>[]>(read(key, schema));
   effect(() => localStorage.setItem(key, JSON.stringify(list.value)));
   return list;
 }

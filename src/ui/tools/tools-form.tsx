@@ -6,8 +6,8 @@ import { allowServer, forgetServer } from "../page/allowed-servers.ts";
 import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";
 import { connect, serverStates } from "./tools.ts";
 
-/** What function names may be in the APIs of models. */
-const NAME = "[a-zA-Z0-9_\\-]{1,64}";
+/** Pattern of function names in the APIs. */
+const NAME_PATTERN = "[a-zA-Z0-9_\\-]{1,64}";
 
 const NEW_TOOL: UserTool = {
   name: "",
@@ -21,7 +21,7 @@ const NEW_TOOL: UserTool = {
   isOn: true,
 };
 
-/** The tools that models may call, of the user and of MCP servers. */
+/** Forms for the user's tools and for MCP servers. */
 export function ToolsForm(): JSX.Element {
   const edited = useSignal<UserTool | undefined>(undefined);
   return (
@@ -96,7 +96,7 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
           id="tool-name"
           placeholder="letters, digits, _ and -"
           required
-          pattern={NAME}
+          pattern={NAME_PATTERN}
           title="Letters, digits, _ and -"
           value={draft.value.name}
           onInput={({ currentTarget }) => set({ name: currentTarget.value })}
@@ -145,7 +145,7 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
   );
 }
 
-/** What is wrong with a schema of parameters; empty: nothing. */
+/** Returns the problem of a parameter schema, or an empty text. */
 function problemOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
@@ -156,14 +156,14 @@ function problemOf(text: string): string {
   }
 }
 
-/** Servers whose tools models may call. */
+/** Form for MCP servers. */
 function McpServersForm(): JSX.Element {
   const url = useSignal("");
   const token = useSignal("");
-  const add = (): void => {
+  const addServer = (): void => {
     const others = mcpServers.value.filter((each) => each.url !== url.value);
     mcpServers.value = [...others, { url: url.value, token: token.value, asksFirst: true, isOn: true }];
-    // The page may have to load itself again, with a policy that lets it connect there.
+    // The page may have to reload, with a policy that allows the connection.
     try {
       allowServer(new URL(url.value).origin);
     } catch (error) {
@@ -187,7 +187,7 @@ function McpServersForm(): JSX.Element {
         class="fields"
         onSubmit={(event) => {
           event.preventDefault();
-          add();
+          addServer();
         }}
       >
         <label>

@@ -1,4 +1,4 @@
-import { computed, effect, signal as value } from "@preact/signals";
+import { computed, effect, signal as createSignal } from "@preact/signals";
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { McpConnection } from "./mcp-connection.ts";
@@ -8,33 +8,35 @@ import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-sto
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of its arguments. */
+  /** JSON Schema of the arguments. */
   readonly parameters: object;
-  /** Neither a person's answer nor consent is needed. */
-  readonly runsByItself: boolean;
-  /** Absent: a person answers. */
+  /** True if calls run without the user's consent. */
+  readonly isAutomatic: boolean;
+  /** Absent if the user enters the result. */
   readonly run?: (args: unknown, signal: AbortSignal) => Promise<string>;
 }
 
 const parametersSchema = z.record(z.string(), z.unknown());
 
-/** Tools that are switched on, each name once: those of the user first. */
-function tools(): readonly Tool[] {
-  const own = userTools.value.filter(({ isOn }) => isOn).map(toTool);
-  const all = new Map([...mcpTools.value, ...own].map((tool) => [tool.name, tool]));
+/** Returns the enabled tools. A tool of the user replaces one of an MCP server with the same name. */
+function enabledTools(): readonly Tool[] {
+  const userDefined = userTools.value.filter(({ isOn }) => isOn).map(toTool);
+  const all = new Map([...mcpTools.value, ...userDefined].map((tool) => [tool.name, tool]));
   return [...all.values()];
 }
 
 export function findTool(name: string): Tool | undefined {
-  return tools().find((tool) => tool.name === name);
+  return enabledTools().find((tool) => tool.name === name);
 }
 
-/** The tools as requests offer them. */
+/** Returns the enabled tools in the format of requests. */
 export function offeredTools(): Pick<Tool, "name" | "description" | "parameters">[] {
-  return tools().map(({ name, description, parameters }) => ({ name, description, parameters }));
+  return enabledTools().map(({ name, description, parameters }) => ({ name, description, parameters }));
 }
 
-/** What a call gives; what goes wrong is told to the model, which may mend its arguments. */
+/**
+ * Runs a tool call and returns its result. Errors are returned as text, so that the model can correct its arguments.
+ */
 export async function runTool(
   call: { readonly name: string; readonly arguments: string },
   signal: AbortSignal,
@@ -50,24 +52,24 @@ export async function runTool(
 
 function toTool({ name, description, parameters, code }: UserTool): Tool {
   const common = { name, description, parameters: parametersSchema.parse(JSON.parse(parameters)) };
-  if (code.trim() === "") return { ...common, runsByItself: false };
+  if (code.trim() === "") return { ...common, isAutomatic: false };
   return {
     ...common,
-    runsByItself: true,
+    isAutomatic: true,
     run: async (args, signal) => await runInSandbox(code, args, signal),
   };
 }
 
 interface ServerState {
-  /** What a person reads beside the server. */
+  /** Status text for the user. */
   readonly status: string;
   readonly connection?: McpConnection;
 }
 
-/** The servers that are switched on, by address. */
-export const serverStates = value<ReadonlyMap<string, ServerState>>(new Map());
+/** States of the enabled servers, by URL. */
+export const serverStates = createSignal<ReadonlyMap<string, ServerState>>(new Map());
 
-/** The tools of all servers that are connected. */
+/** Tools of all connected servers. */
 const mcpTools = computed<readonly Tool[]>(() =>
   mcpServers.value.flatMap(({ url, isOn, asksFirst }) =>
     isOn ? (serverStates.value.get(url)?.connection?.tools(!asksFirst) ?? []) : [],
@@ -75,23 +77,23 @@ const mcpTools = computed<readonly Tool[]>(() =>
 );
 
 effect(() => {
-  const wanted = new Map(mcpServers.value.filter(({ isOn }) => isOn).map((server) => [server.url, server]));
+  const enabled = new Map(mcpServers.value.filter(({ isOn }) => isOn).map((server) => [server.url, server]));
   const states = serverStates.peek();
   for (const [url, { connection }] of states) {
-    if (wanted.has(url)) continue;
+    if (enabled.has(url)) continue;
     connection?.close();
     setState(url, undefined);
   }
-  for (const [url, server] of wanted) if (!states.has(url)) void connect(server);
+  for (const [url, server] of enabled) if (!states.has(url)) void connect(server);
 });
 
-/** Connects again, such as after the server has been started. */
+/** Connects to a server, or reconnects. */
 export async function connect(server: McpServer): Promise<void> {
   const { url } = server;
   serverStates.peek().get(url)?.connection?.close();
   setState(url, { status: "Connecting …" });
   try {
-    // The client is large, and few people need it.
+    // The client library is large and rarely needed.
     const { McpConnection } = await import("./mcp-connection.ts");
     const connection = await McpConnection.open(server, (error) => {
       if (serverStates.peek().get(url)?.connection === connection) setState(url, { status: error.message });
@@ -110,26 +112,26 @@ function setState(url: string, state: ServerState | undefined): void {
   serverStates.value = states;
 }
 
-/** A tool that runs longer is ended: the model waits for it, and so does a person. */
-const LIMIT_MS = 30_000;
+/** Maximum run time of a tool. */
+const TIMEOUT_MS = 30_000;
 
-/** Of what a tool gives, in characters: more would fill any context. */
-const MAX_RESULT = 100_000;
+/** Maximum length of a result: more would fill any context. */
+const MAX_RESULT_CHARACTERS = 100_000;
 
 const messageSchema = z.union([z.object({ result: z.string() }), z.object({ error: z.string() })]);
 
 /**
- * Runs the body of an async function of `args` in a worker inside a frame that has no origin, no network, and nothing of
- * this page.
- * @returns what it returns: a text as it is, anything else as JSON
- * @throws Error with what it throws, when it takes too long, or when it is stopped
+ * Runs the body of an async function of `args` in a worker inside a sandboxed frame, without network and without access
+ * to this page.
+ * @returns the function's result: text unchanged, other values as JSON
+ * @throws Error if the function throws, takes too long or is stopped
  */
 async function runInSandbox(code: string, args: unknown, signal: AbortSignal): Promise<string> {
   const frame = document.createElement("iframe");
   frame.setAttribute("sandbox", "allow-scripts");
   frame.hidden = true;
   frame.title = "A tool";
-  // Not its address: browsers load a frame without an origin past the service worker, which has it without a server.
+  // `srcdoc` instead of `src`: a sandboxed frame bypasses the service worker, which has the document without a server.
   frame.srcdoc = await readFrame();
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onMessage = ({ source, data }: MessageEvent): void => {
@@ -140,11 +142,11 @@ async function runInSandbox(code: string, args: unknown, signal: AbortSignal): P
     }
     const message = messageSchema.safeParse(data).data ?? { error: "The tool gave no result." };
     if ("error" in message) reject(new Error(message.error));
-    else resolve(message.result.slice(0, MAX_RESULT));
+    else resolve(message.result.slice(0, MAX_RESULT_CHARACTERS));
   };
   addEventListener("message", onMessage);
-  const seconds = LIMIT_MS / 1000;
-  const timer = setTimeout(() => reject(new Error(`The tool took longer than ${seconds} s.`)), LIMIT_MS);
+  const seconds = TIMEOUT_MS / 1000;
+  const timer = setTimeout(() => reject(new Error(`The tool took longer than ${seconds} s.`)), TIMEOUT_MS);
   const onAbort = (): void => reject(new Error("The tool was stopped."));
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
@@ -155,7 +157,7 @@ async function runInSandbox(code: string, args: unknown, signal: AbortSignal): P
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
     removeEventListener("message", onMessage);
-    // Its worker ends with it.
+    // Removing the frame ends its worker.
     frame.remove();
   }
 }

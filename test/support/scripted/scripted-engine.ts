@@ -13,7 +13,7 @@ import { scriptedModel, scriptLength, type ScriptedOptions } from "./scripted-mo
 
 type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;
 
-/** What a model is made to say, and the request it answers. */
+/** Output of a scripted model, and the request it answers. */
 export interface Scene {
   readonly says: string;
   readonly input: ChatInput;
@@ -26,7 +26,7 @@ const LONGEST_PROMPT = 6000;
 /** An engine whose model answers each scene with its text, as clients see it. */
 export interface ScriptedEngine extends AsyncDisposable {
   /** The events of the answer, by the path that all APIs take. */
-  answer(scene: Scene, onTokens?: InferenceRequest["onTokens"]): Promise<InferenceEvent[]>;
+  answer(scene: Scene, onTokens?: InferenceRequest["onLogprobs"]): Promise<InferenceEvent[]>;
 }
 
 /** Starts an engine for scenes of one family. */
@@ -77,7 +77,7 @@ function asking(engine: Engine, model: ReturnType<typeof fakeModel>) {
   return async function* (
     input: ChatInput,
     maxTokens = 1000,
-    onTokens?: InferenceRequest["onTokens"],
+    onTokens?: InferenceRequest["onLogprobs"],
   ): AsyncGenerator<InferenceEvent> {
     const request = { endpoint: "chat", input, maxTokens, sampling: { temperature: 0, seed: 1 } } as const;
     const { events } = await inference.generate(
@@ -85,7 +85,7 @@ function asking(engine: Engine, model: ReturnType<typeof fakeModel>) {
         ...request,
         format: { type: "text" },
         defaults: { sampling: {} },
-        ...(onTokens && { onTokens, logprobs: 0 }),
+        ...(onTokens && { onLogprobs: onTokens, logprobs: 0 }),
       },
       NEVER,
     );

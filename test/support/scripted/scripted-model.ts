@@ -44,7 +44,7 @@ const TOKEN_CONTROL = 3;
 const TOKEN_USER_DEFINED = 4;
 /** The product of a code of {@link WIDTH} signs with itself is 64, with another one less than about 43. */
 const THRESHOLD = 53;
-/** What the feed-forward part adds outweighs the position itself. */
+/** Scale at which the feed-forward part outweighs the position itself. */
 const LOUDNESS = 20;
 
 /** The file of the model. */

@@ -2,7 +2,7 @@ import { gguf } from "@huggingface/gguf";
 import { array, bool, f32, type GgufFile, type GgufTensor, string, u32, writeGguf } from "../gguf-writer.ts";
 import { randomNumbers } from "../random-numbers.ts";
 
-/** What a scripted model says. */
+/** Script of a model: its output. */
 export interface Script {
   /** Its first turn, when tools are on offer: the call of one. */
   readonly call?: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
@@ -13,15 +13,18 @@ export interface Script {
 /** More than the first request of any coding agent; a daemon lets the model have it. */
 const CONTEXT = 131_072;
 
-/** Width of the model: the embeddings of a script's tokens must be told from one another. */
+/** Width of the model, large enough to distinguish the embeddings of a script's tokens. */
 const WIDTH = 64;
-/** Of the one head of its attention, which takes most of the time of a long prompt; with less it takes no less. */
+/** Width of its only attention head, which takes most of the time of a long prompt; fewer do not save time. */
 const HEAD = 32;
 
 /** So many characters of the script are one token. */
 const PIECE_LENGTH = 8;
 
-/** Of the likeliest token's: below it, and far above what two embeddings have in common by chance. */
+/**
+ * Weight of the second token relative to the likeliest: below it, and far above what two embeddings have in common by
+ * chance.
+ */
 const SECOND_WEIGHT = 0.75;
 
 const CALL = { open: "<tool_call>\n", close: "\n</tool_call>" } as const;
@@ -67,7 +70,7 @@ const TEMPLATE = `{%- if tools %}
 {%- endif %}`;
 
 /**
- * Writes a model that says what it is told to, token by token, to whatever it is asked: for tests of programs that send
+ * Writes a model that generates a given script token by token, whatever the prompt: for tests of programs that send
  * prompts which no model as small and quick as this one could answer. llama.cpp computes it as any other: it has one
  * block, whose weights are zero, and each token of the script has the next one as the likeliest by far.
  * @param vocabulary - file of a model whose tokens it has as well, with ChatML's; the script's are added

@@ -1,4 +1,4 @@
-/** A value of every setting of sampling that differs from what its absence means. */
+/** Value of every sampling setting that differs from its default. */
 export const SAMPLING_SAMPLES = {
   temperature: 0.1,
   top_p: 0.1,
@@ -36,7 +36,7 @@ export const SAMPLING_SAMPLES = {
   "speculative.n_max": 8,
 };
 
-/** The same of what else llama.cpp's server takes. */
+/** Such values of other fields of llama.cpp's server. */
 export const ENGINE_SAMPLES = {
   cache_prompt: false,
   id_slot: 1,
@@ -46,17 +46,17 @@ export const ENGINE_SAMPLES = {
   n_cache_reuse: 64,
 };
 
-/** The same of what a chat may take to think. */
+/** Such values of the thinking fields of a chat. */
 export const THINKING_SAMPLES = {
   thinking_budget_tokens: 4,
   thinking_token_budget: 5,
   reasoning_budget_tokens: 6,
 };
 
-/** Formats that become a schema. */
+/** Format fields that become a schema. */
 export const SCHEMA_SAMPLES = { json_schema: { type: "number" }, guided_json: '{"type":"number"}' };
 
-/** Formats that may also become a grammar, which is refused beside tools. */
+/** Format fields including those that become a grammar, which cannot be combined with tools. */
 export const GRAMMAR_SAMPLES = {
   grammar: "root ::= [a]",
   regex: "a+",

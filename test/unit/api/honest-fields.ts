@@ -2,27 +2,28 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 
-/** A request of an API, what it becomes, and a value for each field that makes a difference. */
+/** Request schema of an API, its conversion, and a sample value for each supported field. */
 export interface Conversion {
   readonly name: string;
   readonly schema: z.ZodObject;
-  /** The least body. */
+  /** Minimal body. */
   readonly base: Record<string, unknown>;
   readonly convert: (body: Record<string, unknown>) => unknown;
-  /** For each field that is honored, a value that differs from what its absence means. */
+  /** Value of each supported field that differs from its default. */
   readonly samples: Record<string, unknown>;
-  /** Honored by the route or by the answer, not by the conversion: other tests show that. */
-  readonly elsewhere: readonly string[];
+  /** Fields that affect the route or the answer instead of the conversion, checked by other tests. */
+  readonly testedOtherwise: readonly string[];
 }
 
 /**
- * Compares what the schemas say of their fields, from which the documentation's tables are made, with what happens:
- * whoever says "honored" of a field that changes nothing, or forgets to say something of one that does, fails here.
+ * Checks the fields' descriptions in schemas, from which the documentation's tables are generated, against the
+ * conversion. Fails for a field that is described as supported but changes nothing, and for an ignored or refused one
+ * that does.
  */
 export function describeHonestFields(conversions: readonly Conversion[]): void {
   describe.for(conversions)(
-    "what the schema says of $name is true:",
-    ({ schema, base, convert, samples, elsewhere }) => {
+    "the schema of $name describes its fields correctly:",
+    ({ schema, base, convert, samples, testedOtherwise }) => {
       const described = Object.entries<z.ZodType>(schema.shape).map(([field, { description = "" }]) => ({
         field,
         handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honored",
@@ -30,9 +31,9 @@ export function describeHonestFields(conversions: readonly Conversion[]): void {
       const changes = async (field: string, value: unknown): Promise<boolean> =>
         !isDeepStrictEqual(await convert({ ...base, [field]: value }), await convert(base));
 
-      test("what is honored makes a difference", async () => {
+      test("every supported field changes the converted request", async () => {
         const honored = described.filter(
-          ({ field, handling }) => handling === "honored" && !elsewhere.includes(field),
+          ({ field, handling }) => handling === "honored" && !testedOtherwise.includes(field),
         );
         expect(honored.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
         const idle: string[] = [];
@@ -41,20 +42,17 @@ export function describeHonestFields(conversions: readonly Conversion[]): void {
         expect(idle).toEqual([]);
       });
 
-      // One test for each field: an API without such fields has none, in place of one that checks nothing.
+      // One test per field, so that an API without such fields has no test that checks nothing.
       const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
-      test.each(ignored)("$field is ignored, whatever its value", async ({ field }) => {
+      test.each(ignored)("$field is ignored with any value", async ({ field }) => {
         for (const value of [null, 1, "x", [], {}]) expect(await changes(field, value)).toBe(false);
       });
 
       const refused = described.filter(({ handling }) => handling === "Refused");
-      test.each(refused)(
-        "$field is refused by an error that says so, unless it is empty",
-        async ({ field }) => {
-          expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
-          expect(await changes(field, null)).toBe(false);
-        },
-      );
+      test.each(refused)("$field is rejected with its description, unless it is empty", async ({ field }) => {
+        expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
+        expect(await changes(field, null)).toBe(false);
+      });
     },
   );
 }

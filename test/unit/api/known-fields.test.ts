@@ -13,7 +13,7 @@ import {
 
 const require = createRequire(import.meta.url);
 
-/** The request fields that an official client declares. */
+/** Returns the request fields that an official client declares. */
 function declaredFields(packageName: string, file: string, interfaceName: string): string[] {
   const folder = path.dirname(require.resolve(packageName));
   const text = readFileSync(path.join(folder, file), "utf8");
@@ -22,7 +22,7 @@ function declaredFields(packageName: string, file: string, interfaceName: string
   return [...body.matchAll(/^ {4}(\w+)\??:/gm)].map(([, name]) => name!);
 }
 
-describe("every field that the official clients know is honored, ignored on purpose, or refused", () => {
+describe("every field of the official clients is supported, ignored or refused", () => {
   test.for([
     {
       route: "POST /v1/chat/completions",

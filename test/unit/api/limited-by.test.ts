@@ -3,7 +3,7 @@ import { DONE, eventsOf } from "../../support/fake-engine.ts";
 import { testApp } from "../../support/test-app.ts";
 
 const message = { role: "user", content: "hi" };
-/** A path, its body, and where a whole answer says what has cut it off. */
+/** Path, body, and location of limited_by in a non-streaming answer. */
 const ROUTES: readonly [path: string, body: object, where: string][] = [
   ["/api/chat", { messages: [message], max_tokens: 3 }, ""],
   ["/api/generate", { prompt: "hi", max_tokens: 3 }, ""],
@@ -15,20 +15,20 @@ const ROUTES: readonly [path: string, body: object, where: string][] = [
 
 const CUT_OFF = [...eventsOf("Once").slice(0, -1), { ...DONE, reason: "length" as const }];
 
-describe.each(ROUTES)("an answer of %s", (path, body, where) => {
-  test("that was cut off tells which limit that was", async () => {
+describe.each(ROUTES)("limited_by in an answer of %s", (path, body, where) => {
+  test("names the limit that cut off the answer", async () => {
     const app = testApp({ events: CUT_OFF });
     const answer: unknown = await (await app.post(path, { model: "fake", ...body })).json();
     expect(answer).toHaveProperty([...where.split(".").filter(Boolean), "limited_by"], "max_tokens");
   });
 
-  test("tells it in the stream, too", async () => {
+  test("is also in the stream", async () => {
     const app = testApp({ events: CUT_OFF });
     const text = await (await app.post(path, { model: "fake", ...body, stream: true })).text();
     expect(text.match(/"limited_by":"max_tokens"/g)).toHaveLength(1);
   });
 
-  test("that ended by itself has no such field", async () => {
+  test("is absent if the answer ended by itself", async () => {
     for (const stream of [false, true]) {
       const app = testApp({ events: eventsOf("Once") });
       const answer = await app.post(path, { model: "fake", ...body, stream });
@@ -37,7 +37,7 @@ describe.each(ROUTES)("an answer of %s", (path, body, where) => {
   });
 });
 
-test("Ollama's API tells it beside its own done_reason", async () => {
+test("names num_predict besides Ollama's done_reason", async () => {
   const app = testApp({ events: CUT_OFF });
   const options = { num_predict: 3 };
   const answer = await app.post("/ollama/api/generate", {
@@ -49,14 +49,14 @@ test("Ollama's API tells it beside its own done_reason", async () => {
   expect(await answer.json()).toMatchObject({ done_reason: "length", limited_by: "max_tokens" });
 });
 
-test("the native API tells of its own default, which clients have not set", async () => {
+test("names the native API's default limit", async () => {
   const usage = { ...DONE.usage, completionTokens: 512 };
   const app = testApp({ events: [{ type: "start" }, { ...DONE, reason: "length", usage }] });
   const answer = await app.post("/api/chat", { model: "fake", messages: [message] });
   expect(await answer.json()).toMatchObject({ done_reason: "length", limited_by: "default" });
 });
 
-test("the APIs of agents have no limit of their own", async () => {
+test("the other APIs have no default limit", async () => {
   for (const [path, body] of [
     ["/v1/chat/completions", { messages: [message] }],
     ["/v1/responses", { input: "hi" }],

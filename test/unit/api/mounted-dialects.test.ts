@@ -4,8 +4,8 @@ import { testApp } from "../../support/test-app.ts";
 
 const messages = [{ role: "user", content: "hi" }];
 
-describe("under the base of Ollama", () => {
-  test("the other APIs answer as they do under their own", async () => {
+describe("the prefix /ollama", () => {
+  test("serves the other APIs as without the prefix", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     const chat = await all.post("/ollama/v1/chat/completions", { model: "fake", messages });
     expect(await chat.json()).toMatchObject({ choices: [{ message: { content: "Hello world" } }] });
@@ -17,7 +17,7 @@ describe("under the base of Ollama", () => {
     expect(await one.json()).toMatchObject({ id: "fake" });
   });
 
-  test("their errors have their own shapes, and Ollama's its own", async () => {
+  test("keeps the error format of each API", async () => {
     const all = testApp();
     const missing = await all.post("/ollama/v1/chat/completions", { model: "none", messages });
     expect(await missing.json()).toMatchObject({ error: { code: "model_not_found", param: null } });
@@ -27,7 +27,7 @@ describe("under the base of Ollama", () => {
     expect(await ollama.json()).toEqual({ error: expect.any(String) });
   });
 
-  test("a model that is on disk is loaded by the request that names it", async () => {
+  test("loads a model on disk that a request names", async () => {
     const all = testApp();
     await all.post("/v1/chat/completions", { model: "fake", messages });
     await all.post("/ollama/v1/chat/completions", { model: "fake", messages });
@@ -35,7 +35,7 @@ describe("under the base of Ollama", () => {
     expect(all.models.residencies).toEqual([undefined, {}, {}]);
   });
 
-  test("token ids as a prompt or to embed, and reranking, load the model too", async () => {
+  test("loads the model for token-ID prompts, embeddings and reranking", async () => {
     const all = testApp();
     await all.post("/v1/completions", { model: "fake", prompt: [1, 2] });
     expect(new Set(all.models.residencies.splice(0))).toEqual(new Set([undefined]));

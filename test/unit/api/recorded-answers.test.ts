@@ -10,7 +10,7 @@ import { ResponseWriter } from "../../../src/api/openai/responses/response-write
 import { generationEventSchema } from "../../../src/engine/protocol/generation.ts";
 import type { InferenceEvent } from "../../../src/inference/inference.ts";
 
-/** What the engine said with daybreak-mini, event by event: each line is one event of the answer that it names. */
+/** Recorded events of an engine with daybreak-mini: each line has one event, and names its answer. */
 const RECORDED = readFileSync(new URL("recorded-answers.ndjson", import.meta.url), "utf8");
 const lineSchema = z.object({ answer: z.string(), event: generationEventSchema });
 const ANSWERS = Map.groupBy(
@@ -27,13 +27,13 @@ async function* eventsOf(answer: string): AsyncGenerator<InferenceEvent> {
   }
 }
 
-/** What an answer comes to, whatever API it went through. */
+/** Content of an answer, independent of the API. */
 interface Outcome {
   text: string;
   thinking: string;
   /** Name and arguments. */
   calls: [string, string][];
-  /** In the words of the API. */
+  /** Finish reason in the API's terms. */
   end: unknown;
 }
 
@@ -185,7 +185,7 @@ describe.for<[string, Omit<Outcome, "end">, [string, string, string, string]]>([
     ["length", "max_tokens", "response.incomplete", "length"],
   ],
 ])("the recorded answer: %s", ([answer, outcome, [chat, messages, responses, ollama]]) => {
-  test("is on record", () => {
+  test("matches the recording", () => {
     expect(ANSWERS.get(answer)?.at(-1)?.event.type).toBe("done");
   });
 
@@ -197,9 +197,9 @@ describe.for<[string, Omit<Outcome, "end">, [string, string, string, string]]>([
     expect(await through(answer)).toEqual({ ...outcome, end });
   });
 
-  test("through Ollama, whose calls are whole objects or none", async () => {
-    const whole = outcome.calls.filter(([, text]) => text.endsWith("}"));
-    const calls = whole.map(([name, text]) => [name, JSON.stringify(JSON.parse(text))]);
+  test("through Ollama, which sends only complete tool calls", async () => {
+    const completeCalls = outcome.calls.filter(([, text]) => text.endsWith("}"));
+    const calls = completeCalls.map(([name, text]) => [name, JSON.stringify(JSON.parse(text))]);
     expect(await throughOllama(answer)).toEqual({ ...outcome, calls, end: ollama });
   });
 });

@@ -1,7 +1,7 @@
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { randomPieces } from "../inference/random-pieces.ts";
 
-/** As the engine of a model that thinks and calls tools writes them. */
+/** Events of an engine whose model thinks and calls tools. */
 export const THINKING_AND_TOOLS: readonly GenerationEvent[] = [
   { type: "start" },
   { type: "prompt-progress", processed: 0, total: 24 },
@@ -36,7 +36,7 @@ export const PLAIN_TEXT: readonly GenerationEvent[] = [
   },
 ];
 
-/** The progress of {@link PLAIN_TEXT}'s prompt, as every API writes it. */
+/** Progress of {@link PLAIN_TEXT}'s prompt, in the format of every API. */
 export const PROGRESS = { total: 5, cache: 2, processed: 5, time_ms: 7 };
 
 const logprob = (token: string): TokenLogprob => ({
@@ -51,13 +51,13 @@ export const WITH_LOGPROBS: readonly GenerationEvent[] = PLAIN_TEXT.map((event) 
   event.type === "text-delta" ? { ...event, logprobs: [logprob(event.text)] } : event,
 );
 
-/** The stop text of those random answers that a stop text has ended. */
+/** Stop sequence of the random answers that end with one. */
 export const STOP = "END";
 
 /**
- * An answer of random shape: pieces of any length, with or without thinking, log-probabilities and calls, which ends by
- * itself, by a stop text, by its calls or by its length. The length may cut the last call off, unless `cutCalls` is
- * false.
+ * Returns a random answer: deltas of any length, with or without thinking, log probabilities and tool calls. It ends by
+ * itself, with a stop sequence, with tool calls or at the token limit. The limit may truncate the last call, unless
+ * `cutCalls` is false.
  */
 export function randomAnswer(random: () => number, { cutCalls = true } = {}): GenerationEvent[] {
   const words = "Grüße an alle, “wirklich” alle! 🙂\n{}[]<>";
@@ -67,8 +67,8 @@ export function randomAnswer(random: () => number, { cutCalls = true } = {}): Ge
   const isScored = random() < 0.3;
   const isCut = random() < 0.3;
   const argumentsOf = (index: number): string => {
-    const whole = JSON.stringify({ text: words, index });
-    return isCut && cutCalls && index === calls - 1 ? whole.slice(0, count(whole.length)) : whole;
+    const json = JSON.stringify({ text: words, index });
+    return isCut && cutCalls && index === calls - 1 ? json.slice(0, count(json.length)) : json;
   };
   const reason = isCut ? "length" : calls > 0 ? "tool_calls" : "stop";
   return [
@@ -101,14 +101,14 @@ function textDelta(text: string, isScored: boolean): GenerationEvent {
   return isScored ? { type: "text-delta", text, logprobs: [logprob(text)] } : { type: "text-delta", text };
 }
 
-/** A random answer that breaks off with this error, before its first word or anywhere behind it. */
+/** Returns a random answer that fails with this error, before its first token or later. */
 export async function* randomFailure(random: () => number, error: Error): AsyncGenerator<GenerationEvent> {
   const events = randomAnswer(random);
   yield* events.slice(0, Math.floor(random() * events.length));
   throw error;
 }
 
-/** An answer that breaks off with this error after its first words. */
+/** Returns an answer that fails with this error after its first tokens. */
 export async function* failing(error: Error): AsyncGenerator<GenerationEvent> {
   yield* PLAIN_TEXT.slice(0, 3);
   throw error;

@@ -9,8 +9,8 @@ import { SAMPLING_SAMPLES } from "./field-samples.ts";
 const schema = z.object(samplingFields);
 const read = (body: unknown) => toSampling(schema.parse(body));
 
-describe("the settings of sampling in a request", () => {
-  test("each become the engine's, by all of their names", () => {
+describe("sampling settings in a request", () => {
+  test("are passed to the engine under all of their names", () => {
     for (const [key, { name, aliases = [] }] of SAMPLING_ENTRIES) {
       for (const each of [name, ...aliases]) {
         const value = Object.entries(SAMPLING_SAMPLES).find(([sample]) => sample === each)?.[1];
@@ -21,19 +21,19 @@ describe("the settings of sampling in a request", () => {
     }
   });
 
-  test("may name samplers by letters", () => {
+  test("accept samplers as letters", () => {
     expect(read({ samplers: "dkt" }).samplers).toEqual(["dry", "top_k", "temperature"]);
     expect(schema.safeParse({ samplers: "kz" }).success).toBe(false);
     expect(schema.safeParse({ samplers: ["top_k", "greedy"] }).success).toBe(false);
   });
 
-  test("may write biases as pairs, and bans as false", () => {
+  test("accept logit biases as pairs, and false as a ban", () => {
     expect(read({ logit_bias: [[5, 2.5]] }).logitBias).toEqual([{ token: 5, bias: 2.5 }]);
     expect(read({ logit_bias: { 7: false } }).logitBias).toEqual([{ token: 7, bias: -100 }]);
     expect(schema.safeParse({ logit_bias: [["a", 1]] }).success).toBe(false);
   });
 
-  test("are bounded where the engine would search its vocabulary", () => {
+  test("are bounded if the engine would search its vocabulary for them", () => {
     const breakers = Array.from({ length: 17 }, (_, at) => `${at}`);
     expect(schema.safeParse({ dry_sequence_breakers: breakers }).success).toBe(false);
     expect(schema.safeParse({ dry_sequence_breakers: breakers.slice(1) }).success).toBe(true);
@@ -44,7 +44,7 @@ describe("the settings of sampling in a request", () => {
 const CHAT = { messages: [{ role: "user", content: "hi" }] };
 const PROMPT = { prompt: "hi" };
 
-describe("a field that would change the answer and cannot be kept", () => {
+describe("an unsupported field that would change the answer", () => {
   test.for([
     ["/v1/chat/completions", CHAT],
     ["/v1/completions", PROMPT],
@@ -53,7 +53,7 @@ describe("a field that would change the answer and cannot be kept", () => {
     ["/api/chat", CHAT],
     ["/api/generate", PROMPT],
   ] as const)(
-    "is refused by %s with its name and advice, unless it asks for nothing",
+    "is rejected by %s with its name and an alternative, unless it has no effect",
     async ([path, base]) => {
       const all = testApp();
       for (const [field, value] of Object.entries({

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { testApp } from "../../support/test-app.ts";
 
 const messages = [{ role: "user", content: "hi" }];
-/** Nothing fits it. */
+/** Schema that nothing matches. */
 const EMPTY = {
   type: "object",
   properties: { a: { type: "string", minLength: 2, maxLength: 1 } },
   required: ["a"],
 };
-/** Nobody knows what it leads to. */
+/** Schema with an unresolvable reference. */
 const LOST = { type: "object", properties: { a: { $ref: "https://a.test/b.json" } } };
 const WEATHER = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
 const named = (parameters: object, strict = false): object => ({
@@ -17,7 +17,7 @@ const named = (parameters: object, strict = false): object => ({
 });
 const WHY = /No value can fit properties\.a: /;
 
-describe("an error of a schema has the field of the request, and the place within the schema in its message", () => {
+describe("an error in a JSON schema names the request field, and the position within the schema in its message", () => {
   test.each<[string, string, object, string, RegExp]>([
     [
       "the format of a chat completion",
@@ -111,7 +111,7 @@ describe("an error of a schema has the field of the request, and the place withi
   test.each([
     ["/v1/messages", { messages, max_tokens: 9, output_format: { type: "json_schema", schema: EMPTY } }],
     ["/api/chat", { messages, format: EMPTY }],
-  ])("where the API has no place for it, the message tells both: %s", async (path, body) => {
+  ])("if the API has no field for it, the message names both: %s", async (path, body) => {
     const answer = await testApp().post(path, body);
     expect(answer.status).toBe(400);
     expect(await answer.text()).toMatch(

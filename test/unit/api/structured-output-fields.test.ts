@@ -7,10 +7,10 @@ const PATHS = {
   "/api/generate": { prompt: "hi" },
 };
 
-/** Another test knows the grammar. */
+/** Any GBNF grammar; other tests check the grammar itself. */
 const ANY: string = expect.any(String);
 
-describe("what an answer must be, in the words of other servers", () => {
+describe("structured-output fields of other servers", () => {
   test.for<[string, unknown, string]>([
     ["grammar", 'root ::= "a"', 'root ::= "a"'],
     ["regex", "a", 'root ::= text\ntext ::= "a"\n'],
@@ -24,16 +24,16 @@ describe("what an answer must be, in the words of other servers", () => {
     ["structured_outputs", { choice: ["a"] }, ANY],
     ["structured_outputs", { grammar: 'start: "a"' }, ANY],
     ["structured_outputs", { json_object: true }, ANY],
-  ])("%s holds on every API", async ([field, value, grammar]) => {
+  ])("%s works in every API", async ([field, value, grammar]) => {
     for (const [path, body] of Object.entries(PATHS)) {
       const all = testApp();
       expect((await all.post(path, { ...body, [field]: value })).status).toBe(200);
-      // A schema has become a grammar by then.
+      // Schemas have been converted to grammars.
       expect(all.lastRequest().format).toMatchObject({ type: "grammar", grammar });
     }
   });
 
-  test("is one thing: a second one is refused by its name", async () => {
+  test("rejects a second format by its name", async () => {
     const answer = await testApp().post("/v1/completions", {
       prompt: "hi",
       regex: "a",
@@ -48,7 +48,7 @@ describe("what an answer must be, in the words of other servers", () => {
     ["guided_grammar", { guided_grammar: "root ::= (" }],
     ["structured_outputs.grammar", { structured_outputs: { grammar: "root ::= (" } }],
     ["response_format.grammar", { response_format: { type: "grammar", grammar: "root ::= (" } }],
-  ])("a grammar that cannot be read is refused by its field, %s", async ([param, fields]) => {
+  ])("rejects an invalid grammar by its field, %s", async ([param, fields]) => {
     const answer = await testApp().post("/v1/chat/completions", {
       ...PATHS["/v1/chat/completions"],
       ...fields,
@@ -74,7 +74,7 @@ describe("what an answer must be, in the words of other servers", () => {
     [{ guided_choice: [] }, "guided_choice"],
     [{ structured_outputs: { structural_tag: "x" } }, "structured_outputs.structural_tag: is not supported"],
     [{ regex: "a", tools: [{ type: "function", function: { name: "f" } }] }, "cannot be combined with tools"],
-  ])("is refused where it cannot be kept: %j", async ([fields, why]) => {
+  ])("rejects %j where it is not supported", async ([fields, why]) => {
     const answer = await testApp().post("/v1/chat/completions", {
       ...PATHS["/v1/chat/completions"],
       ...fields,

@@ -4,9 +4,9 @@ import { lines, sseEvents, testApp } from "../../support/test-app.ts";
 import { PLAIN_TEXT } from "./recorded-events.ts";
 
 const messages = [{ role: "user", content: "Hi" }];
-const asked = { stream: true, timings_per_token: true };
+const requestFields = { stream: true, timings_per_token: true };
 
-/** After so many tokens, of which the first comes with the prompt. */
+/** Usage and timings after this many tokens, of which the first is computed with the prompt. */
 const soFar = (completionTokens: number) => ({
   usage: {
     promptTokens: 5,
@@ -18,15 +18,15 @@ const soFar = (completionTokens: number) => ({
   timings: { promptMs: 10, completionMs: 20 * (completionTokens - 1) },
 });
 
-const WITH_FIGURES: readonly GenerationEvent[] = [
+const WITH_STATISTICS: readonly GenerationEvent[] = [
   ...PLAIN_TEXT.slice(0, 2),
   { type: "text-delta", text: "Hello", soFar: soFar(1) },
   { type: "text-delta", text: " world", soFar: soFar(2) },
   ...PLAIN_TEXT.slice(-1),
 ];
 
-/** What the chunks of an answer say about its tokens and times, those without any left out. */
-async function timingsOf(path: string, body: object, events = WITH_FIGURES): Promise<unknown[]> {
+/** Returns the timings of an answer's chunks, without chunks that have none. */
+async function timingsOf(path: string, body: object, events = WITH_STATISTICS): Promise<unknown[]> {
   const app = testApp({ events });
   const chunks = await sseEvents(await app.post(path, body));
   return chunks
@@ -56,8 +56,8 @@ describe("timings_per_token", () => {
     ["/v1/chat/completions", { messages }],
     ["/v1/completions", { prompt: "hi" }],
     ["/completion", { prompt: "hi" }],
-  ])("gives each chunk of %s that has text llama-server's timings, and the last one", async (path, body) => {
-    expect(await timingsOf(path, { ...body, ...asked })).toEqual([
+  ])("adds llama.cpp's timings to each text chunk of %s, and to the last one", async (path, body) => {
+    expect(await timingsOf(path, { ...body, ...requestFields })).toEqual([
       FIRST,
       { ...FIRST, predicted_n: 2, predicted_ms: 20, predicted_per_token_ms: 10, predicted_per_second: 100 },
       expect.objectContaining({ cache_n: 0, prompt_n: 5, predicted_n: 2, predicted_ms: 20 }),
@@ -67,8 +67,8 @@ describe("timings_per_token", () => {
   test.each([
     ["/v1/chat/completions", { messages }],
     ["/v1/completions", { prompt: "hi" }],
-  ])("gives a whole answer of %s its timings, unless it has several choices", async (path, body) => {
-    const app = testApp({ events: WITH_FIGURES });
+  ])("adds timings to a non-streaming answer of %s with one choice", async (path, body) => {
+    const app = testApp({ events: WITH_STATISTICS });
     const ask = async (more: object): Promise<unknown> =>
       await (await app.post(path, { ...body, ...more })).json();
     const timings = expect.objectContaining({ cache_n: 0, prompt_n: 5, predicted_n: 2, predicted_ms: 20 });
@@ -89,19 +89,19 @@ describe("timings_per_token", () => {
   test.each([
     ["/api/chat", { messages }, ["Hello", " world"].map((content) => ({ message: { content } }))],
     ["/api/generate", { prompt: "hi" }, ["Hello", " world"].map((response) => ({ response }))],
-  ])("gives each line of %s the figures of the last one", async (path, body, pieces) => {
-    const app = testApp({ events: WITH_FIGURES });
-    const figures = {
+  ])("adds statistics to each line of %s, like those of the last one", async (path, body, pieces) => {
+    const app = testApp({ events: WITH_STATISTICS });
+    const statistics = {
       prompt_tokens: 5,
       cached_tokens: 1,
       draft_tokens: 4,
       draft_tokens_accepted: 3,
       tokens_per_second: 100,
     };
-    const streamed = await lines(await app.post(path, { ...body, ...asked }));
+    const streamed = await lines(await app.post(path, { ...body, ...requestFields }));
     expect(streamed).toMatchObject([
-      { ...pieces[0], ...figures, completion_tokens: 1, done: false },
-      { ...pieces[1], ...figures, completion_tokens: 2, done: false },
+      { ...pieces[0], ...statistics, completion_tokens: 1, done: false },
+      { ...pieces[1], ...statistics, completion_tokens: 2, done: false },
       { completion_tokens: 2, done: true },
     ]);
     expect(app.lastRequest()).toMatchObject({ timings: true });
@@ -109,7 +109,7 @@ describe("timings_per_token", () => {
     expect(app.lastRequest()).not.toHaveProperty("timings");
   });
 
-  test("counts what readers join to one piece", async () => {
+  test("counts tokens that were joined to one delta", async () => {
     const events: GenerationEvent[] = [
       ...PLAIN_TEXT.slice(0, 2),
       { type: "reasoning-delta", text: "Hm", soFar: soFar(3) },
@@ -117,7 +117,7 @@ describe("timings_per_token", () => {
       { type: "reasoning-delta", text: "so", soFar: soFar(5) },
       ...PLAIN_TEXT.slice(-1),
     ];
-    const timings = await timingsOf("/v1/chat/completions", { messages, ...asked }, events);
+    const timings = await timingsOf("/v1/chat/completions", { messages, ...requestFields }, events);
     expect(timings).toMatchObject([{ predicted_n: 3 }, { predicted_n: 5 }, { predicted_n: 2 }]);
   });
 });

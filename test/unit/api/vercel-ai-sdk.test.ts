@@ -19,7 +19,7 @@ const address = { baseURL: "http://daybreak.test/v1", apiKey: "any" };
 const anyInput = tool({ inputSchema: jsonSchema<object>({ type: "object" }), execute: () => "fine" });
 const tools: ToolSet = { get_weather: anyInput, get_time: anyInput };
 
-/** Its schemas are strict: an answer that lacks a field or has one of another type is an error. */
+/** Provider packages. Their schemas are strict: a missing field or one of another type is an error. */
 const PROVIDERS: { api: string; thinks: boolean; languageModel: (all: TestApp) => LanguageModel }[] = [
   {
     api: "openai-compatible",
@@ -47,7 +47,7 @@ const PROVIDERS: { api: string; thinks: boolean; languageModel: (all: TestApp) =
 ];
 
 describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ thinks, languageModel }) => {
-  test("reads thoughts, text and calls, whole and streamed alike", async () => {
+  test("reads reasoning, text and tool calls, streamed or not", async () => {
     const request = {
       model: languageModel(testApp({ events: THINKING_AND_TOOLS })),
       maxRetries: 0,
@@ -55,7 +55,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ thinks, languageMod
       prompt: "hi",
       tools,
     };
-    const whole = await generateText(request);
+    const complete = await generateText(request);
     const streamed = streamText(request);
     const folded = {
       text: await streamed.text,
@@ -64,7 +64,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ thinks, languageMod
       toolCalls: await streamed.toolCalls,
       usage: await streamed.usage,
     };
-    const { text, reasoningText, finishReason, toolCalls, usage } = whole;
+    const { text, reasoningText, finishReason, toolCalls, usage } = complete;
     for (const answer of [{ text, reasoningText, finishReason, toolCalls, usage }, folded]) {
       expect(answer).toMatchObject({
         text: "Let me look — “ok”.",
@@ -79,7 +79,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ thinks, languageMod
     }
   });
 
-  test("raises an error in the middle of a stream", async () => {
+  test("throws an error in the middle of a stream", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     const errors: unknown[] = [];
@@ -98,7 +98,7 @@ describe.for(PROVIDERS)("the Vercel AI SDK through $api", ({ thinks, languageMod
     ).toContain("It is gone.");
   });
 
-  test("raises an error before the first word with its status", async () => {
+  test("throws an error before the first token with its status", async () => {
     const all = testApp();
     all.engine.script = async function* () {
       yield* [];

@@ -19,7 +19,7 @@ test.each([
   ["/v1/responses", { input: "hi" }],
   ["/v1/messages", { messages, max_tokens: 3 }],
   ["/completion", { prompt: "hi" }],
-])("%s says of an answer whether its client gets it as a whole", async (path, body) => {
+])("%s sets isBuffered to whether the answer is streamed", async (path, body) => {
   const models = new FakeModels([ABLE], new FakeEngine());
   const config = configSchema.parse({});
   const metrics = new FakeMetrics();
@@ -30,6 +30,6 @@ test.each([
     const headers = { "content-type": "application/json" };
     const data = JSON.stringify({ model: ABLE.alias, ...body, stream });
     await (await app.request(path, { method: "POST", headers, body: data })).text();
-    expect(generate.mock.lastCall?.[0].isWhole).toBe(!stream);
+    expect(generate.mock.lastCall?.[0].isBuffered).toBe(!stream);
   }
 });

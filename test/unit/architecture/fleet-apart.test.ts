@@ -6,7 +6,7 @@ const ROOT = path.join(import.meta.dirname, "../../..");
 const FILES = globSync("src/**/*.{ts,tsx,mjs}", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"));
 const OUTSIDE = FILES.filter((file) => !file.startsWith("src/fleet/"));
 
-/** The modules that a file loads when it is loaded itself. */
+/** Modules that a file loads statically. */
 function loadedBy(file: string): string[] {
   const source = readFileSync(path.join(ROOT, file), "utf8");
   const stated = /^(?:import|export)\s(?!type\s)(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']/gm;
@@ -21,7 +21,7 @@ test("without a fleet, neither its code nor the NATS client is loaded", () => {
   expect(FILES.length).toBeGreaterThan(OUTSIDE.length);
 });
 
-test("the daemon loads it only behind the question whether there is one", () => {
+test("the daemon loads the fleet's code only if a fleet is configured", () => {
   const source = readFileSync(path.join(ROOT, "src/daemon/create-services.ts"), "utf8");
   expect(source).toMatch(
     /config\.fleet\.nats === undefined\s*\? undefined\s*: \(await import\("\.\.\/fleet\//,

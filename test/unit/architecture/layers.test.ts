@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 
-/** The rooms of the house from the top: each may import those behind it, so there is no cycle. */
-const ROOMS = [
+/** Modules from the top: each may import those behind it, so there is no cycle. */
+const MODULES = [
   "cli",
   "ui",
   "daemon",
@@ -31,10 +31,10 @@ const ROOMS = [
   "wasm",
 ];
 
-/** What the kit of the HTTP side may know: nothing of models, engines or what is computed with them. */
+/** Modules that http may import: it knows neither models nor engines. */
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
-/** These also run in a page, with all that they import. */
+/** Modules that also run in a page, with all that they import. */
 const IN_PAGES = new Set(["tab", "experiments", "api", "inference", "grammar"]);
 /** Packages that run in a page. */
 const PAGE_PACKAGES = new Set([
@@ -48,14 +48,14 @@ const PAGE_PACKAGES = new Set([
   "core-js/es/disposable-stack/index.js",
   "core-js/es/symbol/dispose.js",
 ]);
-/** A page serves no WebSocket, so what does may use the server's. */
+/** Files that pages never load: a page serves no WebSocket. */
 const SERVER_ALONE = ["src/api/native/chat-socket.ts"];
 
 interface Import {
   readonly from: string;
   /** A file from the root of the repository, or the name of a module. */
   readonly to: string;
-  /** False for what is gone when the program runs. */
+  /** False for types, which are erased. */
   readonly isValue: boolean;
 }
 
@@ -77,68 +77,70 @@ const FILES = globSync("{src,wasm}/**/*.{ts,mjs,js}", { cwd: ROOT }).map((file) 
 const IMPORTS = FILES.flatMap(importsOf);
 const INSIDE = IMPORTS.filter(({ to }) => /^(src|wasm)\//.test(to));
 
-function roomOf(file: string): string {
-  const [top = "", room = ""] = file.split("/");
-  return top === "src" ? room : top;
+function moduleOf(file: string): string {
+  const [top = "", module = ""] = file.split("/");
+  return top === "src" ? module : top;
 }
 
-/** The dialect of a file in a dialect's folder. */
-function dialectOf(file: string): string | undefined {
+/** API of a file in the folder of one. */
+function apiOf(file: string): string | undefined {
   return /^src\/api\/([^/]+)\//.exec(file)?.[1];
 }
 
-function told({ from, to }: Import): string {
+function describeImport({ from, to }: Import): string {
   return `${from} imports ${to}`;
 }
 
-describe("the rooms of src", () => {
+describe("the modules of src", () => {
   test("are all in their order", () => {
-    expect([...new Set(FILES.map(roomOf))].filter((room) => !ROOMS.includes(room))).toEqual([]);
+    expect([...new Set(FILES.map(moduleOf))].filter((module) => !MODULES.includes(module))).toEqual([]);
     expect(INSIDE.length).toBeGreaterThan(FILES.length);
   });
 
-  test("import no room above them", () => {
-    const upward = INSIDE.filter(({ from, to }) => ROOMS.indexOf(roomOf(to)) < ROOMS.indexOf(roomOf(from)));
-    expect(upward.map(told)).toEqual([]);
-  });
-
-  test("a dialect imports no other dialect", () => {
-    const across = INSIDE.filter(({ from, to }) => {
-      const other = dialectOf(to);
-      return roomOf(from) === "api" && other !== undefined && other !== dialectOf(from);
-    });
-    expect(across.map(told)).toEqual([]);
-  });
-
-  test("the HTTP kit knows neither models nor engines", () => {
-    const beyond = INSIDE.filter(
-      ({ from, to }) => roomOf(from) === "http" && !["http", ...BELOW_HTTP].includes(roomOf(to)),
+  test("import no module above them", () => {
+    const upward = INSIDE.filter(
+      ({ from, to }) => MODULES.indexOf(moduleOf(to)) < MODULES.indexOf(moduleOf(from)),
     );
-    expect(beyond.map(told)).toEqual([]);
+    expect(upward.map(describeImport)).toEqual([]);
+  });
+
+  test("an API imports no other API", () => {
+    const across = INSIDE.filter(({ from, to }) => {
+      const other = apiOf(to);
+      return moduleOf(from) === "api" && other !== undefined && other !== apiOf(from);
+    });
+    expect(across.map(describeImport)).toEqual([]);
+  });
+
+  test("http knows neither models nor engines", () => {
+    const beyond = INSIDE.filter(
+      ({ from, to }) => moduleOf(from) === "http" && !["http", ...BELOW_HTTP].includes(moduleOf(to)),
+    );
+    expect(beyond.map(describeImport)).toEqual([]);
   });
 });
 
-describe("tab, experiments, dialects and inference", () => {
+describe("tab, experiments, api, inference and grammar", () => {
   test("run in a page: neither they nor what they import need Node", () => {
     const reached = new Set(
-      FILES.filter((file) => IN_PAGES.has(roomOf(file)) && !SERVER_ALONE.includes(file)),
+      FILES.filter((file) => IN_PAGES.has(moduleOf(file)) && !SERVER_ALONE.includes(file)),
     );
-    const ofServers: string[] = [];
+    const needNode: string[] = [];
     for (const file of reached) {
       for (const each of IMPORTS.filter(({ from, isValue }) => from === file && isValue)) {
         if (/^(src|wasm)\//.test(each.to)) {
           if (!SERVER_ALONE.includes(each.to)) reached.add(each.to);
-        } else if (!PAGE_PACKAGES.has(each.to)) ofServers.push(told(each));
+        } else if (!PAGE_PACKAGES.has(each.to)) needNode.push(describeImport(each));
       }
     }
-    expect(ofServers).toEqual([]);
+    expect(needNode).toEqual([]);
     const withBuffer = [...reached].filter((file) =>
       /\bBuffer[.(]/.test(readFileSync(path.join(ROOT, file), "utf8")),
     );
     expect(withBuffer, "uses Node's global Buffer").toEqual([]);
   });
 
-  test("leave out only what serves", () => {
+  test("SERVER_ALONE has existing files only", () => {
     expect(SERVER_ALONE.filter((file) => !FILES.includes(file))).toEqual([]);
   });
 });

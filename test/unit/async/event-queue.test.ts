@@ -5,7 +5,7 @@ function queue(limit = 10): EventQueue<string> {
   return new EventQueue(limit, (value) => value.length);
 }
 
-test("a queue gives its values in their order, also those that came before the reader, then the end", async () => {
+test("a queue yields its values in order, also those from before the reader, then the end", async () => {
   const values = queue();
   values.push("a");
   const all = Array.fromAsync(values);
@@ -15,7 +15,7 @@ test("a queue gives its values in their order, also those that came before the r
   expect(await all).toEqual(["a", "b"]);
 });
 
-test("a queue that ends with an error gives what waits first", async () => {
+test("a queue that ends with an error first yields its values", async () => {
   const values = queue();
   values.push("a");
   values.end(new Error("broken"));
@@ -23,21 +23,21 @@ test("a queue that ends with an error gives what waits first", async () => {
   await expect(values.next()).rejects.toThrow("broken");
 });
 
-test("a queue that is cleared gives nothing of what waited", async () => {
+test("a cleared queue drops its values", async () => {
   const values = queue();
   values.push("a");
   values.clear(new Error("too slow"));
   await expect(values.next()).rejects.toThrow("too slow");
 });
 
-test("a queue takes no more than its limit, until it has been read", async () => {
+test("a full queue rejects values until it has been read", async () => {
   const values = queue(4);
   expect([values.push("aa"), values.push("bb"), values.push("c")]).toEqual([true, true, false]);
   await values.next();
   expect(values.push("c")).toBe(true);
 });
 
-test("a queue is ready when a value waits, without taking it", async () => {
+test("ready() resolves when the queue has a value, without taking it", async () => {
   const values = queue();
   let isReady = false;
   const ready = values.ready().then(() => (isReady = true));

@@ -4,7 +4,7 @@ import { abortable, Mutex } from "../../../src/async/promises.ts";
 
 const NEVER = new AbortController().signal;
 
-test("waiting gives what the promise gives, unless the signal aborts first", async () => {
+test("abortable() settles like the promise, unless the signal aborts first", async () => {
   expect(await abortable(Promise.resolve("value"), NEVER)).toBe("value");
   await expect(abortable(Promise.reject(new Error("broken")), NEVER)).rejects.toThrow("broken");
   const client = new AbortController();
@@ -16,23 +16,26 @@ test("waiting gives what the promise gives, unless the signal aborts first", asy
 test.each([
   ["before", 0],
   ["during", 1],
-])("a promise that fails after the signal has aborted %s the wait disturbs nobody", async (_when, turns) => {
-  const unhandled: unknown[] = [];
-  const note = (reason: unknown): void => void unhandled.push(reason);
-  process.on("unhandledRejection", note);
-  const client = new AbortController();
-  const work = Promise.withResolvers<void>();
-  if (turns === 0) client.abort(new Error("gone"));
-  const waiting = abortable(work.promise, client.signal);
-  client.abort(new Error("gone"));
-  await expect(waiting).rejects.toThrow("gone");
-  work.reject(new Error("failed later"));
-  await promisesSetImmediate();
-  process.off("unhandledRejection", note);
-  expect(unhandled).toEqual([]);
-});
+])(
+  "a promise that fails after the signal aborted %s the wait causes no unhandled rejection",
+  async (_when, turns) => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    const client = new AbortController();
+    const work = Promise.withResolvers<void>();
+    if (turns === 0) client.abort(new Error("gone"));
+    const waiting = abortable(work.promise, client.signal);
+    client.abort(new Error("gone"));
+    await expect(waiting).rejects.toThrow("gone");
+    work.reject(new Error("failed later"));
+    await promisesSetImmediate();
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+  },
+);
 
-test("a mutex lets callers in one at a time, in their order", async () => {
+test("a mutex admits callers one at a time, in order", async () => {
   const mutex = new Mutex();
   const log: string[] = [];
   const work = async (name: string): Promise<void> => {
@@ -61,7 +64,7 @@ test("releasing a mutex twice admits one waiter, not two", async () => {
   await third;
 });
 
-test("a waiter that aborts neither blocks a mutex nor lets another in early", async () => {
+test("a waiter that aborts neither blocks a mutex nor admits another early", async () => {
   const mutex = new Mutex();
   const first = await mutex.lock(NEVER);
   const client = new AbortController();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { Worker } from "node:worker_threads";
 import { Watchdog } from "../../../src/async/timers.ts";
 
-/** Holds up this process, as SIGSTOP does. */
+/** Blocks this process, like SIGSTOP. */
 function holdUp(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
@@ -16,7 +16,7 @@ describe("a watchdog", () => {
     vi.useRealTimers();
   });
 
-  test("calls back once, when the time is over", () => {
+  test("calls back once, after its time", () => {
     const onSilence = vi.fn<() => void>();
     const watchdog = new Watchdog(1000, onSilence);
     vi.advanceTimersByTime(999);
@@ -28,7 +28,7 @@ describe("a watchdog", () => {
     watchdog.stop();
   });
 
-  test("that is reset again and again is silent, and waits for the whole time after the last one", () => {
+  test("that is reset repeatedly does not call back, and waits its full time after the last reset", () => {
     const onSilence = vi.fn<() => void>();
     const watchdog = new Watchdog(1000, onSilence);
     for (let time = 0; time < 20; time += 1) {
@@ -41,11 +41,11 @@ describe("a watchdog", () => {
     expect(onSilence).toHaveBeenCalledOnce();
   });
 
-  test("that is stopped is silent, also when its time is over already", () => {
+  test("that is stopped does not call back, even if its time is over", () => {
     const onSilence = vi.fn<() => void>();
     const watchdogs = [new Watchdog(1000, onSilence), new Watchdog(1000, onSilence)];
     watchdogs[0]?.stop();
-    // The last step, without the turn after it.
+    // The last step, without the tick after it.
     vi.advanceTimersToNextTimer();
     for (let step = 1; step < 10; step += 1) vi.advanceTimersToNextTimer();
     watchdogs[1]?.stop();
@@ -53,7 +53,7 @@ describe("a watchdog", () => {
     expect(onSilence).not.toHaveBeenCalled();
   });
 
-  test.each([Number.POSITIVE_INFINITY, 1e12])("of %d ms does not call back at once", (milliseconds) => {
+  test.each([Number.POSITIVE_INFINITY, 1e12])("of %d ms does not call back immediately", (milliseconds) => {
     const onSilence = vi.fn<() => void>();
     const watchdog = new Watchdog(milliseconds, onSilence);
     vi.advanceTimersByTime(60_000);
@@ -62,8 +62,8 @@ describe("a watchdog", () => {
   });
 });
 
-test("what was sent while this process was held up counts, and the pause itself does not", async () => {
-  // Says something every ten milliseconds.
+test("messages sent while this process was suspended reset a watchdog, and the suspension does not count", async () => {
+  // Sends a message every ten milliseconds.
   const busy = new Worker(
     `const { parentPort } = require("node:worker_threads"); setInterval(() => parentPort.postMessage(1), 10);`,
     { eval: true },
@@ -78,7 +78,7 @@ test("what was sent while this process was held up counts, and the pause itself 
     watchdog.reset();
   });
   for (let pause = 0; pause < 2; pause += 1) {
-    // Timers are next after this.
+    // Timers run next.
     await new Promise(setImmediate);
     holdUp(150);
     const before = heard;

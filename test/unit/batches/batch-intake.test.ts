@@ -11,12 +11,12 @@ const upload = async (): Promise<void> => {
     folder: { write: async () => 3, remove: away },
     newId: () => "file-1",
     limits: { max_file_size: 10, max_total_size: 10, retention: 1000 },
-    arriving: { bytes: 0 },
+    incoming: { bytes: 0 },
     now: () => 0,
   });
-  await file.keep({ viewer: undefined, purpose: "batch", name: "" });
+  await file.store({ viewer: undefined, purpose: "batch", name: "" });
 };
 
-test("a file that can be neither kept nor removed says why it is not kept", async () => {
+test("an upload that can be neither stored nor removed fails with the error of storing it", async () => {
   await expect(upload()).rejects.toMatchObject({ code: "fleet_unreachable", status: 503 });
 });

@@ -22,7 +22,7 @@ const BATCH: Batch = {
   usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
 };
 
-/** What is written, and the most answers that were read at once. */
+/** Returns the output, and the maximum answers that were read at once. */
 async function written(count: number, body: string): Promise<{ lines: string[]; most: number }> {
   let most = 0;
   const parts: Uint8Array[] = [];
@@ -45,13 +45,13 @@ async function written(count: number, body: string): Promise<{ lines: string[]; 
       },
       remove: async () => undefined,
     },
-    format: { ...TEXT_LINES, write: ({ customId, answer }) => `${customId}:${answer?.body.length}` },
+    format: { ...TEXT_LINES, formatAnswer: ({ customId, answer }) => `${customId}:${answer?.body.length}` },
     now: () => 0,
   });
   return { lines: Buffer.concat(parts).toString().trimEnd().split("\n"), most };
 }
 
-test("short answers are read many at once, long ones few", async () => {
+test("reads many short answers at once, and few long ones", async () => {
   const short = await written(1000, '"x"');
   expect(short.lines).toEqual(Array.from({ length: 1000 }, (_, at) => `${at + 1}:3`));
   expect(short.most).toBe(32);

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test("a database of the same version is opened with what is in it", async () => {
+test("a database of the same version is opened with its content", async () => {
   const made = await Database.open(file);
   made.run("INSERT INTO files (id, owner, purpose, name, bytes, created) VALUES ('f', '', '', '', 0, 0)");
   made.close();
@@ -23,7 +23,7 @@ test("a database of the same version is opened with what is in it", async () => 
   opened.close();
 });
 
-test("a database of another version is left as it is", async () => {
+test("a database of another version is not changed", async () => {
   (await Database.open(file)).close();
   const other = new DatabaseSync(file);
   other.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
@@ -37,7 +37,7 @@ test("a database of another version is left as it is", async () => {
   still.close();
 });
 
-test("the tables and their version change together, so that daemons tell older databases from their own", () => {
+test("the schema matches its version number", () => {
   const digest = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16);
   expect({ version: SCHEMA_VERSION, digest }).toEqual({ version: 1, digest: "cb8c93d33b6d78a3" });
 });

@@ -27,14 +27,14 @@ test.each([
   ["overloaded", 1, false],
   ["fleet_unreachable", 5, false],
 ])(
-  "a line that is refused with %s for %i s holds up all lines: %s",
-  async (code, retryAfterSecs, holdsUpAll) => {
+  "a line that is refused with %s for %i s blocks all lines: %s",
+  async (code, retryAfterSecs, blocksAll) => {
     const body = JSON.stringify({ error: { message: "Later.", code } });
     const runner = new LineRunner(
       BATCH,
       TEXT_LINES,
       {
-        store: { answer: async () => true },
+        store: { saveAnswer: async () => true },
         folder: { text: async () => '"m/line"' },
         runLine: async () => ({ status: 503, body, retryable: true, retryAfterSecs }),
         logger: pino({ level: "silent" }),
@@ -43,8 +43,8 @@ test.each([
       },
       new AbortController().signal,
     );
-    const line = { number: 1, start: 0, length: 8, model: "m", customId: "line", order: "" };
+    const line = { number: 1, start: 0, length: 8, model: "m", customId: "line", sortKey: "" };
     const retry = await runner.run({ line, failures: 0, refusals: 0 });
-    expect(retry).toMatchObject({ holdsUpAll });
+    expect(retry).toMatchObject({ blocksAll });
   },
 );

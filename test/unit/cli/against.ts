@@ -1,7 +1,7 @@
 import { type FakeRoutes, startFakeDaemon } from "./fake-daemon.ts";
 import { runCli } from "./run-cli.ts";
 
-/** Runs a command against a daemon with these routes, and tells what it was asked. */
+/** Runs a command against a fake daemon with these routes; returns its output and the daemon's requests. */
 export async function against(
   routes: FakeRoutes,
   args: string[],

@@ -9,18 +9,18 @@ const ROOT = path.join(import.meta.dirname, "../../..");
 const text = readFileSync(path.join(ROOT, "docs/cli.md"), "utf8");
 
 describe("docs/cli.md", () => {
-  it("has every command", async () => {
+  it("lists every command", async () => {
     const { stdout } = await runCli(["--help"]);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+)[ |]/gm)].map(([, name]) => name ?? "");
     const documented = [...text.matchAll(/^\| `daybreak ([a-z]+)/gm)].map(([, name]) => name ?? "");
     expect([...documented, "help"].toSorted()).toEqual(commands.toSorted());
   });
 
-  it("has every exit code", () => {
+  it("lists every exit code", () => {
     for (const code of Object.values(EXIT)) expect(text).toMatch(new RegExp(`^\\| ${code} \\|`, "m"));
   });
 
-  it("has every error code of the command line's own", () => {
+  it("lists every error code of the command line", () => {
     const files = globSync("src/cli/**/*.ts", { cwd: ROOT });
     const source = files.map((file) => readFileSync(path.join(ROOT, file), "utf8")).join("\n");
     const thrown = [...source.matchAll(/CliError\(\s*[^"]*?,\s*"([a-z_]+)"/g)];

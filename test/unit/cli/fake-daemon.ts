@@ -14,8 +14,8 @@ interface ReceivedRequest {
 }
 
 /**
- * Answers of a fake daemon by "METHOD /path": a value becomes JSON with status 200, a function of the response
- * does as it likes.
+ * Responses of a fake daemon by "METHOD /path": a value is sent as JSON with status 200; a function writes the
+ * response.
  */
 export type FakeRoutes = Record<string, unknown>;
 
@@ -23,11 +23,11 @@ interface FakeDaemon extends AsyncDisposable {
   readonly url: string;
   readonly socket: string;
   readonly requests: ReceivedRequest[];
-  /** Resolves when the client has left the answer before its end. */
+  /** Resolves when the client has closed a connection before the end of the response. */
   readonly abandoned: Promise<void>;
 }
 
-/** An error answer as the daemon gives it. */
+/** Returns an error response of the daemon. */
 export function refuse(status: number, code: string, type: string, message = code) {
   return (response: http.ServerResponse): void => {
     response.writeHead(status, { "content-type": "application/json" });
@@ -35,7 +35,7 @@ export function refuse(status: number, code: string, type: string, message = cod
   };
 }
 
-/** An answer of JSON lines. */
+/** Returns a response of JSON lines. */
 export function ndjson(...lines: unknown[]) {
   return (response: http.ServerResponse): void => {
     response.writeHead(200, { "content-type": "application/x-ndjson" });
@@ -44,7 +44,7 @@ export function ndjson(...lines: unknown[]) {
   };
 }
 
-/** A server that speaks as much of the daemon's API as a test gives it, over TCP or (`ipc`) over a socket or pipe. */
+/** Starts a server with the given routes, over TCP or (`ipc`) a socket or pipe. */
 export async function startFakeDaemon(routes: FakeRoutes, { ipc = false } = {}): Promise<FakeDaemon> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fake-"));
   const socket = ipcAddress(folder);

@@ -26,13 +26,13 @@ it.each([
     ["--unknown", "list"],
   ],
   [[], []],
-])("%j is understood as %j", (args, expected) => {
+])("commandFirst(%j) is %j", (args, expected) => {
   expect(commandFirst(args)).toEqual(expected);
 });
 
-it("holds for the whole program", async () => {
-  const nobody = ["--json", "--url", "ipc:///nonexistent/d.sock"];
-  const before = await runCli([...nobody, "list"]);
+it("accepts common options before the command", async () => {
+  const unreachable = ["--json", "--url", "ipc:///nonexistent/d.sock"];
+  const before = await runCli([...unreachable, "list"]);
   expect(before).toMatchObject({ code: 3, stderr: expect.stringContaining('"code":"no_daemon"') });
-  expect(before).toEqual(await runCli(["list", ...nobody]));
+  expect(before).toEqual(await runCli(["list", ...unreachable]));
 });

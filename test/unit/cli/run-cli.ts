@@ -14,7 +14,7 @@ interface FakeIo {
   readonly output: () => { stdout: string; stderr: string };
 }
 
-/** Standard streams in memory. Without `stdin` the input is a terminal at which nobody types. */
+/** Standard streams in memory. Without `stdin` the input is a terminal without input. */
 export function fakeIo({ stdin, env = {} }: { stdin?: string; env?: NodeJS.ProcessEnv } = {}): FakeIo {
   const controller = new AbortController();
   const stdout = collector();
@@ -30,7 +30,7 @@ export function fakeIo({ stdin, env = {} }: { stdin?: string; env?: NodeJS.Proce
       stdin: input,
       stdout: stdout.stream,
       stderr: stderr.stream,
-      // The real configuration of whoever runs the tests must not leak in.
+      // Keeps the configuration of the user who runs the tests out.
       env: { XDG_CONFIG_HOME: "/nonexistent", HOME: "/nonexistent", ...env },
       signal: controller.signal,
       stopSignal: controller.signal,
@@ -39,7 +39,7 @@ export function fakeIo({ stdin, env = {} }: { stdin?: string; env?: NodeJS.Proce
   };
 }
 
-/** Runs one command in this process. */
+/** Runs a command in this process. */
 export async function runCli(args: string[], options: Parameters<typeof fakeIo>[0] = {}): Promise<CliRun> {
   const { io, output } = fakeIo(options);
   const code = await main(args, io);

@@ -5,14 +5,14 @@ it.each([
   [["list", "--json", "--bogus"], /bogus/],
   [["--json", "run", "--max-tokens", "-1", "hi"], /max-tokens/],
   [["pull", "--json"], /model/],
-])("%j: a wrong command line is an error in JSON too", async (args, message) => {
+])("%j prints a usage error as JSON", async (args, message) => {
   const { code, stdout, stderr } = await runCli(args);
   expect(code).toBe(2);
   expect(stdout).toBe("");
   expect(JSON.parse(stderr)).toEqual({ error: { message: expect.stringMatching(message), code: "usage" } });
 });
 
-it("is words for people without --json, also when that is part of a prompt", async () => {
+it("prints a usage error as text without --json, also if the prompt contains it", async () => {
   expect(await runCli(["list", "--bogus"])).toEqual({
     code: 2,
     stdout: "",

@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defaultSocket } from "../../../src/config/default-paths.ts";
 import { findCacheDir, usualCacheDir } from "../../../src/launch/default-cache-dir.mjs";
-import { canHaveFolder, ownTemporaryFolder } from "../../../src/launch/own-folder.mjs";
+import { canUseFolder, privateTemporaryFolder } from "../../../src/launch/own-folder.mjs";
 
 const home = os.tmpdir();
 const uid = process.getuid?.();
@@ -20,18 +20,18 @@ it.each([
   expect(usualCacheDir(env, platform, home)).toBe(folder);
 });
 
-it("on Windows the socket is a named pipe of the user's own", () => {
+it("the default socket on Windows is a named pipe of the user", () => {
   expect(defaultSocket({}, "win32")).toBe(`\\\\.\\pipe\\daybreak-${os.userInfo().username}`);
 });
 
-it.skipIf(uid === undefined)("a socket whose path would be too long is in a folder of the user's own", () => {
+it.skipIf(uid === undefined)("a default socket with a too long path is in a private temporary folder", () => {
   const short = defaultSocket({ XDG_CACHE_HOME: home }, "linux");
   expect(short).toBe(path.join(home, "daybreak", "run", "daybreak.sock"));
   const long = defaultSocket({ XDG_CACHE_HOME: path.join(home, "x".repeat(100)) }, "linux");
-  expect(long).toBe(path.join(ownTemporaryFolder() ?? "", "daybreak.sock"));
+  expect(long).toBe(path.join(privateTemporaryFolder() ?? "", "daybreak.sock"));
 });
 
-describe.skipIf(uid === undefined)("without a usual cache folder that can be used", () => {
+describe.skipIf(uid === undefined)("without a usable default cache folder", () => {
   const name = `daybreak-${uid}`;
   let folder: string;
   beforeAll(() => {
@@ -39,8 +39,8 @@ describe.skipIf(uid === undefined)("without a usual cache folder that can be use
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  /** A place for everybody's temporary files. */
-  function place(kind: string, mode = 0o1777): string {
+  /** Creates a shared folder for temporary files. */
+  function sharedFolder(kind: string, mode = 0o1777): string {
     const made = path.join(folder, kind);
     mkdirSync(made);
     chmodSync(made, mode);
@@ -49,9 +49,9 @@ describe.skipIf(uid === undefined)("without a usual cache folder that can be use
 
   it.each([
     ["there is no home folder", undefined, /this account has no home folder/],
-    ["the usual one cannot be made", "/dev/null/cache", /\/dev\/null\/cache cannot be used/],
-  ])("%s: the cache is in one of the user's own, and a warning says so", (kind, usual, problem) => {
-    const shared = place(kind.replaceAll(" ", "-"));
+    ["the default one cannot be created", "/dev/null/cache", /\/dev\/null\/cache cannot be used/],
+  ])("%s: the cache is in a private temporary folder, with a warning", (kind, usual, problem) => {
+    const shared = sharedFolder(kind.replaceAll(" ", "-"));
     const found = findCacheDir({}, () => usual, [shared]);
     expect(found).toEqual({ folder: path.join(shared, name), problem: expect.stringMatching(problem) });
     expect(found.problem).toMatch(/set SERVICE_CACHE_DIR/);
@@ -59,21 +59,21 @@ describe.skipIf(uid === undefined)("without a usual cache folder that can be use
     expect(findCacheDir({}, () => usual, [shared]).folder).toBe(found.folder);
   });
 
-  it("a folder that others may open, a link and a file are not taken for the user's own", () => {
-    const open = place("open");
+  it("privateTemporaryFolder refuses folders that others can open, and links", () => {
+    const open = sharedFolder("open");
     mkdirSync(path.join(open, name));
-    const linked = place("linked");
+    const linked = sharedFolder("linked");
     symlinkSync(folder, path.join(linked, name));
-    const unprotected = place("unprotected", 0o777);
-    const good = place("good");
-    expect(ownTemporaryFolder([open, linked, unprotected])).toBeUndefined();
-    expect(ownTemporaryFolder([open, linked, unprotected, good])).toBe(path.join(good, name));
+    const unprotected = sharedFolder("unprotected", 0o777);
+    const good = sharedFolder("good");
+    expect(privateTemporaryFolder([open, linked, unprotected])).toBeUndefined();
+    expect(privateTemporaryFolder([open, linked, unprotected, good])).toBe(path.join(good, name));
     expect(existsSync(path.join(unprotected, name))).toBe(false);
   });
 
-  it("a folder can be had when it is there, or can be made", () => {
-    const there = place("there");
-    const asked = [there, path.join(there, "a", "b"), "/dev/null", "/dev/null/a"];
-    expect(asked.map((each) => canHaveFolder(each))).toEqual([true, true, false, false]);
+  it("canUseFolder accepts folders that exist or can be created", () => {
+    const there = sharedFolder("there");
+    const folders = [there, path.join(there, "a", "b"), "/dev/null", "/dev/null/a"];
+    expect(folders.map((each) => canUseFolder(each))).toEqual([true, true, false, false]);
   });
 });

@@ -13,12 +13,12 @@ const files = await generatedFiles();
 describe("generated documentation", () => {
   test.each(
     files.map(({ file, text }) => [file.pathname.split("/").slice(-2).join("/"), file, text] as const),
-  )("%s is current (node scripts/docs/generate.ts makes it so)", (_name, file, text) => {
+  )("%s is up to date (npm run docs updates it)", (_name, file, text) => {
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
   const MANDOC = unless(spawnSync("mandoc", ["-V"]).error === undefined, "no mandoc");
-  test.skipIf(MANDOC.isMissing)(`the man page has nothing that a strict reader minds${MANDOC.note}`, () => {
+  test.skipIf(MANDOC.isMissing)(`the man page passes mandoc's lint${MANDOC.note}`, () => {
     const page = files.find(({ file }) => file.pathname.endsWith(".1"));
     const { stdout } = spawnSync("mandoc", ["-T", "lint"], { input: page?.text, encoding: "utf8" });
     expect(stdout).toBe("");
@@ -28,7 +28,7 @@ describe("generated documentation", () => {
     expect(configOptions.filter((option) => option.description === "")).toEqual([]);
   });
 
-  test("the example is valid with every option in use", () => {
+  test("the example configuration is valid with all options", () => {
     const text = exampleConfig().replaceAll(/^# (\w+ = )/gm, "$1");
     const config: unknown = parse(text);
     expect(() => configSchema.parse(config)).not.toThrow();

@@ -7,7 +7,7 @@ import { type ConfigSources, loadConfig, similarOption } from "../../../src/conf
 import { readDefaultConfig } from "../../../src/config/read-config-file.ts";
 import { unless } from "../../support/need.ts";
 
-const ROOT = unless(process.getuid?.() === 0, "root alone can give files away");
+const ROOT = unless(process.getuid?.() === 0, "only root can change the owner of files");
 
 describe("load config", () => {
   let folder: string;
@@ -26,7 +26,7 @@ describe("load config", () => {
     return name;
   }
 
-  /** At the place where a file is looked for that nobody has named. */
+  /** Writes the default configuration file. */
   function defaultFile(text: string): string {
     const name = path.join(folder, "daybreak", "daybreak.toml");
     mkdirSync(path.dirname(name));
@@ -34,7 +34,7 @@ describe("load config", () => {
     return name;
   }
 
-  /** Never the real environment or the real home. */
+  /** Loads a configuration without the real environment and home folder. */
   function load(sources: ConfigSources = {}) {
     return loadConfig({ ...sources, env: { XDG_CONFIG_HOME: folder, ...sources.env }, platform: "linux" });
   }
@@ -50,16 +50,16 @@ describe("load config", () => {
   }
 
   describe("precedence", () => {
-    test("the defaults are those of the specification", () => {
+    test("the defaults match the specification", () => {
       const { config, file: read } = load();
       expect(config.http).toMatchObject({ addr: "0.0.0.0", port: 8080, cors_origins: ["*"], rate_limit: 0 });
-      // Automatic; that of POST /api/models/load is in its route.
+      // Automatic; POST /api/models/load has its own default.
       expect(config.models.context_size).toBe(0);
       expect(config.api_keys).toEqual([]);
       expect(read).toBeUndefined();
     });
 
-    test("a flag wins over the environment, that over the file, that over the default", () => {
+    test("flags take precedence over the environment, the environment over the file, the file over the defaults", () => {
       const sources = {
         file: file("[http]\nport = 1001\naddr = '127.0.0.1'\nbody_limit = 2048"),
         env: { SERVICE_HTTP_PORT: "1002", SERVICE_HTTP_ADDR: "127.0.0.2" },
@@ -73,7 +73,7 @@ describe("load config", () => {
       });
     });
 
-    test("SERVICE_CONFIG names a file, --config another one that wins", () => {
+    test("--config takes precedence over SERVICE_CONFIG", () => {
       const other = path.join(folder, "other.toml");
       writeFileSync(other, "ui = false");
       const env = { SERVICE_CONFIG: file("[http]\nport = 5") };
@@ -83,12 +83,12 @@ describe("load config", () => {
       expect(both.file).toBe(other);
     });
 
-    test("HUB_TOKEN and HUB_URL are read by those names too", () => {
+    test("HUB_TOKEN and HUB_URL are accepted", () => {
       const { config } = load({ env: { HUB_TOKEN: "secret", HUB_URL: "http://hub.test" } });
       expect(config).toMatchObject({ hub_token: "secret", hub_url: "http://hub.test" });
     });
 
-    test("an empty variable is not a setting, but an empty socket switches IPC off", () => {
+    test("an empty variable is ignored, but an empty socket disables IPC", () => {
       const { config } = load({ env: { SERVICE_HTTP_PORT: "", HUB_TOKEN: "", SERVICE_SOCKET: "" } });
       expect(config.http.port).toBe(8080);
       expect(config.hub_token).toBeUndefined();
@@ -97,7 +97,7 @@ describe("load config", () => {
   });
 
   describe("values", () => {
-    test("arrays are separated by commas, or given by repeated flags", () => {
+    test("lists are separated by commas or given by repeated flags", () => {
       expect(load({ env: { SERVICE_API_KEYS: "one, two,," } }).config.api_keys).toEqual(["one", "two"]);
       const flags = { "http.cors_origins": ["http://a", "http://b,http://c"] };
       expect(load({ flags }).config.http.cors_origins).toEqual(["http://a", "http://b", "http://c"]);
@@ -123,7 +123,7 @@ describe("load config", () => {
       expect(load({ env: { SERVICE_MODELS_AUTO_LOAD: text } }).config.models.auto_load).toBe(value);
     });
 
-    test("paths of a file count from its folder, those of flags from the working folder", () => {
+    test("paths in a file are relative to its folder, those of flags to the working directory", () => {
       const fromFile = load({
         file: file("cache_dir = 'cache'\n[models]\nallowed_dirs = ['a', '~/b', '/c']"),
       });
@@ -139,20 +139,20 @@ describe("load config", () => {
     });
   });
 
-  describe("errors name the source, the option and what was expected", () => {
+  describe("errors name the source, the option and the expected value", () => {
     test("a flag out of range", () => {
       expect(failure({ flags: { "http.port": "70000" } })).toBe(
         "--http-port: http.port: must be at most 65535, got 70000.",
       );
     });
 
-    test("a variable of a wrong type", () => {
+    test("a variable with a wrong type", () => {
       expect(failure({ env: { SERVICE_HTTP_PORT: "eighty" } })).toBe(
         'SERVICE_HTTP_PORT: http.port: must be a whole number, got "eighty".',
       );
     });
 
-    test("a duration that is none", () => {
+    test("an invalid duration", () => {
       expect(failure({ env: { SERVICE_MODELS_KEEP_ALIVE: "soon" } })).toMatch(
         /^SERVICE_MODELS_KEEP_ALIVE: models.keep_alive: must be a duration/,
       );
@@ -170,7 +170,7 @@ describe("load config", () => {
       );
     });
 
-    test("a table where a value belongs", () => {
+    test("a value instead of a table", () => {
       const name = file("http = 5");
       expect(failure({ file: name })).toMatch(`${name}: http: must be an object, got 5`);
     });
@@ -193,15 +193,15 @@ describe("load config", () => {
     });
   });
 
-  test("a home that holds no folder, such as /dev/null, has no configuration file", () => {
+  test("a home that is no folder, such as /dev/null, has no configuration file", () => {
     const { file: read } = load({ env: { XDG_CONFIG_HOME: file("") } });
     expect(read).toBeUndefined();
   });
 
-  describe("a file at the default place", () => {
+  describe("the default configuration file", () => {
     const account = 4242;
 
-    test("that cannot be read is left out with a warning, and nobody but this machine gets in", () => {
+    test("is ignored with a warning if it cannot be read, and the daemon listens on 127.0.0.1 only", () => {
       const name = path.join(folder, "daybreak", "daybreak.toml");
       mkdirSync(name, { recursive: true });
       const { config, file: read, warnings } = load();
@@ -216,27 +216,27 @@ describe("load config", () => {
       expect(failure({ env: { SERVICE_CONFIG: name } })).toMatch(/^Cannot read the configuration /);
     });
 
-    test.skipIf(process.getuid === undefined)("of another user is left out", () => {
+    test.skipIf(process.getuid === undefined)("is ignored if it belongs to another user", () => {
       const name = defaultFile("ui = false");
       if (process.getuid?.() === 0) chownSync(name, account + 1, account + 1);
       expect(readDefaultConfig(name, account)).toEqual({
         tree: undefined,
-        leftOut: expect.stringMatching(/belongs to another user/),
-        isMissed: true,
+        ignoredReason: expect.stringMatching(/belongs to another user/),
+        isIgnored: true,
       });
     });
 
-    test.skipIf(ROOT.isMissing)(`of the administrator counts${ROOT.note}`, () => {
+    test.skipIf(ROOT.isMissing)(`is read if it belongs to root${ROOT.note}`, () => {
       expect(readDefaultConfig(defaultFile("ui = false"), account).tree).toEqual({ ui: false });
     });
 
-    test("that is not TOML is an error all the same", () => {
+    test("is an error if it is not TOML", () => {
       const name = defaultFile("port == 5");
       expect(failure({})).toMatch(`${name}:1:`);
     });
   });
 
-  test("a variable with the prefix that is not an option is a warning", () => {
+  test("an unknown variable with the prefix SERVICE_ is a warning", () => {
     const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
     expect(warnings).toEqual([
       "The environment variable SERVICE_HTTP_PROT is not an option of the daemon: correct its name or unset it.",
@@ -259,6 +259,6 @@ test.each([
   ["x", undefined],
   ["", undefined],
   ["models.something_else", undefined],
-])("%j is perhaps %j", (name, meant) => {
+])("similarOption(%j) is %j", (name, meant) => {
   expect(similarOption(name)).toBe(meant);
 });

@@ -23,7 +23,7 @@ async function loadAtStart(
   return { loads: models.loads.map(({ alias }) => alias), events };
 }
 
-/** Knows no file until it is loaded by its path, as the real service does. */
+/** Registers a file when its path is loaded, as the real service does. */
 class ModelsThatRegisterFiles extends FakeModels {
   override async load(options: LoadOptions) {
     if (options.alias === FILE) this.known.set(FILE, fakeModel({ alias: FILE, state: "available" }));
@@ -31,27 +31,27 @@ class ModelsThatRegisterFiles extends FakeModels {
   }
 }
 
-describe("loading models at the start", () => {
-  test("takes a path that nobody has loaded before", async () => {
+describe("loadFirstModels", () => {
+  test("loads a path that is not registered", async () => {
     const { loads, events } = await loadAtStart(new ModelsThatRegisterFiles(), { models: { load: [FILE] } });
     expect(loads).toEqual([FILE]);
     expect(events).toEqual([]);
   });
 
-  test("does not mind a model that is named twice", async () => {
+  test("ignores a model that is named twice", async () => {
     const models = new FakeModels([fakeModel({ alias: "a", state: "available" })]);
     const { events } = await loadAtStart(models, { models: { load: ["a", "a"] } });
     expect(events).toEqual([]);
   });
 
-  test("goes on after a model that cannot be loaded, and reports it", async () => {
+  test("reports a model that cannot be loaded and continues", async () => {
     const models = new FakeModels([fakeModel({ alias: "b", state: "available" })]);
     const { loads, events } = await loadAtStart(models, { models: { load: ["missing", "b"] } });
     expect(loads).toEqual(["missing", "b"]);
     expect(events).toMatchObject([{ type: "model-failed", model: "missing", code: "model_not_found" }]);
   });
 
-  test("reports a failure once, also when the layer below has done so", async () => {
+  test("reports a failure once if the models service has reported it", async () => {
     const failure = new ServiceError("invalid_model_file", "The model file cannot be used.");
     const models = new FakeModels([fakeModel({ alias: "damaged", state: "available" })]);
     const { events } = await loadAtStart(models, { models: { load: ["damaged"] } }, (service) => {
@@ -63,7 +63,7 @@ describe("loading models at the start", () => {
     expect(events).toMatchObject([{ type: "model-failed", model: "damaged", code: "invalid_model_file" }]);
   });
 
-  test("reports equal failures of two models, each of them", async () => {
+  test("reports equal failures of two models separately", async () => {
     const models = new FakeModels([]);
     const { events } = await loadAtStart(models, { models: { load: ["a", "b"] } }, () => {
       models.load = async () =>

@@ -14,12 +14,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** The services of a daemon that has loaded nothing, and what has been logged. */
+/** Services of a daemon without models, and its warnings. */
 async function compose(config: ConfigInput = {}) {
   const logged: { level: number; msg: string }[] = [];
   const logger = pino({}, { write: (line: string) => logged.push(JSON.parse(line)) });
   const services = await createServices(
-    // What walls this machine has is not a part of what these tests describe.
+    // The tests do not depend on the sandboxes of this machine.
     configSchema.parse({ cache_dir: folder, gpu: { mode: "off" }, sandbox: "off", ...config }),
     {
       logger,
@@ -31,13 +31,13 @@ async function compose(config: ConfigInput = {}) {
   return { services, warnings: logged.filter(({ level }) => level >= WARN).map(({ msg }) => msg) };
 }
 
-test("our own kernels run without a word", async () => {
+test("uses Daybreak's kernels without a warning", async () => {
   const { services, warnings } = await compose();
   expect(services.kernels).toBe("daybreak");
   expect(warnings).toEqual([]);
 });
 
-test("a daemon that cannot keep its engine in the cache keeps it elsewhere, says so, and runs our own kernels", async () => {
+test("stores the engine image in a fallback folder with a warning if the cache folder is unusable", async () => {
   writeFileSync(path.join(folder, "engine"), "a file where the folder should be");
   const { services, warnings } = await compose();
   expect(services.kernels).toBe("daybreak");
@@ -46,7 +46,7 @@ test("a daemon that cannot keep its engine in the cache keeps it elsewhere, says
   ]);
 });
 
-test("a daemon that was told to run the stock one does not complain of it", async () => {
+test("uses the stock kernels without a warning when they are configured", async () => {
   const { services, warnings } = await compose({ engine: { kernels: "stock" } });
   expect(services.kernels).toBe("stock");
   expect(warnings).toEqual([]);

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { GrammarThread } from "../../../src/daemon/grammars/grammar-thread.ts";
-import { type GrammarWork, makeGrammar } from "../../../src/grammar/grammar-work.ts";
+import { type GrammarWork, compileGrammar } from "../../../src/grammar/grammar-work.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 const NEVER = new AbortController().signal;
 const thread = new GrammarThread();
 afterAll(async () => await thread.close());
 
-/** Takes a tenth of a second of a processor, or more. */
+/** Schema whose compilation takes at least a tenth of a second. */
 const LARGE: GrammarWork = {
   kind: "schema",
   schema: {
@@ -21,7 +21,7 @@ const LARGE: GrammarWork = {
   },
 };
 
-describe("the thread that makes grammars", () => {
+describe("GrammarThread", () => {
   test.each<[string, GrammarWork]>([
     ["a schema", { kind: "schema", schema: { type: "object", properties: { a: { pattern: "^x+$" } } } }],
     [
@@ -29,35 +29,35 @@ describe("the thread that makes grammars", () => {
       { kind: "schema", schema: { allOf: [{ type: "null" }, { type: "string" }] } },
     ],
     ["the calls of tools", { kind: "calls", tools: [{ name: "add" }], answer: { type: "object" } }],
-    ["the rest of an answer", { kind: "rest", grammar: 'root ::= "yes" | "no"', beginning: "y" }],
+    ["the continuation of an answer", { kind: "rest", grammar: 'root ::= "yes" | "no"', beginning: "y" }],
     [
       "what llama.cpp leaves out of schemas",
       { kind: "llama", schemas: [{ type: "object" }, { properties: { a: { not: {}, minimum: "x" } } }] },
     ],
     [
       "the check of an answer",
-      { kind: "check", by: { kind: "schema", schema: { uniqueItems: true } }, text: "[1,1]" },
+      { kind: "check", against: { kind: "schema", schema: { uniqueItems: true } }, text: "[1,1]" },
     ],
     [
       "the check of a call that fits",
       {
         kind: "check",
-        by: { kind: "calls", tools: [{ name: "add" }] },
+        against: { kind: "calls", tools: [{ name: "add" }] },
         text: '{"name":"add","arguments":{}}',
       },
     ],
     ["an answer that has begun otherwise", { kind: "rest", grammar: 'root ::= "yes"', beginning: "n" }],
-  ])("makes what would be made here: %s", async (_what, work) => {
-    expect(await thread.make(work, NEVER)).toEqual(makeGrammar(work));
+  ])("returns the result of compileGrammar: %s", async (_what, work) => {
+    expect(await thread.make(work, NEVER)).toEqual(compileGrammar(work));
   });
 
-  test("does not keep the event loop from other requests while it makes a large one", async () => {
-    const here = await longestTurn(async () => void makeGrammar(LARGE));
+  test("does not block the event loop while it compiles a large grammar", async () => {
+    const here = await longestTurn(async () => void compileGrammar(LARGE));
     const there = await longestTurn(async () => await thread.make(LARGE, NEVER));
     expect(there).toBeLessThan(here / 3);
   });
 
-  test("answers those who wait no longer with their reason, and the next ones", async () => {
+  test("rejects aborted jobs and continues with the next one", async () => {
     const leave = new AbortController();
     const left = [thread.make(LARGE, leave.signal), thread.make(LARGE, leave.signal)];
     const next = thread.make({ kind: "schema", schema: { type: "null" } }, NEVER);
@@ -66,11 +66,11 @@ describe("the thread that makes grammars", () => {
     expect(await next).toMatchObject({ kind: "made" });
   });
 
-  test("does not go on with what nobody waits for any more", async () => {
+  test("stops work for which no request waits anymore", async () => {
     // Takes longer than this test may.
     const endless: GrammarWork = {
       kind: "check",
-      by: {
+      against: {
         kind: "schema",
         schema: {
           allOf: Array.from({ length: 60_000 }, (_, at) => ({ pattern: `(a|b)*a(a|b){14}c{${at}}` })),
@@ -89,7 +89,7 @@ describe("the thread that makes grammars", () => {
     await patient.close();
   }, 100_000);
 
-  test("makes once what several requests wait for", async () => {
+  test("compiles a grammar once for several requests", async () => {
     const leave = new AbortController();
     const left = thread.make(LARGE, leave.signal);
     const stay = [thread.make(LARGE, NEVER), thread.make(LARGE, NEVER)];
@@ -104,7 +104,7 @@ describe("the thread that makes grammars", () => {
     ["a schema", LARGE, { kind: "refused", reason: expect.stringContaining("too large") }],
     [
       "a list of texts",
-      { kind: "texts", language: "choice", given: Array.from({ length: 20_000 }, (_, at) => `${at * at}`) },
+      { kind: "texts", language: "choice", source: Array.from({ length: 20_000 }, (_, at) => `${at * at}`) },
       { kind: "unsayable", message: expect.stringContaining("too long") },
     ],
     [
@@ -116,7 +116,7 @@ describe("the thread that makes grammars", () => {
       "the check of an answer",
       {
         kind: "check",
-        by: { kind: "schema", schema: { items: { oneOf: Array.from({ length: 999 }, () => ({})) } } },
+        against: { kind: "schema", schema: { items: { oneOf: Array.from({ length: 999 }, () => ({})) } } },
         text: JSON.stringify(Array.from({ length: 999 }, (_, at) => at)),
       },
       { kind: "unsayable" },
@@ -124,21 +124,21 @@ describe("the thread that makes grammars", () => {
     [
       "what llama.cpp leaves out of schemas",
       { kind: "llama", schemas: [{ pattern: "(a|b)?".repeat(40_000) }] },
-      { kind: "llama", missing: [{ dropped: [{ path: "", keyword: "parameters" }], lost: [] }] },
+      { kind: "llama", missing: [{ dropped: [{ path: "", keyword: "parameters" }], ignored: [] }] },
     ],
-  ])("ends with what takes too long: %s", async (_what, work, result) => {
+  ])("refuses work that takes too long: %s", async (_what, work, result) => {
     const impatient = new GrammarThread(1);
     expect(await impatient.make(work, NEVER)).toMatchObject(result);
     await impatient.close();
   });
 
-  test("tells an error of ours as such, and begins anew", async () => {
+  test("rejects with an internal error and restarts the thread", async () => {
     const broken: GrammarWork = JSON.parse('{ "kind": "calls", "tools": null }');
     await expect(thread.make(broken, NEVER)).rejects.toThrow("null");
     expect(await thread.make({ kind: "schema", schema: true }, NEVER)).toMatchObject({ kind: "made" });
   });
 
-  test("fails what it has not made when it ends with the daemon", async () => {
+  test("rejects running work when it is closed", async () => {
     const late = thread.make(LARGE, NEVER);
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all([expect(late).rejects.toMatchObject({ code: "shutting_down" }), thread.close()]);

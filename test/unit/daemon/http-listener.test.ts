@@ -1,4 +1,4 @@
-/* oxlint-disable eslint/no-underscore-dangle -- Node names the methods by which a stream writes so */
+/* oxlint-disable eslint/no-underscore-dangle -- names of Node's stream methods */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import net, { type AddressInfo } from "node:net";
@@ -6,11 +6,11 @@ import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { answerUnreadableRequest, JoinedResponse } from "../../../src/daemon/http-listener.ts";
 
-describe("joined response", () => {
-  /** What a test lets the server do next. */
+describe("JoinedResponse", () => {
+  /** Resolved by a test to let the server continue. */
   let goOn = Promise.withResolvers<void>();
 
-  /** How often the server handed something to its socket before its answer ended. */
+  /** Number of the server's writes to its socket. */
   let writes = 0;
 
   const server = createServer({ ServerResponse: JoinedResponse }, (request, response) => {
@@ -44,7 +44,7 @@ describe("joined response", () => {
 
   afterAll(() => server.close());
 
-  /** Asks, and resolves with the connection when the answer's first bytes are there. */
+  /** Sends a request and resolves at the first bytes of the response. */
   async function ask(path: string): Promise<{ socket: net.Socket; first: string }> {
     goOn = Promise.withResolvers<void>();
     const address = server.address();
@@ -55,7 +55,7 @@ describe("joined response", () => {
     return { socket, first: String(chunk) };
   }
 
-  test("a head goes out before a frame that takes long", async () => {
+  test("sends the headers before a frame that takes long", async () => {
     const { socket, first } = await ask("/slow");
     expect(first).toMatch(/^HTTP\/1\.1 200 OK/);
     expect(first).not.toContain("frame");
@@ -63,7 +63,7 @@ describe("joined response", () => {
     await once(socket.resume(), "close");
   });
 
-  test("a head and a frame that is there go out together", async () => {
+  test("sends the headers together with a frame that is available", async () => {
     const { socket, first } = await ask("/fast");
     expect(first).toMatch(/^HTTP\/1\.1 200 OK[^]*frame/);
     expect(writes).toBe(1);
@@ -72,48 +72,45 @@ describe("joined response", () => {
   });
 });
 
-describe("unreadable request", () => {
-  let unreadableRequestServer: Server;
+describe("answerUnreadableRequest", () => {
+  let badRequestServer: Server;
 
-  afterEach(() => unreadableRequestServer.close());
+  afterEach(() => badRequestServer.close());
 
-  /** A connection to a server that waits 50 ms for a request's head. */
+  /** Connects to a server that waits 50 ms for the headers of a request. */
   async function connect(unusedMs: number): Promise<{ socket: net.Socket; timedOut: Promise<unknown> }> {
-    unreadableRequestServer = createServer(
-      { headersTimeout: 50, connectionsCheckingInterval: 10 },
-      (_, response) => response.end("answered"),
+    badRequestServer = createServer({ headersTimeout: 50, connectionsCheckingInterval: 10 }, (_, response) =>
+      response.end("answered"),
     );
-    const timedOut = once(unreadableRequestServer, "clientError");
-    unreadableRequestServer.on("clientError", (error, socket) =>
-      answerUnreadableRequest(error, socket, unusedMs),
-    );
-    unreadableRequestServer.listen(0, "127.0.0.1");
-    await once(unreadableRequestServer, "listening");
+    const timedOut = once(badRequestServer, "clientError");
+    badRequestServer.on("clientError", (error, socket) => answerUnreadableRequest(error, socket, unusedMs));
+    badRequestServer.listen(0, "127.0.0.1");
+    await once(badRequestServer, "listening");
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the address of a TCP server
-    const socket = net.connect((unreadableRequestServer.address() as AddressInfo).port, "127.0.0.1");
+    const socket = net.connect((badRequestServer.address() as AddressInfo).port, "127.0.0.1");
     await once(socket, "connect");
     return { socket, timedOut };
   }
 
-  test("half a request that does not go on gets 408", async () => {
+  test("answers an incomplete request with 408", async () => {
     const { socket } = await connect(60_000);
     socket.write("GET / HTTP/1.1\r\nHost: ");
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 .*"request_timeout"/s);
   });
 
-  test("a connection without a request is closed without an answer", async () => {
+  test("closes a connection without a request without a response", async () => {
     const { socket } = await connect(20);
     expect(await text(socket)).toBe("");
   });
 
-  test("a connection opened ahead of a request still serves one that comes late", async () => {
+  test("serves a late request on an idle connection", async () => {
     const { socket, timedOut } = await connect(60_000);
     await timedOut;
     socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 .*answered/s);
   });
 
-  test("half a request on a connection opened long before gets 408", async () => {
+  test("answers an incomplete request on an idle connection with 408", async () => {
     const { socket, timedOut } = await connect(60_000);
     await timedOut;
     socket.write("GET / HTTP/1.1\r\n");

@@ -15,7 +15,7 @@ import { FILE_RIGHTS } from "../../support/need.ts";
 
 const servers: Server[] = [];
 
-/** A server on a machine that answers so when it is asked for all addresses of IPv6. */
+/** Server that fails with this code when it listens on all IPv6 addresses. */
 class LimitedServer extends Server {
   readonly #code: string;
 
@@ -25,8 +25,8 @@ class LimitedServer extends Server {
     servers.push(this);
   }
 
-  override listen(...given: unknown[]): this {
-    const [options] = given;
+  override listen(...parameters: unknown[]): this {
+    const [options] = parameters;
     if (typeof options !== "object" || options === null) throw new Error("options were expected");
     if (!("host" in options) || options.host !== "::") return super.listen(options);
     queueMicrotask(() => this.emit("error", Object.assign(new Error("refused"), { code: this.#code })));
@@ -34,7 +34,7 @@ class LimitedServer extends Server {
   }
 }
 
-describe("listen tcp", () => {
+describe("listenTcp", () => {
   afterEach(async () => {
     for (const server of servers.splice(0)) {
       if (server.listening) await once(server.close(), "close");
@@ -42,10 +42,10 @@ describe("listen tcp", () => {
   });
 
   test.each(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EINVAL"])(
-    "without IPv6 (%s) the default is all addresses of IPv4",
+    "listens on all IPv4 addresses without IPv6 (%s)",
     async (code) => {
       const server = new LimitedServer(code);
-      const { port, url } = await listenTcp(server, { addr: "0.0.0.0", port: 0, isChosen: false });
+      const { port, url } = await listenTcp(server, { addr: "0.0.0.0", port: 0, isExplicit: false });
       expect(server.address()).toMatchObject({ address: "0.0.0.0", port });
       expect(url).toBe(`http://127.0.0.1:${port}`);
     },
@@ -54,41 +54,41 @@ describe("listen tcp", () => {
   test.each([
     ["EADDRINUSE", /port 1234: another program is using it/],
     ["EACCES", /port 1234: this user is not allowed to/],
-  ])("a port that is refused (%s) is not tried with IPv4 alone", async (code, message) => {
+  ])("does not retry a refused port (%s) over IPv4", async (code, message) => {
     const server = new LimitedServer(code);
-    const attempt = listenTcp(server, { addr: "0.0.0.0", port: 1234, isChosen: false });
+    const attempt = listenTcp(server, { addr: "0.0.0.0", port: 1234, isExplicit: false });
     await expect(attempt).rejects.toThrow(DaemonStartError);
     await expect(attempt).rejects.toThrow(message);
     expect(server.listening).toBe(false);
   });
 
-  test("IPv6 that was asked for and is not there is an error that says so", async () => {
-    const attempt = listenTcp(new LimitedServer("EAFNOSUPPORT"), { addr: "::", port: 0, isChosen: true });
+  test("rejects an explicit IPv6 address without IPv6", async () => {
+    const attempt = listenTcp(new LimitedServer("EAFNOSUPPORT"), { addr: "::", port: 0, isExplicit: true });
     await expect(attempt).rejects.toThrow(
       "this machine has no IPv6. Choose another address with --http-addr.",
     );
   });
 });
 
-/** Leaves a socket behind that nobody listens on, as a killed daemon does. */
+/** Creates a socket without a listener, as a killed daemon leaves it. */
 function leaveStaleSocket(name: string): void {
   const code = `require("net").createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, "SIGKILL"))`;
   spawnSync(process.execPath, ["-e", code]);
   expect(statSync(name).isSocket()).toBe(true);
 }
 
-describe("ipc socket", () => {
+describe("listenIpc", () => {
   let folder: string;
 
-  let ipcSocketServers: Server[];
+  let ipcServers: Server[];
 
   beforeEach(() => {
     folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-ipc-"));
-    ipcSocketServers = [];
+    ipcServers = [];
   });
 
   afterEach(async () => {
-    for (const server of ipcSocketServers) {
+    for (const server of ipcServers) {
       if (server.listening) await new Promise((resolve) => server.close(resolve));
     }
     rmSync(folder, { recursive: true });
@@ -96,12 +96,12 @@ describe("ipc socket", () => {
 
   async function listen(name: string, platform = process.platform): Promise<void> {
     const server = createServer((_request, response) => response.end("here"));
-    ipcSocketServers.push(server);
+    ipcServers.push(server);
     await listenIpc(server, name, platform);
   }
 
   describe.skipIf(process.platform === "win32")("the IPC socket", () => {
-    test("is its owner's alone, and so is a folder made for it", async () => {
+    test("is accessible to its owner only, as is a folder created for it", async () => {
       const name = path.join(folder, "new", "daybreak.sock");
       const mask = process.umask();
       await listen(name);
@@ -112,14 +112,14 @@ describe("ipc socket", () => {
 
     test.each([
       [
-        "cannot be made",
+        "cannot be created",
         (within: string) => path.join(within, "file", "run"),
         /a part of its path is not a folder/,
       ],
       ["is a loop of links", (within: string) => path.join(within, "loop"), /its links form a loop/],
       ["has too long a name", (within: string) => path.join(within, "x".repeat(300)), /bytes long|too long/],
-      ["is of the kernel's", () => "/proc/self", /no sockets|not there|may not write|refuses it/],
-    ])("whose folder %s is an error about the folder, with what to do", async (_, where, reason) => {
+      ["belongs to the kernel", () => "/proc/self", /no sockets|not there|may not write|refuses it/],
+    ])("reports a folder that %s, with advice", async (_, where, reason) => {
       writeFileSync(path.join(folder, "file"), "");
       symlinkSync("loop", path.join(folder, "loop"));
       const attempt = listen(path.join(where(folder), "d.sock"));
@@ -131,30 +131,27 @@ describe("ipc socket", () => {
       await expect(attempt).rejects.not.toThrow(/port/);
     });
 
-    test.skipIf(FILE_RIGHTS.isMissing)(
-      `in a folder of somebody else is an error about the folder${FILE_RIGHTS.note}`,
-      async () => {
-        const attempt = listen("/etc/daybreak.sock");
-        await expect(attempt).rejects.toThrow(
-          "The socket cannot be created in the folder /etc: this user may not write there.",
-        );
-      },
-    );
+    test.skipIf(FILE_RIGHTS.isMissing)(`reports a folder of another user${FILE_RIGHTS.note}`, async () => {
+      const attempt = listen("/etc/daybreak.sock");
+      await expect(attempt).rejects.toThrow(
+        "The socket cannot be created in the folder /etc: this user may not write there.",
+      );
+    });
 
-    test("on Windows is refused, and a named pipe asked for", async () => {
+    test("requires a named pipe on Windows", async () => {
       await expect(listen(path.join(folder, "daybreak.sock"), "win32")).rejects.toThrow(
         /^On Windows the socket is a named pipe, \\\\\.\\pipe\\daybreak for one, and .* is a path\. Name another with --socket/,
       );
     });
 
-    test("replaces what a killed daemon left", async () => {
+    test("replaces the socket of a killed daemon", async () => {
       const name = path.join(folder, "daybreak.sock");
       leaveStaleSocket(name);
       await listen(name);
-      expect(ipcSocketServers[0]!.listening).toBe(true);
+      expect(ipcServers[0]!.listening).toBe(true);
     });
 
-    test("refuses to take over from a daemon that lives", async () => {
+    test("refuses the socket of a running daemon", async () => {
       const name = path.join(folder, "daybreak.sock");
       await listen(name);
       await expect(listen(name)).rejects.toThrow(/Another daemon listens on .*daybreak\.sock/);
@@ -164,7 +161,7 @@ describe("ipc socket", () => {
     test.each([
       ["a symbolic link", (name: string) => symlinkSync(path.join(folder, "target"), name), /symbolic link/],
       ["a file", (name: string) => writeFileSync(name, "precious"), /not a socket/],
-    ])("refuses %s at its path and leaves it alone", async (_kind, make, message) => {
+    ])("refuses %s at its path and keeps it", async (_kind, make, message) => {
       const name = path.join(folder, "daybreak.sock");
       make(name);
       await expect(listen(name)).rejects.toThrow(DaemonStartError);
@@ -175,16 +172,16 @@ describe("ipc socket", () => {
     test.each([
       ["linux", 107],
       ["darwin", 103],
-    ] as const)("says so when the path is longer than %s allows", async (platform, longest) => {
+    ] as const)("refuses a path that is longer than %s allows", async (platform, longest) => {
       await expect(listen(path.join(folder, "x".repeat(120)), platform)).rejects.toThrow(
         new RegExp(`bytes long; the system allows ${longest}\\. .*SERVICE_SOCKET`),
       );
     });
 
-    test("is gone after the server has closed", async () => {
+    test("is removed when the server closes", async () => {
       const name = path.join(folder, "daybreak.sock");
       await listen(name);
-      await new Promise((resolve) => ipcSocketServers[0]!.close(resolve));
+      await new Promise((resolve) => ipcServers[0]!.close(resolve));
       expect(existsSync(name)).toBe(false);
     });
   });

@@ -14,7 +14,7 @@ function capture(isTTY: boolean) {
 }
 
 describe("the log", () => {
-  test("is text on a terminal and JSON elsewhere", () => {
+  test("is text on a terminal and JSON otherwise", () => {
     const terminal = capture(true);
     createLogger({ level: "info", format: "auto" }, terminal.output).info({ model: "mini" }, "loaded");
     expect(terminal.text()).toMatch(/^\d\d:\d\d:\d\d\.\d{3} INFO {2}loaded model=mini\n$/);
@@ -23,7 +23,7 @@ describe("the log", () => {
     expect(JSON.parse(file.text())).toMatchObject({ level: 30, model: "mini", msg: "loaded" });
   });
 
-  test("has the lines of the start in its own format, whatever its level", () => {
+  test("announcements have the format of the log at any level", () => {
     const terminal = capture(true);
     createAnnouncer({ level: "error", format: "auto" }, terminal.output)("Ready");
     expect(terminal.text()).toBe("Ready\n");
@@ -35,7 +35,7 @@ describe("the log", () => {
     expect(chosen.text()).toBe("Ready\n");
   });
 
-  test("hides secrets that get into a logged object by mistake", () => {
+  test("redacts secrets in logged objects", () => {
     const file = capture(false);
     const logger = createLogger({ level: "info", format: "json" }, file.output);
     logger.info(
@@ -45,7 +45,7 @@ describe("the log", () => {
     expect(file.text()).not.toContain("hush");
   });
 
-  test("a name cannot forge a line or steer the terminal", () => {
+  test("names cannot forge lines or control the terminal", () => {
     const line = textLine(
       JSON.stringify({ level: 30, time: 0, msg: "a\nb\u001b[2J", model: "x\n00:00:00 INFO fake\u001b[31m" }),
     );

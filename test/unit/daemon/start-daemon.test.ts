@@ -32,7 +32,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function start(config: ConfigInput = {}, models = new FakeModels(), chosen: string[] = []) {
+async function start(config: ConfigInput = {}, models = new FakeModels(), explicitOptions: string[] = []) {
   const { http: httpConfig, ...rest } = config;
   const parsed = configSchema.parse({
     socket: ipcAddress(folder),
@@ -54,7 +54,7 @@ async function start(config: ConfigInput = {}, models = new FakeModels(), chosen
       }),
       { close: () => models.close() },
     );
-  const options = { logger: pino({ level: "silent" }), chosen: new Set(chosen) };
+  const options = { logger: pino({ level: "silent" }), explicitOptions: new Set(explicitOptions) };
   const daemon = await startDaemon(parsed, options, compose);
   daemons.push(daemon);
   return { daemon, models };
@@ -77,8 +77,8 @@ function overIpc(
   });
 }
 
-describe("start", () => {
-  test("serves the same over TCP and over the socket, and says where", async () => {
+describe("startDaemon", () => {
+  test("serves over TCP and over the socket, and reports both endpoints", async () => {
     const { daemon } = await start();
     await daemon.ready;
     const status: { http_endpoint: string; ipc_endpoint: string } = await (
@@ -89,7 +89,7 @@ describe("start", () => {
     expect((await overIpc(daemon.socket, "/health")).status).toBe(200);
   });
 
-  test("is 503 until the first models are loaded", async () => {
+  test("answers 503 until the first models are loaded", async () => {
     const gate = Promise.withResolvers<void>();
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const load = models.load.bind(models);
@@ -107,7 +107,7 @@ describe("start", () => {
     expect(models.loads).toEqual([{ alias: "fake" }]);
   });
 
-  test("loads what the configuration names, and serves without what cannot be loaded", async () => {
+  test("loads the configured models and serves without those that fail", async () => {
     const models = new FakeModels([fakeModel({ alias: "a", state: "available" }), fakeModel({ alias: "b" })]);
     const { daemon } = await start({ models: { load: ["missing", "a", "b"] } }, models);
     await daemon.ready;
@@ -115,7 +115,7 @@ describe("start", () => {
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
   });
 
-  test("a port in use is an error that says what to do, and leaves no socket", async () => {
+  test("rejects a port in use with advice, and removes the socket", async () => {
     const { daemon } = await start();
     const port = Number(new URL(daemon.url).port);
     const second = start({ http: { port }, socket: ipcAddress(folder, "second") });
@@ -125,9 +125,9 @@ describe("start", () => {
     await expect(overIpc(ipcAddress(folder, "second"), "/health")).rejects.toThrow("ENOENT");
   });
 
-  // Windows has no such sockets.
+  // Named pipes of Windows have no folder.
   test.skipIf(process.platform === "win32")(
-    "a socket that cannot be had is an error when it was asked for, else there is none",
+    "rejects an unusable socket if it was set explicitly, and otherwise runs without",
     async () => {
       const socket = "/dev/null/daybreak.sock";
       await expect(start({ socket }, new FakeModels(), ["socket"])).rejects.toThrow(
@@ -139,13 +139,13 @@ describe("start", () => {
     },
   );
 
-  test("another daemon on the socket is an error, asked for or not", async () => {
+  test("rejects the socket of another daemon", async () => {
     await start();
     await expect(start()).rejects.toThrow(/another daemon listens/i);
   });
 
   test.skipIf(IPV6.isMissing)(
-    `by default it answers on IPv4 and IPv6, and is told of as 0.0.0.0${IPV6.note}`,
+    `answers on IPv4 and IPv6 by default and reports 0.0.0.0${IPV6.note}`,
     async () => {
       const { daemon } = await start({ http: { addr: "0.0.0.0", rate_limit: 1 } });
       const { port } = new URL(daemon.url);
@@ -160,21 +160,21 @@ describe("start", () => {
     },
   );
 
-  test.skipIf(IPV6.isMissing)(`0.0.0.0 that was asked for is IPv4 alone${IPV6.note}`, async () => {
+  test.skipIf(IPV6.isMissing)(`listens on IPv4 only for an explicit 0.0.0.0${IPV6.note}`, async () => {
     const { daemon } = await start({ http: { addr: "0.0.0.0" } }, new FakeModels(), ["http.addr"]);
     const { port } = new URL(daemon.url);
     expect((await fetch(`http://127.0.0.1:${port}/status`)).status).toBe(200);
     await expect(fetch(`http://[::1]:${port}/status`)).rejects.toThrow("fetch failed");
   });
 
-  test("without a socket there is TCP alone", async () => {
+  test("listens on TCP only without a socket", async () => {
     const { daemon } = await start({ socket: "" });
     expect(daemon.services.endpoints.ipc).toBe("");
     expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
   });
 });
 
-/** A request that is under way until the test lets it end. */
+/** Starts a daemon with a request that runs until the test finishes it. */
 async function startBusy(config: ConfigInput = {}) {
   const models = new FakeModels();
   const entered = Promise.withResolvers<void>();
@@ -192,7 +192,7 @@ async function startBusy(config: ConfigInput = {}) {
 }
 
 describe("draining", () => {
-  test("lets running requests end while new ones get 503", async () => {
+  test("lets running requests finish while new ones get 503", async () => {
     const { daemon, running, finish } = await startBusy();
     const stopped = daemon.stop();
     const refused = await fetch(`${daemon.url}/api/models/fake/unload`, { method: "POST" });
@@ -206,7 +206,7 @@ describe("draining", () => {
     await expect(overIpc(daemon.socket, "/health")).rejects.toThrow("ENOENT");
   });
 
-  test("ends at the deadline what does not end by itself", async () => {
+  test("aborts requests at the deadline", async () => {
     const { daemon, running, finish } = await startBusy({ drain_timeout: "50ms" });
     await daemon.stop();
     await expect(running).rejects.toThrow("fetch failed");
@@ -220,7 +220,7 @@ describe("draining", () => {
     expect(await stream.text()).toBe(": connected\n\n");
   });
 
-  test("can be asked for over the socket", async () => {
+  test("can be started over the socket", async () => {
     const { daemon } = await start();
     await daemon.ready;
     const answer = await overIpc(daemon.socket, "/api/system/shutdown", "POST");
@@ -229,8 +229,8 @@ describe("draining", () => {
   });
 });
 
-describe("the listener", () => {
-  test("answers a request that offers another protocol as if it had not", async () => {
+describe("HttpListener", () => {
+  test("ignores an upgrade to another protocol than WebSocket", async () => {
     const { daemon } = await start();
     await daemon.ready;
     const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
@@ -242,7 +242,7 @@ describe("the listener", () => {
     socket.destroy();
   });
 
-  test("ends a chunked body beyond the limit with 413", async () => {
+  test("answers a chunked body beyond the limit with 413", async () => {
     const { daemon } = await start({ http: { body_limit: 2048 } });
     await daemon.ready;
     const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
@@ -257,7 +257,7 @@ describe("the listener", () => {
     socket.destroy();
   });
 
-  test("counts the rate by the address of the client", async () => {
+  test("limits the rate by the client's address", async () => {
     const { daemon } = await start({ http: { rate_limit: 1 } });
     await daemon.ready;
     expect((await fetch(`${daemon.url}/status`)).status).toBe(200);

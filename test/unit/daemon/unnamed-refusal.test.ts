@@ -6,10 +6,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { listenIpc } from "../../../src/daemon/listen.ts";
 import { writeRefusal } from "../../../src/files/file-operations.ts";
 
-/** What Node throws for an error of the system that it has no name for. */
+/** Error of Node for a system error that it has no name for. */
 const UNNAMED = Object.assign(new Error("Unknown system error -117"), { code: "", errno: -117 });
 
-/** A server that the system lets listen nowhere. */
+/** Server that cannot listen. */
 function refusedServer(): Server {
   const server = createServer();
   server.listen = () => {
@@ -19,7 +19,7 @@ function refusedServer(): Server {
   return server;
 }
 
-test("a socket that the system refuses for a reason without a name is told of with the reason's words", async () => {
+test("listenIpc reports a system error without a name by its message", async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-refused-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const attempt = listenIpc(refusedServer(), path.join(folder, "d.sock"), "linux");
@@ -28,6 +28,6 @@ test("a socket that the system refuses for a reason without a name is told of wi
   );
 });
 
-test("so is a folder that cannot be written", () => {
+test("writeRefusal reports a system error without a name by its message", () => {
   expect(writeRefusal(UNNAMED)).toBe("the system refuses it (Unknown system error -117)");
 });

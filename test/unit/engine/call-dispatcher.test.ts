@@ -1,38 +1,38 @@
 import { expect, test } from "vitest";
 import { CancelDeadline } from "../../../src/engine/call-dispatcher.ts";
 
-/** An engine that was silent for so many milliseconds at a time. */
+/** Deadline after an engine was silent for these times, in milliseconds. */
 function after(...silences: readonly number[]): CancelDeadline {
   let time = 0;
-  const patience = new CancelDeadline(() => time);
-  patience.workBegins();
+  const deadlineFor = new CancelDeadline(() => time);
+  deadlineFor.workBegins();
   for (const silence of silences) {
     time += silence;
-    patience.heard();
+    deadlineFor.messageReceived();
   }
-  return patience;
+  return deadlineFor;
 }
 
 test.each([
-  ["five seconds where steps are short", [5, 200, 3], 5000],
-  ["three of its longest steps where they are long", [20, 2500, 20], 7500],
-  ["half a minute where steps take minutes", [100_000], 30_000],
-  ["ten seconds where no step has been seen yet", [], 10_000],
-])("an engine may take %s to stop a cancelled call", (_, silences, allowedMs) => {
+  ["five seconds if steps are short", [5, 200, 3], 5000],
+  ["three of its longest steps if they are long", [20, 2500, 20], 7500],
+  ["half a minute if steps take minutes", [100_000], 30_000],
+  ["ten seconds before the first step", [], 10_000],
+])("the deadline for stopping a cancelled call is %s", (_, silences, allowedMs) => {
   expect(after(...silences).allowedMs).toBe(allowedMs);
 });
 
-test("an engine that has nothing to do is not slow", () => {
+test("time without calls does not count as a slow step", () => {
   let time = 0;
-  const patience = new CancelDeadline(() => time);
-  patience.workBegins();
+  const deadline = new CancelDeadline(() => time);
+  deadline.workBegins();
   time = 10;
-  patience.heard();
-  patience.workEnds();
+  deadline.messageReceived();
+  deadline.workEnds();
   time = 100_000;
-  patience.heard();
-  patience.workBegins();
+  deadline.messageReceived();
+  deadline.workBegins();
   time += 20;
-  patience.heard();
-  expect(patience.allowedMs).toBe(5000);
+  deadline.messageReceived();
+  expect(deadline.allowedMs).toBe(5000);
 });

@@ -11,7 +11,7 @@ async function read(text: string): Promise<LastLines> {
   return lines;
 }
 
-test("of what a process says when Node aborts it, the reason is kept and not the stack", async () => {
+test("the last error line of an aborted Node process is the reason, without the stack", async () => {
   const { lastError } = await read(`
 FATAL ERROR: v8::ArrayBuffer::NewBackingStore Allocation failed - process out of memory
 ----- Native stack trace -----
@@ -32,7 +32,7 @@ FATAL ERROR: v8::ArrayBuffer::NewBackingStore Allocation failed - process out of
   );
 });
 
-test("of an error that nobody caught, the reason is kept and not the functions it passed through", async () => {
+test("the last error line of an uncaught error is its message, without the stack", async () => {
   const { lastError } = await read(`
 node:net:411
       throw new ERR_ACCESS_DENIED("Access to this API has been restricted.", "Net");
@@ -50,20 +50,20 @@ Error: Access to this API has been restricted. Use --allow-net to manage permiss
   );
 });
 
-test("what is numbered otherwise is kept", async () => {
+test("numbered lines that are not stack frames are kept", async () => {
   expect((await read("1: error: the file is not a model\n")).lastError).toContain("not a model");
 });
 
 it.each([
-  ["holds back everything", [], true],
-  ["lets files be read, all of them", ["fs.read"], false],
-  ["lets files be written", ["fs.write"], false],
-  ["lets processes be started", ["child"], false],
-])("a permission model that %s fences an engine in: %#", (_, granted: string[], isFenced) => {
+  ["denies all rights", [], true],
+  ["allows reading all files", ["fs.read"], false],
+  ["allows writing files", ["fs.write"], false],
+  ["allows starting processes", ["child"], false],
+])("isRestricted() with a permission model that %s: %#", (_, granted: string[], isFenced) => {
   expect(isRestricted({ has: (right) => granted.includes(right) })).toBe(isFenced);
 });
 
-it("without one an engine is not fenced in", () => {
+it("isRestricted() is false without a permission model", () => {
   expect(process.permission).toBeUndefined();
   expect(isRestricted()).toBe(false);
 });

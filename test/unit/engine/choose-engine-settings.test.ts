@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
-  canAffordOwnContexts,
+  canAffordContextPerSlot,
   chooseBatchSize,
   chooseSlots,
   chooseThreads,
-  type SettingsQuestion,
+  type SettingsInput,
 } from "../../../src/engine/choose-engine-settings.ts";
 
 describe("threads of an engine", () => {
@@ -23,20 +23,20 @@ describe("threads of an engine", () => {
 describe("slots of an engine", () => {
   const question = { purpose: "generate", parameters: 5e8, slots: 4, threads: 1, kernels: "stock" } as const;
 
-  it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["two for a middling model on the stock kernels, whose steps are long", {}, 2],
-    ["as configured where that is less", { slots: 1 }, 1],
+  it.each<[string, Partial<SettingsInput>, number]>([
+    ["two for a medium model on the stock kernels, whose steps are long", {}, 2],
+    ["as configured if that is less", { slots: 1 }, 1],
     ["more on more threads", { threads: 4 }, 4],
     ["as configured for a tiny model", { parameters: 4e6 }, 4],
     ["as configured on our kernels", { kernels: "daybreak" }, 4],
-    ["as configured for an encoder, which is not cancelled in the middle of a text", { purpose: "embed" }, 4],
+    ["as configured for an encoder, whose calls are not cancelled within a text", { purpose: "embed" }, 4],
   ])("are %s", (_what, change, expected) => {
     expect(chooseSlots({ ...question, ...change })).toBe(expected);
   });
 });
 
-describe("tokens of one step of the prompt", () => {
-  const question: SettingsQuestion = {
+describe("tokens of one prefill step", () => {
+  const question: SettingsInput = {
     purpose: "generate",
     parameters: 5e8,
     contextSize: 4096,
@@ -46,18 +46,30 @@ describe("tokens of one step of the prompt", () => {
     kernels: "daybreak",
   };
 
-  it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["a model of 500 million weights: what 128 MiB are enough for", {}, 220],
-    ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
-    ["the same with the slots that it then has", { kernels: "stock", slots: 2 }, 2],
-    ["the same with one: llama.cpp aborts on steps of one token", { kernels: "stock", slots: 1 }, 2],
+  it.each<[string, Partial<SettingsInput>, number]>([
+    ["a model of 500 million weights: as many as fit into 128 MiB", {}, 220],
+    ["the same on the stock kernels: at least one per slot", { kernels: "stock" }, 4],
+    ["the same with two slots", { kernels: "stock", slots: 2 }, 2],
+    [
+      "the same with one slot: two, because llama.cpp aborts on steps of one token",
+      { kernels: "stock", slots: 1 },
+      2,
+    ],
     ["the same on sixteen threads", { kernels: "stock", threads: 16 }, 20],
     ["a tiny model", { bytesPerStepToken: 4000 }, 512],
     ["a tiny model with a tiny context", { bytesPerStepToken: 4000, contextSize: 128 }, 128],
     ["a large model with a large context", { bytesPerStepToken: 20_000_000, contextSize: 131_072 }, 16],
-    ["an encoder, which needs its whole text at once", { purpose: "embed", contextSize: 2048 }, 2048],
-    ["an encoder of a huge context", { purpose: "rerank", contextSize: 100_000 }, 8192],
-  ])("suit %s", (_what, change, expected) => {
+    [
+      "an encoder: the full context, because a text cannot be split",
+      { purpose: "embed", contextSize: 2048 },
+      2048,
+    ],
+    [
+      "an encoder with a huge context: the maximum batch size",
+      { purpose: "rerank", contextSize: 100_000 },
+      8192,
+    ],
+  ])("for %s", (_what, change, expected) => {
     expect(chooseBatchSize({ ...question, ...change })).toBe(expected);
   });
 });
@@ -72,18 +84,18 @@ describe("a context for each slot", () => {
     memory: 16 * GIB,
   } as const;
 
-  it.each<[string, Partial<Parameters<typeof canAffordOwnContexts>[0]>, boolean]>([
+  it.each<[string, Partial<Parameters<typeof canAffordContextPerSlot>[0]>, boolean]>([
     ["a model of half a billion weights", {}, true],
     ["a cache of a gibibyte", { kvBytesPerToken: 65_536 }, true],
     ["a larger one", { kvBytesPerToken: 65_537 }, false],
     ["a larger one on a huge machine", { kvBytesPerToken: 65_537, memory: 512 * GIB }, false],
     ["a sixteenth of a small machine", { memory: 3 * GIB }, true],
     ["more than a sixteenth of a small machine", { memory: 2.9 * GIB }, false],
-    ["a model that keeps no cache", { kvBytesPerToken: 0 }, true],
-    ["one slot, which shares with nobody", { slots: 1 }, false],
+    ["a model without a KV cache", { kvBytesPerToken: 0 }, true],
+    ["a single slot", { slots: 1 }, false],
     ["an encoder", { purpose: "embed", kvBytesPerToken: 0 }, false],
     ["a reranker", { purpose: "rerank", kvBytesPerToken: 0 }, false],
-  ])("%s: is it affordable?", (_what, change, expected) => {
-    expect(canAffordOwnContexts({ ...question, ...change })).toBe(expected);
+  ])("is affordable or not for %s", (_what, change, expected) => {
+    expect(canAffordContextPerSlot({ ...question, ...change })).toBe(expected);
   });
 });

@@ -6,7 +6,7 @@ import { FakeEngine } from "../../support/fake-engine.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A handle on an engine that says nothing by itself, and what it was sent. */
+/** A handle on a silent engine, with the messages that it received. */
 function handleOf(slots: number) {
   const { spec, info, exited } = new FakeEngine();
   const sent: DaemonMessage[] = [];
@@ -20,7 +20,7 @@ function handleOf(slots: number) {
   return { handle: new EngineHandle(connection, { ...spec, slots }, info, 60_000), sent };
 }
 
-test("a call that an engine would end at is not sent", async () => {
+test("a message that would make the engine end is not sent", async () => {
   const { handle, sent } = handleOf(1);
   const refused = { code: "internal_error", message: expect.stringContaining("slot") };
   await expect(handle.slots({ action: "erase", slot: 64 }, NEVER)).rejects.toMatchObject(refused);
@@ -32,7 +32,7 @@ test("a call that an engine would end at is not sent", async () => {
   expect(sent).toEqual([]);
 });
 
-test("a call waits for a cancelled one that still has its slot, when the only other slot is kept for a call that names it", async () => {
+test("a call waits for a cancelled one when the only other slot is reserved", async () => {
   const { handle, sent } = handleOf(2);
   const leave = new AbortController();
   const generate = (signal: AbortSignal, slot?: number): void => {
@@ -54,7 +54,7 @@ test("a call waits for a cancelled one that still has its slot, when the only ot
   expect(generated()).toEqual([undefined, 0, undefined]);
 });
 
-test("a call that waits for a cancelled one has the slot that another lets go meanwhile", async () => {
+test("a call that waits for a cancelled one gets a slot whose reservation ends meanwhile", async () => {
   const { handle, sent } = handleOf(2);
   const leave = new AbortController();
   handle.generate(promptRequest("hi"), () => {}, leave.signal).catch(() => {});
@@ -69,7 +69,7 @@ test("a call that waits for a cancelled one has the slot that another lets go me
   expect(sent.map(({ type }) => type).slice(-2)).toEqual(["slots", "generate"]);
 });
 
-test("a call has the slot that another has let go", async () => {
+test("a call gets a slot whose reservation has ended", async () => {
   const { handle, sent } = handleOf(1);
   void handle.slots({ action: "reserve", slot: 0 }, NEVER);
   void handle.slots({ action: "release", slot: 0 }, NEVER);

@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 describe("preparing the engine", () => {
-  it("makes the image once and finds it again", async () => {
+  it("builds the image once and reuses it", async () => {
     const first = await prepareEngine({ cacheDir, kernels: "auto" });
     expect(first.kernels).toBe("daybreak");
     expect(await sha256Hex(await readFile(first.wasmPath))).toBe(IMAGE_SHA256);
@@ -24,29 +24,29 @@ describe("preparing the engine", () => {
     expect((await stat(first.wasmPath)).mtimeMs).toBe(mtimeMs);
   });
 
-  it("makes it anew when the copy was cut or changed", async () => {
+  it("rebuilds the image when the file is truncated or changed", async () => {
     const { wasmPath } = await prepareEngine({ cacheDir, kernels: "auto" });
-    // Else it would be the package's own file that is cut here.
+    // Otherwise this would truncate the package's own file.
     expect(path.dirname(wasmPath)).toBe(path.join(cacheDir, "engine"));
     await writeFile(wasmPath, (await readFile(wasmPath)).subarray(0, 1000));
     await prepareEngine({ cacheDir, kernels: "auto" });
     expect(await sha256Hex(await readFile(wasmPath))).toBe(IMAGE_SHA256);
   });
 
-  it("leaves nothing half-written, also when several daemons start at once", async () => {
+  it("leaves no incomplete files when several daemons start at once", async () => {
     await Promise.all(Array.from({ length: 4 }, () => prepareEngine({ cacheDir, kernels: "auto" })));
     const files = await readdir(path.join(cacheDir, "engine"));
     expect(files.filter((file) => !file.endsWith(".user"))).toEqual([`${IMAGE_SHA256}.wasm`]);
   });
 
-  it("runs the stock engine when asked to", async () => {
+  it("uses the stock engine when requested", async () => {
     const { kernels, wasmPath } = await prepareEngine({ cacheDir, kernels: "stock" });
     expect(kernels).toBe("stock");
     expect(path.basename(wasmPath)).toBe("wllama.wasm");
     expect(await readdir(cacheDir)).toEqual([]);
   });
 
-  it("runs the stock engine and says why when the package's file is not the expected one", async () => {
+  it("uses the stock engine with an explanation when the package's file has an unexpected hash", async () => {
     const stockPath = path.join(cacheDir, "other.wasm");
     await writeFile(stockPath, "not the engine");
     const prepared = await prepareEngine({ cacheDir, kernels: "auto", stockPath });
@@ -54,14 +54,14 @@ describe("preparing the engine", () => {
     expect(prepared.problem).toMatch(/not the one expected/);
   });
 
-  it("runs the stock engine and says why when the cache folder cannot be written", async () => {
+  it("uses the stock engine with an explanation when the cache folder is not writable", async () => {
     await writeFile(path.join(cacheDir, "engine"), "a file where the folder should be");
     const prepared = await prepareEngine({ cacheDir, kernels: "auto" });
     expect(prepared.kernels).toBe("stock");
     expect(prepared.problem).toMatch(/own kernels: a part of its path is not a folder/);
   });
 
-  it("keeps the image elsewhere, in a folder of its own, when the cache folder cannot be written", async () => {
+  it("puts the image into a private folder inside a fallback folder when the cache folder is not writable", async () => {
     await writeFile(path.join(cacheDir, "engine"), "a file where the folder should be");
     const fallbacks = [path.join(cacheDir, "no-such-folder"), cacheDir];
     const prepared = await prepareEngine({ cacheDir, kernels: "auto", fallbacks });
@@ -69,14 +69,14 @@ describe("preparing the engine", () => {
     expect(await sha256Hex(await readFile(prepared.wasmPath))).toBe(IMAGE_SHA256);
     const folder = path.dirname(prepared.wasmPath);
     expect(path.dirname(folder)).toBe(cacheDir);
-    // Windows has other permissions than these.
+    // Windows has no such permissions.
     expect(process.platform === "win32" ? 0o700 : (await stat(folder)).mode & 0o777).toBe(0o700);
     expect(prepared.problem).toContain(folder);
-    // The next time it is found there.
+    // The second call finds it there.
     expect((await prepareEngine({ cacheDir, kernels: "auto", fallbacks })).wasmPath).toBe(prepared.wasmPath);
   });
 
-  it("removes what killed processes have left: unfinished images, and folders of their own", async () => {
+  it("removes unfinished images and private folders of killed processes", async () => {
     const gone = spawnSync(process.execPath, ["--version"]).pid;
     const folder = path.join(cacheDir, "engine");
     const unfinished = path.join(folder, `${IMAGE_SHA256}.wasm.${crypto.randomUUID()}.tmp`);
@@ -96,7 +96,7 @@ describe("preparing the engine", () => {
     expect(new Set(folders)).toEqual(new Set([String(process.pid), String(process.ppid)]));
   });
 
-  it("is made again when it was removed or changed while the daemon ran", async () => {
+  it("rebuilds an image that was removed or changed while the daemon ran", async () => {
     const problems: string[] = [];
     const image = await EngineImage.prepare({ cacheDir, kernels: "auto" }, (problem) =>
       problems.push(problem),
@@ -117,7 +117,7 @@ describe("preparing the engine", () => {
     const other = "0".repeat(64);
     const host = os.hostname().replaceAll(/[^\w-]/g, "-");
 
-    /** Prepares beside an image of another version with this mark, and says what of the two is left. */
+    /** Prepares the engine beside an image of another version with this marker; returns which of the two are left. */
     async function leftOf(mark: string | undefined): Promise<string[]> {
       const folder = path.join(cacheDir, "engine");
       await mkdir(folder);
@@ -129,11 +129,11 @@ describe("preparing the engine", () => {
       return files.filter((file) => file.startsWith(other)).map((file) => file.slice(other.length));
     }
 
-    it("that nobody uses", async () => {
+    it("that no daemon uses", async () => {
       expect(await leftOf(undefined)).toEqual([]);
     });
 
-    it("whose daemon is gone", async () => {
+    it("whose daemon has ended", async () => {
       const gone = spawnSync(process.execPath, ["--version"]);
       expect(await leftOf(`${host}.${gone.pid}`)).toEqual([]);
     });

@@ -6,24 +6,24 @@ import { FakeEngine } from "../../support/fake-engine.ts";
 const never = new AbortController().signal;
 const MIB = 1024 * 1024;
 
-/** An engine that answers as it is told, and notes what it was asked. */
+/** An engine with scripted answers that records its requests. */
 function scripted(answer: (request: SlotRequest) => SlotResult) {
-  const asked: SlotRequest["action"][] = [];
+  const requests: SlotRequest["action"][] = [];
   const { info, spec } = new FakeEngine({ contextSize: 64, slots: 2 });
   const slots = new EngineSlots({
     info,
     spec,
     slots: async (request) => {
-      asked.push(request.action);
+      requests.push(request.action);
       return answer(request);
     },
   });
-  return { slots, asked };
+  return { slots, asked: requests };
 }
 
-const save = (slots: EngineSlots, most = 100 * MIB) =>
-  slots.save(0, async ({ pieces }) => (await Array.fromAsync(pieces)).map(({ length }) => length), {
-    most,
+const save = (slots: EngineSlots, maxBytes = 100 * MIB) =>
+  slots.save(0, async ({ chunks }) => (await Array.fromAsync(chunks)).map(({ length }) => length), {
+    maxBytes,
     signal: never,
   });
 
@@ -36,61 +36,66 @@ function saving({ bytes = 10 * MIB, tokens = [1, 2], scales = [] as number[], pi
 }
 
 describe("saving a slot of an engine", () => {
-  test("reads the state piece by piece, and frees the engine's memory", async () => {
-    const { slots, asked } = saving();
+  test("reads the state in chunks and frees the engine's copy", async () => {
+    const { slots, asked: requests } = saving();
     expect(await save(slots)).toEqual([4 * MIB, 4 * MIB, 2 * MIB]);
-    expect(asked).toEqual(["save", "read", "read", "read", "drop"]);
+    expect(requests).toEqual(["save", "read", "read", "read", "drop"]);
   });
 
   test.each([
-    ["a state larger than was allowed", { bytes: 101 * MIB }],
-    ["a token that the vocabulary does not have", { tokens: [1, 100] }],
+    ["a state larger than allowed", { bytes: 101 * MIB }],
+    ["a token outside the vocabulary", { tokens: [1, 100] }],
     ["a negative token", { tokens: [-1] }],
     ["more tokens than the context", { tokens: Array.from({ length: 65 }, () => 1) }],
-    ["an adapter that it does not have", { scales: [1] }],
-    ["pieces that are too short", { piece: 1 }],
-    ["no more pieces", { piece: 0 }],
-  ])("does not believe an engine that tells of %s", async (_what, told) => {
-    const { slots, asked } = saving(told);
+    ["a scale for an unknown adapter", { scales: [1] }],
+    ["chunks that are too short", { piece: 1 }],
+    ["missing chunks", { piece: 0 }],
+  ])("rejects an engine's answer with %s", async (_what, changes) => {
+    const { slots, asked: requests } = saving(changes);
     await expect(save(slots)).rejects.toMatchObject({ code: "inference_failed" });
-    expect(asked.at(-1)).toBe("drop");
+    expect(requests.at(-1)).toBe("drop");
   });
 
-  test("says so when a slot is empty", async () => {
+  test("rejects an empty slot with slot_state_not_found", async () => {
     await expect(save(saving({ bytes: 0, tokens: [] }).slots)).rejects.toMatchObject({
       code: "slot_state_not_found",
     });
   });
 });
 
-test("a state whose pieces cannot be read to the end is not restored", async () => {
-  const { slots, asked } = scripted(() => ({ action: "done" }));
-  const pieces = (async function* () {
+test("a state whose chunks cannot be read completely is not restored", async () => {
+  const { slots, asked: requests } = scripted(() => ({ action: "done" }));
+  const chunks = (async function* () {
     yield new Uint8Array(4);
     throw new Error("the file is damaged");
   })();
-  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces };
+  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, chunks };
   await expect(slots.restore(0, state, never)).rejects.toThrow("the file is damaged");
-  expect(asked).toEqual(["begin", "write", "drop"]);
+  expect(requests).toEqual(["begin", "write", "drop"]);
 });
 
-test("a client who leaves while an engine begins to hold a state leaves none of it there", async () => {
-  const { slots, asked } = scripted(({ action }) => {
+test("the engine's copy of a state is freed when the client disconnects", async () => {
+  const { slots, asked: requests } = scripted(({ action }) => {
     if (action === "drop") return { action: "done" };
     throw new Error("the client has left");
   });
   await expect(save(slots)).rejects.toThrow("has left");
-  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces: (async function* () {})() };
+  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, chunks: (async function* () {})() };
   await expect(slots.restore(0, state, never)).rejects.toThrow("has left");
-  expect(asked).toEqual(["save", "drop", "begin", "drop"]);
+  expect(requests).toEqual(["save", "drop", "begin", "drop"]);
 });
 
-test.each([2, 64, 1e21, Infinity])("an engine with two slots is not asked about slot %d", async (slot) => {
-  const { slots, asked } = scripted(() => ({ action: "done" }));
-  const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, pieces: (async function* () {})() };
-  const refused = { code: "invalid_parameter", message: expect.stringContaining("no slot of this number") };
-  await expect(slots.erase(slot, never)).rejects.toMatchObject(refused);
-  await expect(slots.restore(slot, state, never)).rejects.toMatchObject(refused);
-  await expect(slots.save(slot, async () => {}, { most: MIB, signal: never })).rejects.toMatchObject(refused);
-  expect(asked).toEqual([]);
-});
+test.each([2, 64, 1e21, Infinity])(
+  "slot %d of an engine with two slots is rejected without a message to the engine",
+  async (slot) => {
+    const { slots, asked: requests } = scripted(() => ({ action: "done" }));
+    const state = { tokens: Int32Array.of(1), scales: [], bytes: 8, chunks: (async function* () {})() };
+    const refused = { code: "invalid_parameter", message: expect.stringContaining("no slot of this number") };
+    await expect(slots.erase(slot, never)).rejects.toMatchObject(refused);
+    await expect(slots.restore(slot, state, never)).rejects.toMatchObject(refused);
+    await expect(slots.save(slot, async () => {}, { maxBytes: MIB, signal: never })).rejects.toMatchObject(
+      refused,
+    );
+    expect(requests).toEqual([]);
+  },
+);

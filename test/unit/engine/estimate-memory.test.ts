@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkHeapLimit, estimateMemory, type MemoryQuestion } from "../../../src/engine/estimate-memory.ts";
+import { checkHeapLimit, estimateMemory, type MemoryInput } from "../../../src/engine/estimate-memory.ts";
 
 const GIB = 1024 ** 3;
 const question = {
@@ -14,14 +14,14 @@ const question = {
 const HEAP_LIMIT = 4 * 1024 ** 3;
 
 /** Bytes of the KV cache alone. */
-function cacheOf(change: Partial<MemoryQuestion["spec"]>): number {
+function cacheOf(change: Partial<MemoryInput["spec"]>): number {
   const spec = { ...question.spec, ...change };
   const without = estimateMemory({ ...question, spec, kvBytesPerToken: 0 });
   return estimateMemory({ ...question, spec }).heapBytes - without.heapBytes;
 }
 
 describe("the memory estimate of an engine", () => {
-  test("holds the file, the KV cache and no more than 300 MB beside them", () => {
+  test("is the file, the KV cache and at most 300 MB more", () => {
     const { totalBytes } = estimateMemory(question);
     const fileAndCache = GIB + 100_000 * 4096;
     expect(totalBytes).toBeGreaterThan(fileAndCache);
@@ -43,17 +43,17 @@ describe("the memory estimate of an engine", () => {
     }
   });
 
-  test("counts one context when the slots share it, else one for each", () => {
+  test("counts one context if the slots share it, or else one per slot", () => {
     expect(cacheOf({ sharedContext: true })).toBe(100_000 * 4096);
     expect(cacheOf({ sharedContext: false })).toBe(4 * 100_000 * 4096);
   });
 
-  test("halves, about, for a cache of eight bits", () => {
+  test("has about half the KV cache with eight bits", () => {
     const eightBits = { cacheTypeK: "q8_0", cacheTypeV: "q8_0" } as const;
     expect(cacheOf(eightBits) / cacheOf({})).toBeCloseTo(34 / 64, 3);
   });
 
-  test("lets the heap grow beyond it, and further for one that reads images", () => {
+  test("has a larger heap limit, and a still larger one with an image projector", () => {
     const { heapBytes, heapLimitBytes } = estimateMemory(question);
     expect(heapLimitBytes).toBeGreaterThan(heapBytes + 256 * 1024 ** 2);
     const seeing = { ...question, spec: { ...question.spec, projectorFile: "projector.gguf" } };
@@ -61,7 +61,7 @@ describe("the memory estimate of an engine", () => {
     expect(estimateMemory(seeing).heapLimitBytes).toBeGreaterThan(heapLimitBytes + 256 * 1024 ** 2);
   });
 
-  test("refuses what no engine can hold, and says how much it would be", () => {
+  test("rejects a model that no engine can load, with both sizes in the message", () => {
     expect(() => checkHeapLimit(estimateMemory(question), HEAP_LIMIT)).not.toThrow();
     const tooLarge = estimateMemory({ ...question, fileBytes: HEAP_LIMIT });
     expect(() => checkHeapLimit(tooLarge, HEAP_LIMIT)).toThrow(

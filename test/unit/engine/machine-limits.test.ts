@@ -9,7 +9,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 let machines = 0;
 
-/** A folder with files as Linux has them under /proc and /sys. */
+/** A folder with files like those of Linux under /proc and /sys. */
 function machine(files: Readonly<Record<string, string>>): string {
   const root = path.join(folder, String(machines++));
   for (const [name, content] of Object.entries(files)) {
@@ -25,7 +25,7 @@ const siblings = (lists: readonly string[]): Record<string, string> =>
   );
 
 describe("the processors of a machine", () => {
-  it("are what Node may use where nothing limits them", () => {
+  it("are those that Node may use without limits", () => {
     expect(machineProcessors(machine({})).usable).toBe(os.availableParallelism());
   });
 
@@ -43,7 +43,7 @@ describe("the processors of a machine", () => {
         "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
       },
     ],
-  ])("are as few as control groups allow: %s", (_, files) => {
+  ])("are limited by the quota of control groups: %s", (_, files) => {
     expect(machineProcessors(machine(files)).usable).toBe(1);
   });
 
@@ -57,11 +57,11 @@ describe("the processors of a machine", () => {
         "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
       },
     ],
-  ])("are all where control groups set no limit: %s", (_, files) => {
+  ])("are all without a quota of control groups: %s", (_, files) => {
     expect(machineProcessors(machine(files)).usable).toBe(os.availableParallelism());
   });
 
-  it("share cores as the system says", () => {
+  it("share the cores that the system reports", () => {
     expect(machineProcessors(machine(siblings(["0,2", "1,3", "0,2", "1,3"]))).cores).toBe(2);
     expect(machineProcessors(machine(siblings(["0", "1", "2", "3"]))).cores).toBe(4);
   });

@@ -12,7 +12,7 @@ function nested(depth: number): Record<string, unknown> {
   return schema;
 }
 
-describe("a request that would block the engine is refused", () => {
+describe("a request that would block the engine", () => {
   test.each([
     [
       "a schema of 2,000 levels",
@@ -44,9 +44,9 @@ describe("a request that would block the engine is refused", () => {
       "a grammar of a megabyte",
       promptRequest("x", { format: { type: "grammar", grammar: "x".repeat(1 << 20) } }),
     ],
-    ["a slot that there is not", promptRequest("x", { slot: 4 })],
-    ["reuse of moved parts of prompts on a model without", promptRequest("x", { cacheReuse: 1 })],
-  ])("refuses %s", (_, request) => {
+    ["an unknown slot", promptRequest("x", { slot: 4 })],
+    ["cache reuse for a model that was loaded without it", promptRequest("x", { cacheReuse: 1 })],
+  ])("is rejected for %s", (_, request) => {
     expect(() => checkRequestLimits(request, LIMITS)).toThrow(
       expect.objectContaining({ code: "invalid_parameter", param: expect.any(String) }),
     );
@@ -55,7 +55,7 @@ describe("a request that would block the engine is refused", () => {
   test.each([
     ["a prompt", promptRequest("x".repeat(20_000_000))],
     ["a message", chatRequest("x".repeat(20_000_000))],
-  ])("%s of 20 MB, with both numbers", (_, request) => {
+  ])("is rejected for %s of 20 MB, with both numbers in the message", (_, request) => {
     expect(() => checkRequestLimits(request, LIMITS)).toThrow(
       expect.objectContaining({
         code: "context_length_exceeded",
@@ -65,13 +65,13 @@ describe("a request that would block the engine is refused", () => {
   });
 });
 
-test("reuse of moved parts of prompts may be turned off, and on where the model was loaded with it", () => {
+test("cache reuse may be turned off, and turned on if the model was loaded with it", () => {
   expect(() => checkRequestLimits(promptRequest("x", { cacheReuse: 0 }), LIMITS)).not.toThrow();
   const moved = promptRequest("x", { cacheReuse: 8 });
   expect(() => checkRequestLimits(moved, { ...LIMITS, cacheReuse: 256 })).not.toThrow();
 });
 
-test("ordinary requests pass, also long ones for a small context, which the engine counts itself", () => {
+test("ordinary requests pass, also long ones for a small context, which the engine checks", () => {
   const format = { type: "json_schema", schema: nested(20) } as const;
   expect(() =>
     checkRequestLimits(chatRequest("x".repeat(50_000), { format }), { ...LIMITS, contextSize: 16 }),
@@ -79,7 +79,7 @@ test("ordinary requests pass, also long ones for a small context, which the engi
   expect(() => checkTextLength(64 * CONTEXT, CONTEXT)).not.toThrow();
 });
 
-test("an earlier tool call whose arguments are nested 4,000 deep is refused by its place", () => {
+test("an earlier tool call with arguments nested 4,000 levels deep is rejected with its path", () => {
   const deep = '{"a":'.repeat(4000) + "1" + "}".repeat(4000);
   const messages: ChatMessage[] = [
     { role: "user", content: [] },

@@ -25,7 +25,7 @@ import { PROC } from "../../support/proc.ts";
 
 const FAKE_ENGINE = fileURLToPath(new URL("../../support/fake-engine-process.mjs", import.meta.url));
 
-/** Only ends what hangs, on the slowest machine. */
+/** Timeout that only a hanging engine reaches, even on the slowest machine. */
 const HANG_MS = 120_000;
 
 const folder = temporaryFolder();
@@ -33,11 +33,11 @@ const modelFile = writeModel(folder, "model", tinyLlama({ blocks: 1 }));
 const engines: Engine[] = [];
 afterAll(async () => {
   await Promise.all(engines.map((engine) => engine.close()));
-  // Windows needs a moment until the files of a process that was ended are free.
+  // Windows unlocks the files of an ended process with a delay.
   fs.rmSync(folder, { recursive: true, maxRetries: 10 });
 });
 
-/** Starts a fake engine that plays a part; remembers its process. */
+/** Starts a fake engine with this behavior; remembers its process. */
 function play(
   part: string,
   timeouts: { loadTimeoutMs?: number; stallTimeoutMs?: number } = {},
@@ -58,7 +58,7 @@ function play(
   return { started, pid: () => pid };
 }
 
-/** As bubblewrap that is killed while it sets up: what it began waits for it, and holds the pipes. */
+/** Like bubblewrap that is killed during setup: its child keeps waiting, with the pipes open. */
 function halfUp(script: string, loadTimeoutMs: number): Promise<Engine> {
   const start = createEngineStarter({
     loadTimeoutMs,
@@ -68,20 +68,20 @@ function halfUp(script: string, loadTimeoutMs: number): Promise<Engine> {
   return start(engineSpec(modelFile));
 }
 
-describe.skipIf(process.platform === "win32")("an engine whose wall is gone before it", () => {
+describe.skipIf(process.platform === "win32")("an engine whose sandbox process ends first", () => {
   test.each([
     ["ended by the daemon", "sleep 1000 & wait", 300, "deadline_exceeded"],
     ["ended by itself", "sleep 1000 & exit 3", HANG_MS, "engine_crashed"],
-  ])("(%s) is over all the same", async (_, script, loadTimeoutMs, code) => {
+  ])("(%s) counts as ended", async (_, script, loadTimeoutMs, code) => {
     await expect(halfUp(script, loadTimeoutMs)).rejects.toMatchObject({ code });
   });
 });
 
-test("an engine that finds no permission model ends before it reads a file, and that is what the user is told", async () => {
+test("an engine without the permission model ends before it reads a file, and the message explains it", async () => {
   const start = createEngineStarter({
     loadTimeoutMs: HANG_MS,
     stallTimeoutMs: HANG_MS,
-    // As other runtimes do with flags that they do not know.
+    // Like other runtimes that ignore unknown flags.
     spawn: (command, args, options) =>
       spawnEngine(
         command,
@@ -107,7 +107,7 @@ describe("an engine that fails to load", () => {
     expect(isRunning(pid())).toBe(false);
   });
 
-  test("rejects the start when the process cannot be started at all", async () => {
+  test("rejects the start when the process cannot be started", async () => {
     const start = createEngineStarter({
       loadTimeoutMs: HANG_MS,
       stallTimeoutMs: HANG_MS,
@@ -119,7 +119,7 @@ describe("an engine that fails to load", () => {
     });
   });
 
-  test("says what the system has no more of when it starts no process", async () => {
+  test("names the exhausted resource when the system cannot start a process", async () => {
     const start = createEngineStarter({
       loadTimeoutMs: HANG_MS,
       stallTimeoutMs: HANG_MS,
@@ -149,7 +149,7 @@ describe("a loaded engine", () => {
     ["writes a hundred thousand values", "engine_crashed", /more than \d+ values/],
     ["writes what Node's own channel obeys", "engine_crashed", /does not begin like a message/],
     ["leaves half a message", "engine_crashed", /exited with code 3/],
-  ])("that is not to be trusted (%s) is ended, with its calls", async (part, code, message) => {
+  ])("that misbehaves (%s) is ended, and its calls fail", async (part, code, message) => {
     const engine = await play(part).started;
     await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code,
@@ -163,7 +163,7 @@ describe("a loaded engine", () => {
     expect(isRunning(engine.pid)).toBe(false);
   });
 
-  test("that dies of llama.cpp says so in plain words; its own are for the log", async () => {
+  test("that aborts in llama.cpp has an understandable message; the original one is logged", async () => {
     const engine = await play("fatal").started;
     await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "engine_crashed",
@@ -180,16 +180,16 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toMatchObject({ expected: false });
   });
 
-  test("that answers is not ended because its daemon was held up itself", async () => {
+  test("that answers is not ended because its daemon was suspended", async () => {
     const engine = await play("dribbles", { stallTimeoutMs: 300 }).started;
     const answer = generateText(engine, promptRequest("Hi"));
-    // As SIGSTOP does, in a turn of the event loop whose timers are next.
+    // Like SIGSTOP, in a tick of the event loop whose timers are next.
     await new Promise(setImmediate);
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
     expect(await answer).toBe("slow");
   });
 
-  test("that ignores a cancel is ended at the deadline, and the caller gets its own reason", async () => {
+  test("that ignores a cancellation is ended at the deadline, and the caller gets its own reason", async () => {
     const engine = await play("silent", { stallTimeoutMs: 300 }).started;
     const reason = new Error("the client went away");
     const controller = new AbortController();
@@ -199,9 +199,9 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toMatchObject({ expected: false });
   });
 
-  test("whose answer ends while its cancel is on the way has let go of the call", async () => {
+  test("whose answer ends before its cancellation arrives frees the slot", async () => {
     const engine = await play("ends before the cancel").started;
-    // The engine has as long as it needs to confirm.
+    // The engine may confirm late.
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     for (let round = 0; round < 3; round += 1) {
@@ -210,7 +210,7 @@ describe("a loaded engine", () => {
       controller.abort(new Error("the client went away"));
       await expect(generation).rejects.toThrow("the client went away");
     }
-    // A call that is never let go of would keep one of the two slots.
+    // A call that never ended would occupy one of the two slots.
     const soon = AbortSignal.timeout(60_000);
     const answers = await Promise.all([engine.embed("1", soon), engine.embed("2", soon)]);
     expect(answers).toMatchObject([{ tokens: 2 }, { tokens: 2 }]);
@@ -224,9 +224,9 @@ describe("a loaded engine", () => {
       const before = process.memoryUsage().rss;
       const generation = await GenerationStream.begin({
         run: async (onEvent, signal) => await engine.generate(promptRequest("Hi"), onEvent, signal),
-        readers: [],
+        filters: [],
         deadline: new Deadline(NEVER, Number.POSITIVE_INFINITY),
-        held: new DisposableStack(),
+        resources: new DisposableStack(),
         onPrompt: () => undefined,
         onToken: () => undefined,
         fail: () => undefined,
@@ -234,19 +234,19 @@ describe("a loaded engine", () => {
       });
       const delays = monitorEventLoopDelay({ resolution: 5 });
       delays.enable();
-      // Somebody reads far too slowly, while the flood does not end.
+      // The reader is far too slow for the endless output.
       const slowly = async (): Promise<void> => {
         for await (const _ of generation) await setTimeout(200);
       };
       await expect(slowly()).rejects.toMatchObject({ code: "overloaded" });
       delays.disable();
       expect(process.memoryUsage.rss() - before).toBeLessThan(128 * 1024 * 1024);
-      // One turn takes a few milliseconds; a flood that held the daemon up would make it seconds, on any machine.
+      // A tick takes a few milliseconds; it would be seconds on any machine if the output blocked the daemon.
       expect(delays.percentile(50) / 1e6).toBeLessThan(1000);
     },
   );
 
-  test("that does not read is ended, not waited for with ever more memory", async () => {
+  test("that does not read is ended, instead of buffering more and more messages", async () => {
     const engine = await play("does not read").started;
     const text = "x".repeat(1024 * 1024);
     const options = { addSpecial: false, parseSpecial: false };
@@ -257,7 +257,7 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toEqual({ expected: false, reason: "did not read what it was sent" });
   });
 
-  test("is understood when its messages come in single bytes", async () => {
+  test("may send its messages in single bytes", async () => {
     const engine = await play("dribbles").started;
     expect(await generateText(engine, promptRequest("Hi"))).toBe("slow");
   });
@@ -268,7 +268,7 @@ describe("a loaded engine", () => {
     expect(engine.alive).toBe(true);
   });
 
-  test("fails one call and goes on with the next", async () => {
+  test("continues after a failed call", async () => {
     const engine = await play("fails one call").started;
     await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "inference_failed",
@@ -287,7 +287,7 @@ describe("a loaded engine", () => {
     expect(await engine.memoryUsage()).toBe(0);
   });
 
-  test("takes no more calls than it has slots, and asking for its memory is not one", async () => {
+  test("rejects more calls than it has slots; a request for its memory does not count", async () => {
     const engine = await play("silent").started;
     const calls = [engine.embed("1", NEVER), engine.embed("2", NEVER)].map((call) => call.catch(() => {}));
     await expect(engine.embed("3", NEVER)).rejects.toMatchObject({ code: "internal_error" });
@@ -297,7 +297,7 @@ describe("a loaded engine", () => {
     await Promise.all(calls);
   });
 
-  test("refuses a request that would block it, without asking it", async () => {
+  test("rejects a request that would block it, without sending it", async () => {
     const engine = await play("silent").started;
     const request = promptRequest("x".repeat(10_000_000));
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { explainIssue, IN_WORDS, issueText } from "../../../src/errors/explain-issue.ts";
+import { explainIssue, EXPLAINABLE, issueText } from "../../../src/errors/explain-issue.ts";
 import { documentedApis } from "../../../src/daemon/create-apis.ts";
 import { fakeServices } from "../../support/fake-services.ts";
 
 function explained(schema: z.ZodType, value: unknown): string[] {
-  const { error } = schema.safeParse(value, IN_WORDS);
+  const { error } = schema.safeParse(value, EXPLAINABLE);
   return (error?.issues ?? []).map((issue) => {
     const explanation = explainIssue(issue, value);
     return `${explanation.path.map(String).join(".")}: ${issueText(explanation)}`;
@@ -36,7 +36,7 @@ const schema = z.object({
     .default(""),
 });
 
-describe("what is wrong with a value is said in words", () => {
+describe("an explanation of an invalid value", () => {
   test.each([
     [{ name: 5 }, "name: must be a string, got 5"],
     [{ name: "" }, "name: must not be empty"],
@@ -69,7 +69,7 @@ describe("what is wrong with a value is said in words", () => {
     expect(explained(schema, value)).toEqual([text]);
   });
 
-  test("a long value is cut", () => {
+  test("truncates a long value", () => {
     const [text = ""] = explained(schema, { count: "x".repeat(1000) });
     expect(text.length).toBeLessThan(120);
   });
@@ -93,7 +93,7 @@ const WRONG: readonly unknown[] = [
 
 type Schema = z.core.JSONSchema.BaseSchema;
 
-/** Names of the fields that a body or its items may have, also where its shape has a name or is one of several. */
+/** Names of the fields of a body or its items, also through references and alternatives in its schema. */
 function fieldsOf(body: Schema, named: Readonly<Record<string, Schema>> = body.$defs ?? {}): string[] {
   const own = named[body.$ref?.split("/").at(-1) ?? ""];
   const shapes = [
@@ -109,10 +109,10 @@ function fieldsOf(body: Schema, named: Readonly<Record<string, Schema>> = body.$
 
 describe.each(
   documentedApis(fakeServices())
-    .flatMap((dialect) => dialect.routes)
+    .flatMap((api) => api.routes)
     .filter(({ body }) => body),
 )("the body of $method $path", ({ body = z.never() }) => {
-  test("refuses every field in plain words that name it", () => {
+  test("rejects every invalid field with a message that names it", () => {
     const json = z.toJSONSchema(body, { io: "input", unrepresentable: "any" });
     const bodyWith = (field: string, wrong: unknown): unknown =>
       json.type === "array" ? [{ [field]: wrong }] : { [field]: wrong };

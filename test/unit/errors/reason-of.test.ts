@@ -11,12 +11,16 @@ describe("the reason of a failure", () => {
       new AggregateError([refused, new Error("other")]),
       refused.message,
     ],
-    ["its own message before those of several failures", new AggregateError([refused], "all"), "all"],
-    ["the message of its cause, where it has none", new Error("", { cause: refused }), refused.message],
-    ["its code, where it has nothing else", Object.assign(new Error(), { code: "ENOTREAL" }), "ENOTREAL"],
-    ["the code of several failures without any", Object.assign(new AggregateError([]), { code: "E1" }), "E1"],
-    ["its name at least", new RangeError(""), "RangeError"],
-    ["what was thrown, if it is no error", "a text", "a text"],
+    ["its own message rather than those of inner errors", new AggregateError([refused], "all"), "all"],
+    ["the message of its cause, if it has none", new Error("", { cause: refused }), refused.message],
+    ["its code, if it has no message", Object.assign(new Error(), { code: "ENOTREAL" }), "ENOTREAL"],
+    [
+      "the code of an aggregate without inner errors",
+      Object.assign(new AggregateError([]), { code: "E1" }),
+      "E1",
+    ],
+    ["its name, if it has nothing else", new RangeError(""), "RangeError"],
+    ["the thrown value, if it is not an error", "a text", "a text"],
   ])("is %s", (_, thrown, reason) => expect(reasonOf(thrown)).toBe(reason));
 
   test.each([
@@ -30,10 +34,10 @@ describe("the reason of a failure", () => {
   ])("is never empty (%o)", (thrown) => expect(reasonOf(thrown)).not.toBe(""));
 });
 
-describe("the system's word for a failure", () => {
+describe("the code or reason of a failure", () => {
   test("is its code", () => expect(codeOrReason(refused)).toBe("ECONNREFUSED"));
 
-  test("is its message where the system has no code", () => {
+  test("is its message if the system has no code", () => {
     expect(codeOrReason(Object.assign(new Error("rm: Structure needs cleaning"), { code: "" }))).toBe(
       "rm: Structure needs cleaning",
     );

@@ -3,9 +3,9 @@ import { compareResults } from "../../../src/experiments/compare-results.ts";
 import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import { RESULT, token } from "./sample-experiment.ts";
 
-test("a result is the same as itself, wherever and however fast it came about", () => {
-  const elsewhere = { ...RESULT, where: "browser", machine: "a page", total_duration_ms: 900 } as const;
-  expect(compareResults(RESULT, elsewhere)).toEqual({
+test("results are the same if only machines and timings differ", () => {
+  const inBrowser = { ...RESULT, where: "browser", machine: "a page", total_duration_ms: 900 } as const;
+  expect(compareResults(RESULT, inBrowser)).toEqual({
     isSame: true,
     sameTokens: 5,
     left: undefined,
@@ -14,7 +14,7 @@ test("a result is the same as itself, wherever and however fast it came about", 
   });
 });
 
-test("the first token that differs is told from both sides", () => {
+test("the comparison contains the first differing token of both results", () => {
   const tokens = [...RESULT.tokens.slice(0, 3), token(7, " red"), token(5, ".")];
   const other = { ...RESULT, text: "The sky is red.", tokens };
   expect(compareResults(RESULT, other)).toMatchObject({
@@ -25,7 +25,7 @@ test("the first token that differs is told from both sides", () => {
   });
 });
 
-test("an answer that ends earlier differs where it ends", () => {
+test("a shorter answer differs at its end", () => {
   const short = { ...RESULT, text: "The sky", tokens: RESULT.tokens.slice(0, 2) };
   const comparison = compareResults(RESULT, short);
   expect(comparison).toMatchObject({ isSame: false, sameTokens: 2, left: { token: " is" } });
@@ -33,14 +33,14 @@ test("an answer that ends earlier differs where it ends", () => {
 });
 
 test.each([
-  ["the reason of the end", { done_reason: "length" }],
+  ["the finish reason", { done_reason: "length" }],
   ["the number of tokens", { completion_tokens: 7 }],
   [
     "a tool call",
     { tool_calls: [{ id: "1", type: "function", function: { name: "look", arguments: "{}" } }] },
   ],
 ] satisfies [string, Partial<ExperimentResult>][])(
-  "results with the same tokens differ by %s",
+  "results with the same tokens differ if %s differs",
   (_what, change) => {
     expect(compareResults(RESULT, { ...RESULT, ...change })).toMatchObject({ isSame: false, sameTokens: 5 });
   },
@@ -51,11 +51,11 @@ const calling = (id: string) => ({
   tool_calls: [{ id, type: "function" as const, function: { name: "look", arguments: "{}" } }],
 });
 
-test("the random IDs of tool calls do not count", () => {
+test("random IDs of tool calls are ignored", () => {
   expect(compareResults(calling("1"), calling("2")).isSame).toBe(true);
 });
 
-test("log-probabilities are compared as far as the tokens are the same, with their alternatives", () => {
+test("log-probabilities and alternatives are compared up to the first differing token", () => {
   const [first, ...others] = RESULT.tokens;
   const moved = { ...first!, top: [first!.top[0]!, { ...first!.top[1]!, logprob: -3.25 }] };
   expect(compareResults(RESULT, { ...RESULT, tokens: [moved, ...others] })).toMatchObject({

@@ -9,19 +9,19 @@ import {
 } from "../../../src/experiments/experiment-file.ts";
 import { EXPERIMENT, RESULT } from "./sample-experiment.ts";
 
-describe("the file of an experiment", () => {
-  test("is read as it was written", () => {
+describe("an experiment file", () => {
+  test("is parsed to the experiment that it was written from", () => {
     expect(parseExperiment(printExperiment(EXPERIMENT))).toEqual(EXPERIMENT);
   });
 
-  test("has a line for each token, so that a diff of two files can be read", () => {
+  test("has one line per token, so that files can be compared with diff", () => {
     const lines = printExperiment(EXPERIMENT).split("\n");
     for (const token of RESULT.tokens) {
       expect(lines.filter((line) => line.includes(JSON.stringify(token)))).toHaveLength(1);
     }
   });
 
-  test("keeps a text that looks like a pattern of a replacement", () => {
+  test("preserves text that looks like a replacement pattern of String.replace()", () => {
     const odd = { ...EXPERIMENT, result: { ...RESULT, text: "$& $1 $$" } };
     expect(parseExperiment(printExperiment(odd))).toEqual(odd);
   });
@@ -38,30 +38,30 @@ describe("the file of an experiment", () => {
     ["another version", JSON.stringify({ ...EXPERIMENT, experiment: 2 }), /experiment: /],
     ["a field that does not exist", JSON.stringify({ ...EXPERIMENT, modle: {} }), /modle/],
     [
-      "a hash that is none",
+      "an invalid hash",
       JSON.stringify({ ...EXPERIMENT, model: { name: "m", files: [{ role: "model", sha256: "abc" }] } }),
       /model\.files\.0\.sha256: must be 64 hexadecimal digits/,
     ],
     ["a list", "[]", /not an experiment/],
-  ])("is refused with its reason: %s", (_what, text, reason) => {
+  ])("is rejected with a reason: %s", (_what, text, reason) => {
     expect(() => parseExperiment(text)).toThrow(reason);
   });
 
-  test("fits the published JSON Schema", () => {
+  test("is valid in the published JSON Schema", () => {
     const published = z.fromJSONSchema(experimentJsonSchema());
     expect(published.safeParse(EXPERIMENT).error).toBeUndefined();
     expect(published.safeParse({ ...EXPERIMENT, experiment: 2 }).success).toBe(false);
   });
 });
 
-/** A text as the fragment of a link. */
+/** Encodes a text as the fragment of a link. */
 async function packed(text: string): Promise<string> {
   const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   return Buffer.from(await new Response(stream).arrayBuffer()).toString("base64url");
 }
 
 describe("the link of an experiment", () => {
-  test("holds the whole experiment in characters that an address may have", async () => {
+  test("contains the complete experiment in characters that URLs allow", async () => {
     const experiment = { ...EXPERIMENT, notes: "Größe 東京 🚀" };
     const fragment = await toFragment(experiment);
     expect(fragment).toMatch(/^[\w-]+$/);
@@ -72,21 +72,21 @@ describe("the link of an experiment", () => {
     expect((await toFragment(EXPERIMENT)).length).toBeLessThan(JSON.stringify(EXPERIMENT).length / 2);
   });
 
-  test("is refused when a part of it is missing or changed", async () => {
+  test("is rejected if a part of it is missing or changed", async () => {
     const fragment = await toFragment(EXPERIMENT);
     for (const broken of [fragment.slice(0, -20), "!!!", "", `AAAA${fragment}`]) {
       await expect(fromFragment(broken)).rejects.toMatchObject({ code: "invalid_parameter" });
     }
   });
 
-  test("may hold an experiment of exactly the largest size, and no byte more", async () => {
+  test("may contain an experiment of exactly the maximum size, and no byte more", async () => {
     const largest = JSON.stringify(EXPERIMENT).padEnd(16 * 1024 * 1024);
     expect(await fromFragment(await packed(largest))).toEqual(EXPERIMENT);
-    await expect(fromFragment(await packed(`${largest} `))).rejects.toThrow("does not hold an experiment");
+    await expect(fromFragment(await packed(`${largest} `))).rejects.toThrow("does not contain an experiment");
   });
 
-  test("cannot fill the memory with what it unpacks to", async () => {
+  test("is rejected before a decompression bomb fills the memory", async () => {
     const bomb = await packed(" ".repeat(64 * 1024 * 1024));
-    await expect(fromFragment(bomb)).rejects.toThrow("does not hold an experiment");
+    await expect(fromFragment(bomb)).rejects.toThrow("does not contain an experiment");
   });
 });

@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { access, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { removeFile, replaceFile, waitWhileInUse } from "../../../src/files/file-operations.ts";
+import { removeFile, replaceFile, retryWhileInUse } from "../../../src/files/file-operations.ts";
 import { temporaryFolder } from "../models/temporary-folder.ts";
 
-/** A change that fails with these codes before it works, and the waits between. */
+/** Runs a change that fails with these codes before it works; returns the pauses. */
 function failing(...codes: string[]) {
   const waits: number[] = [];
   let calls = 0;
@@ -24,16 +24,16 @@ function failing(...codes: string[]) {
   };
 }
 
-it("waits on Windows until a scanner lets go of the file, longer each time", async () => {
+it("retries on Windows with growing pauses while a scanner has the file open", async () => {
   const attempt = failing("EPERM", "EBUSY", "EACCES");
-  await waitWhileInUse(attempt.change, { platform: "win32", sleep: attempt.sleep });
+  await retryWhileInUse(attempt.change, { platform: "win32", sleep: attempt.sleep });
   expect(attempt.calls).toBe(4);
   expect(attempt.waits).toEqual(attempt.waits.toSorted((a, b) => a - b));
 });
 
-it("does not wait for ever", async () => {
+it("gives up after a number of retries", async () => {
   const { change, sleep } = failing(...Array.from({ length: 50 }, () => "EPERM"));
-  await expect(waitWhileInUse(change, { platform: "win32", sleep })).rejects.toMatchObject({
+  await expect(retryWhileInUse(change, { platform: "win32", sleep })).rejects.toMatchObject({
     code: "EPERM",
   });
 });
@@ -44,20 +44,20 @@ it.each([
   ["darwin", "EACCES"],
 ] as const)("fails at once on %s with %s", async (platform, code) => {
   const attempt = failing(code);
-  await expect(waitWhileInUse(attempt.change, { platform, sleep: attempt.sleep })).rejects.toMatchObject({
+  await expect(retryWhileInUse(attempt.change, { platform, sleep: attempt.sleep })).rejects.toMatchObject({
     code,
   });
   expect(attempt.calls).toBe(1);
 });
 
-/** Windows removes and renames no file that a program has open which does not share it; others mind nothing. */
-it("takes away and replaces a file that another process has open for a moment", async () => {
+/** Windows cannot remove or rename a file that a program has open without sharing it; other systems can. */
+it("removes and replaces a file that another process has open for a moment", async () => {
   const folder = await temporaryFolder();
   const [old, next] = [path.join(folder, "old"), path.join(folder, "next")];
   for (const change of [async () => await removeFile(old), async () => await replaceFile(next, old)]) {
     await writeFile(old, "");
     await writeFile(next, "next");
-    // SQLite shares its file with nobody who would remove it.
+    // SQLite opens its file without sharing the right to remove it.
     const program = `
       import { DatabaseSync } from "node:sqlite";
       const database = new DatabaseSync(process.argv[1]);

@@ -4,13 +4,13 @@ import { chmod, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { FolderLock, isOwned, LOCK_FILE } from "../../../src/files/locks.ts";
+import { FolderLock, isClaimed, LOCK_FILE } from "../../../src/files/locks.ts";
 import { temporaryFolder } from "../models/temporary-folder.ts";
 import { FILE_RIGHTS } from "../../support/need.ts";
 
 const FOLDER_LOCK = new URL("../../../src/files/locks.ts", import.meta.url).href;
 
-/** A process that runs this with `lock`, the lock of the folder, and says so by its first output. */
+/** Starts a process that runs this code with `lock`, the lock of the folder; its first output shows that it has begun. */
 async function holder(folder: string, code: string, ...options: string[]) {
   const program = `
     import { FolderLock } from ${JSON.stringify(FOLDER_LOCK)};
@@ -28,14 +28,14 @@ async function holder(folder: string, code: string, ...options: string[]) {
   return child;
 }
 
-/** Long enough for so many looks at a lock. */
+/** Time for this number of attempts to get a lock. */
 async function looksOf(count: number): Promise<string> {
   await sleep(count * 5);
   return "still held";
 }
 
 describe("the lock of a folder", () => {
-  it("lets one change follow the other, in the order they came, also when one fails", async () => {
+  it("runs changes one after the other, in order, also when one fails", async () => {
     const folder = path.join(await temporaryFolder(), "made", "by", "it");
     const lock = new FolderLock(folder);
     const order: number[] = [];
@@ -74,11 +74,11 @@ describe("the lock of a folder", () => {
     child.kill("SIGKILL");
     await next;
 
-    // One that has to be waited for is given up after half a minute.
+    // Waiting for a held lock would end after half a minute.
     expect(performance.now() - killedAt).toBeLessThan(15_000);
   });
 
-  it("stays with a holder that only waits, also when its process collects garbage", async () => {
+  it("is not released by garbage collection while its holder waits", async () => {
     const folder = await temporaryFolder();
     const child = await holder(
       folder,
@@ -98,17 +98,17 @@ describe("the lock of a folder", () => {
       "--expose-gc",
     );
 
-    const waiting = new FolderLock(folder, { longestWaitMs: 50 }).run(async () => {});
+    const waiting = new FolderLock(folder, { maxWaitMs: 50 }).run(async () => {});
 
     await expect(waiting).rejects.toMatchObject({ code: "model_busy" });
     child.kill("SIGKILL");
     await once(child, "exit");
   });
 
-  it("may have a path of any length that the system allows", async () => {
-    // Beyond the 260 characters that Windows takes from programs that do nothing for more.
+  it("may have a path of any length", async () => {
+    // Longer than the 260 characters that Windows accepts by default.
     const folder = path.join(await temporaryFolder(), ...Array.from({ length: 3 }, () => "x".repeat(100)));
-    const [lock, other] = [new FolderLock(folder), new FolderLock(folder, { longestWaitMs: 10 })];
+    const [lock, other] = [new FolderLock(folder), new FolderLock(folder, { maxWaitMs: 10 })];
 
     await lock.run(async () => {
       await expect(other.run(async () => {})).rejects.toMatchObject({ code: "model_busy" });
@@ -116,14 +116,14 @@ describe("the lock of a folder", () => {
     expect(await readdir(folder)).toEqual([LOCK_FILE]);
   });
 
-  it("says who keeps it when a process that does not go on does", async () => {
+  it("names the lock file when a suspended process holds it", async () => {
     const folder = await temporaryFolder();
     const child = await holder(
       folder,
       "await lock.run(async () => { held(); await new Promise(() => {}); });",
     );
 
-    const waiting = new FolderLock(folder, { longestWaitMs: 100 }).run(async () => {});
+    const waiting = new FolderLock(folder, { maxWaitMs: 100 }).run(async () => {});
 
     await expect(waiting).rejects.toMatchObject({
       code: "model_busy",
@@ -134,7 +134,7 @@ describe("the lock of a folder", () => {
     await once(child, "exit");
   });
 
-  it("may be read by nobody else, and is made anew when somebody has written into it", async () => {
+  it("is readable only by its owner, and is recreated when a program has overwritten it", async () => {
     const folder = await temporaryFolder();
     const file = path.join(folder, LOCK_FILE);
     await writeFile(file, "something else, and more of it than a few bytes");
@@ -143,11 +143,11 @@ describe("the lock of a folder", () => {
 
     expect(await stat(file)).toMatchObject({ size: 0 });
     const { mode } = await stat(file);
-    // Windows has other permissions than these.
+    // Windows has no such permissions.
     expect(process.platform === "win32" ? 0 : mode & 0o077).toBe(0);
   });
 
-  it("cannot be had where the folder cannot be made, and says why", async () => {
+  it("fails with the system's error when the folder cannot be created", async () => {
     const folder = await temporaryFolder();
     await writeFile(path.join(folder, "file"), "");
 
@@ -156,7 +156,7 @@ describe("the lock of a folder", () => {
     );
   });
 
-  it("cannot be had where a folder has its name, and says why", async () => {
+  it("fails with the system's error when a folder has its name", async () => {
     const folder = await temporaryFolder();
     await mkdir(path.join(folder, LOCK_FILE));
 
@@ -175,38 +175,38 @@ describe("the lock of a folder", () => {
   );
 });
 
-describe("a file of one's own", () => {
-  it("has one owner at a time and leaves nothing behind", async () => {
+describe("a claimed file", () => {
+  it("has one owner at a time and is removed afterwards", async () => {
     const folder = await temporaryFolder();
     const [lock, other] = [new FolderLock(folder), new FolderLock(folder)];
     const file = path.join(folder, "locks", "x.pull");
     {
-      await using own = await lock.own(file);
+      await using own = await lock.claim(file);
       expect(own).toBeDefined();
-      expect(await other.own(file)).toBeUndefined();
-      expect(await other.run(() => isOwned(file))).toBe(true);
+      expect(await other.claim(file)).toBeUndefined();
+      expect(await other.run(() => isClaimed(file))).toBe(true);
     }
     expect(await readdir(path.dirname(file))).toEqual([]);
-    expect(await other.run(() => isOwned(file))).toBe(false);
-    await using again = await other.own(file);
+    expect(await other.run(() => isClaimed(file))).toBe(false);
+    await using again = await other.claim(file);
     expect(again).toBeDefined();
   });
 
-  it("is taken over at once from a process that was killed", async () => {
+  it("is taken over immediately from a killed process", async () => {
     const folder = await temporaryFolder();
     const file = path.join(folder, "x.pull");
-    const child = await holder(folder, `globalThis.own = await lock.own(${JSON.stringify(file)}); held();`);
+    const child = await holder(folder, `globalThis.own = await lock.claim(${JSON.stringify(file)}); held();`);
     const lock = new FolderLock(folder);
-    expect(await lock.own(file)).toBeUndefined();
+    expect(await lock.claim(file)).toBeUndefined();
 
     child.kill("SIGKILL");
     await once(child, "exit");
 
-    await using own = await lock.own(file);
+    await using own = await lock.claim(file);
     expect(own).toBeDefined();
   });
 
-  it("is never had by two of many that ask for it and give it back", async () => {
+  it("never has two owners among many that claim and release it", async () => {
     const folder = await temporaryFolder();
     const file = path.join(folder, "x.pull");
     let owners = 0;
@@ -216,7 +216,7 @@ describe("a file of one's own", () => {
       [1, 2, 3].map(async () => {
         const lock = new FolderLock(folder);
         for (let got = 0; got < 5;) {
-          await using own = await lock.own(file);
+          await using own = await lock.claim(file);
           if (own === undefined) continue;
           expect(++owners).toBe(1);
           await stat(file);
@@ -230,15 +230,15 @@ describe("a file of one's own", () => {
     expect(turns).toBe(15);
   });
 
-  // Windows removes no folder in which a file is open.
-  it.skipIf(process.platform === "win32")("is given back also when its folder has gone", async () => {
+  // Windows cannot remove a folder with an open file.
+  it.skipIf(process.platform === "win32")("can be released after its folder was removed", async () => {
     const folder = await temporaryFolder();
     const lock = new FolderLock(folder);
-    const own = await lock.own(path.join(folder, "x.pull"));
+    const own = await lock.claim(path.join(folder, "x.pull"));
     await rm(folder, { recursive: true });
 
     await own?.[Symbol.asyncDispose]();
 
-    expect(await lock.own(path.join(folder, "x.pull"))).toBeDefined();
+    expect(await lock.claim(path.join(folder, "x.pull"))).toBeDefined();
   });
 });

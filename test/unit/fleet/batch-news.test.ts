@@ -1,28 +1,28 @@
 import { expect, test, vi } from "vitest";
 import { BatchNotifications } from "../../../src/fleet/batches/batch-notices.ts";
 
-test("news of a batch are told to whoever has asked for them, and others to whoever looks for new batches", async () => {
+test("notifies the waiter of the changed batch, or the waiter for other batches", async () => {
   const news = new BatchNotifications();
   const [ofOne, ofTwo, ofOthers] = [vi.fn<() => void>(), vi.fn<() => void>(), vi.fn<() => void>()];
-  void news.of("one").then(ofOne);
-  void news.of("two").then(ofTwo);
-  void news.ofOthers().then(ofOthers);
-  news.heard("one");
+  void news.next("one").then(ofOne);
+  void news.next("two").then(ofTwo);
+  void news.nextOther().then(ofOthers);
+  news.notify("one");
   await Promise.resolve();
   expect([ofOne, ofTwo, ofOthers].map(({ mock }) => mock.calls.length)).toEqual([1, 0, 0]);
-  news.heard("three");
+  news.notify("three");
   await Promise.resolve();
   expect([ofOne, ofTwo, ofOthers].map(({ mock }) => mock.calls.length)).toEqual([1, 0, 1]);
-  news.heard();
+  news.notify();
   await Promise.resolve();
   expect([ofOne, ofTwo, ofOthers].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 1]);
 });
 
-test("who asks again and again without hearing anything leaves nothing behind", async () => {
+test("replaces promises that were requested again without a notification", async () => {
   const news = new BatchNotifications();
-  const earlier = [news.of("one"), news.ofOthers()];
-  const later = [news.of("one"), news.ofOthers()];
+  const earlier = [news.next("one"), news.nextOther()];
+  const later = [news.next("one"), news.nextOther()];
   for (const [at, each] of later.entries()) expect(each).not.toBe(earlier[at]);
-  news.heard();
+  news.notify();
   await Promise.all(later);
 });

@@ -5,7 +5,7 @@ import path from "node:path";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
-import { BatchRoom } from "../../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../../src/batches/batch-service.ts";
 import type { Batches } from "../../../src/batches/batch-store.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
@@ -36,7 +36,7 @@ type Open = (options?: Options) => Promise<Opened>;
 
 async function openEmbedded({ runLine = nameModel, config = {}, now }: Options = {}): Promise<Opened> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-batches-"));
-  const room = new BatchRoom({
+  const batches = new LocalBatches({
     config: configSchema.parse({ cache_dir: folder, ...config }),
     formats: { [TEXT_API]: TEXT_LINES },
     events: new ServiceEvents(),
@@ -44,12 +44,12 @@ async function openEmbedded({ runLine = nameModel, config = {}, now }: Options =
     onLine: () => undefined,
     ...(now && { now }),
   });
-  await room.start(runLine);
+  await batches.start(runLine);
   const close = async (): Promise<void> => {
-    await room.close();
+    await batches.close();
     rmSync(folder, { recursive: true });
   };
-  return { batches: room, close };
+  return { batches, close };
 }
 
 let nats: NatsServer | undefined;
@@ -64,7 +64,7 @@ async function openFleet(options: Options = {}): Promise<Opened> {
   return { batches, close: async () => await fleet.close() };
 }
 
-/** Answers the first line alone. */
+/** Answers the first line only. */
 const hanging: RunLine = async (line, signal) => {
   const { line: text }: { line: string } = JSON.parse(line.body);
   if (text !== "m/0") await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -73,7 +73,7 @@ const hanging: RunLine = async (line, signal) => {
 
 const upload = async (batches: Batches, content: string, viewer?: string): Promise<string> => {
   await using received = await batches.receive([new TextEncoder().encode(content)]);
-  return (await received.keep({ viewer, purpose: "batch", name: "in" })).id;
+  return (await received.store({ viewer, purpose: "batch", name: "in" })).id;
 };
 const statusOf = async (batches: Batches, id: string): Promise<string> =>
   (await batches.batch(undefined, TEXT_API, id)).status;
@@ -98,7 +98,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     await Promise.all(opened.splice(0).map(async (each) => await each.close()));
   });
 
-  test("a file has its content, whole and in parts, until it is deleted", async () => {
+  test("return the content of a file, complete and in ranges, until it is deleted", async () => {
     const batches = await open();
     const content = randomBytes(300_000).toString("base64");
     const id = await upload(batches, content);
@@ -120,7 +120,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     await expect(batches.file(undefined, id, ["batch"])).rejects.toMatchObject({ code: "file_not_found" });
   });
 
-  test("a viewer sees its own alone, and only what is of a kind", async () => {
+  test("hide items of other owners and of other purposes", async () => {
     const batches = await open();
     const id = await upload(batches, "x", "ada");
     expect(await batches.file("ada", id, ["batch"])).toMatchObject({ id, bytes: 1, name: "in" });
@@ -139,7 +139,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
   });
 
   test.each(["file-f*", "file-f>", "file-f.", "batch_f00", "", "nothing", "file-f".padEnd(38, "0")])(
-    "nothing has the id %j",
+    "report no item with the id %j",
     async (id) => {
       const batches = await open();
       await upload(batches, "x");
@@ -148,7 +148,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     },
   );
 
-  test("lists have pages, in both orders and from both sides", async () => {
+  test("are listed in pages, in both orders and from both sides", async () => {
     let time = 1_000_000_000_000;
     const batches = await open({ now: () => (time += 1000) });
     const ids: string[] = [];
@@ -171,7 +171,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     });
   });
 
-  test("a batch has its answers in the order of its input, and its counts and usage", async () => {
+  test("include answers in input order, counts and usage of a batch", async () => {
     const batches = await open({
       runLine: async (line, signal) =>
         line.body.includes("m/3")
@@ -195,7 +195,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     expect((await batches.files({ ...query, purposes: ["requests", "results"] })).items).toEqual([]);
   });
 
-  test("an answer of megabytes is not shortened", async () => {
+  test("return answers of megabytes completely", async () => {
     const long = randomBytes(1_500_000).toString("base64");
     const body = JSON.stringify(long);
     const batches = await open({
@@ -206,7 +206,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     expect(await outputOf(batches, id)).toEqual(named(2).map((line) => [line, "succeeded", long]));
   });
 
-  test("lines that are wrong fail a batch", async () => {
+  test("fail a batch with invalid lines", async () => {
     const batches = await open();
     const { id } = await createBatch(batches, ["m/0", "m/0", 7]);
     await reached(batches, id, "failed");
@@ -216,7 +216,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     ]);
   });
 
-  test("a batch that is cancelled keeps what is answered, and is over for good", async () => {
+  test("keep the answers of a cancelled batch, which cannot be cancelled again", async () => {
     const batches = await open({ runLine: hanging });
     const { id, inputFile } = await createBatch(batches, named(3));
     await expect
@@ -238,7 +238,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
     await expect(batches.cancel(undefined, TEXT_API, id)).rejects.toMatchObject({ code: "batch_conflict" });
   });
 
-  test("files are bounded, and none are taken where none may be", async () => {
+  test("reject uploads over the size limit, and all uploads if the total limit is zero", async () => {
     const bounded = await open({ config: { batches: { max_file_size: 2048 } } });
     await upload(bounded, "x".repeat(2000));
     await expect(upload(bounded, "x".repeat(2500))).rejects.toMatchObject({ code: "payload_too_large" });

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type BeginOptions, Dispatch, type DispatchOptions } from "../../../src/fleet/dispatch.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { beat, card, cardModel } from "../../support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel } from "../../support/fleet-wire.ts";
 
-const model = cardModel("tiny");
+const model = memberModel("tiny");
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -13,7 +13,7 @@ function dispatchAlone(
   connection = { isConnected: true },
   expected?: ServiceError,
 ): Dispatch {
-  const self = { card: card("desk"), beat: beat("desk"), model: () => undefined };
+  const self = { info: memberInfo("desk"), heartbeat: heartbeat("desk"), model: () => undefined };
   const begunAt = performance.now();
   const presence: DispatchOptions["presence"] = {
     get isConnected() {
@@ -25,8 +25,8 @@ function dispatchAlone(
     machines: [],
     get: () => undefined,
     onChange: () => () => true,
-    unreachable: () => unreachable,
-    missing: () => unreachable ?? expected,
+    unreachableError: () => unreachable,
+    missingModelError: () => unreachable ?? expected,
   };
   const models: DispatchOptions["models"] = {
     defaultAlias: undefined,
@@ -37,12 +37,12 @@ function dispatchAlone(
   return new Dispatch({ self, presence, models, queueSize: 8, onWaiting: () => undefined });
 }
 
-/** Asks for an answer; tells what it has failed with by now. */
+/** Begins a request; returns a function that returns its error so far. */
 function failureOf(dispatch: Dispatch, continues?: BeginOptions["continues"]): () => unknown {
   const { signal } = new AbortController();
   let failure: unknown;
   const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
-    marks: [],
+    prefixHashes: [],
     signal,
     continues,
   });
@@ -52,24 +52,27 @@ function failureOf(dispatch: Dispatch, continues?: BeginOptions["continues"]): (
   return () => failure;
 }
 
-test("an answer that no machine goes on with has failed, after half a minute", async () => {
+test("fails an answer that no machine continues within half a minute", async () => {
   const dispatch = dispatchAlone();
-  const failure = failureOf(dispatch, { engine: "e", hasTold: true });
+  const failure = failureOf(dispatch, { engine: "e", hasOutput: true });
   await vi.advanceTimersByTimeAsync(31_000);
   dispatch.close();
   expect(failure()).toMatchObject({ code: "inference_failed" });
-  expect(failure()).toHaveProperty("message", expect.stringContaining("could go on in time"));
+  expect(failure()).toHaveProperty("message", expect.stringContaining("could continue in time"));
 });
 
-test("a model that nobody has any more is not there", async () => {
+test("reports a model as missing when no machine has it any more", async () => {
   const dispatch = dispatchAlone();
   const { signal } = new AbortController();
-  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), { marks: [], signal });
+  const begun = dispatch.begin({ ...model, adapter: undefined }, async () => ({}), {
+    prefixHashes: [],
+    signal,
+  });
   await expect(begun).rejects.toMatchObject({ code: "model_not_found" });
   dispatch.close();
 });
 
-test("a model whose machine is expected back may be asked for again at once", async () => {
+test("reports a retryable error for a model whose machine is restarting", async () => {
   const expected = new ServiceError("fleet_unreachable", "it restarts");
   const dispatch = dispatchAlone(undefined, undefined, expected);
   const failure = failureOf(dispatch);
@@ -82,18 +85,21 @@ const UNREACHABLE = new ServiceError("fleet_unreachable", "no NATS server");
 
 test.each([
   ["a request", undefined],
-  ["an answer that has told its client nothing", { engine: "e", hasTold: false }],
-])("%s may be sent again when the NATS server is not back within three seconds", async (_what, continues) => {
-  const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
-  const failure = failureOf(dispatch, continues);
-  await vi.advanceTimersByTimeAsync(2700);
-  expect(failure()).toBeUndefined();
-  await vi.advanceTimersByTimeAsync(600);
-  expect(failure()).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
-  dispatch.close();
-});
+  ["an answer without output", { engine: "e", hasOutput: false }],
+])(
+  "%s fails with a retryable error after three seconds without the NATS server",
+  async (_what, continues) => {
+    const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
+    const failure = failureOf(dispatch, continues);
+    await vi.advanceTimersByTimeAsync(2700);
+    expect(failure()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(600);
+    expect(failure()).toMatchObject({ code: "fleet_unreachable", status: 503, retryable: true });
+    dispatch.close();
+  },
+);
 
-test("requests that wait behind each other may all be sent again after three seconds", async () => {
+test("queued requests all fail with a retryable error after three seconds without the NATS server", async () => {
   const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
   const failures = Array.from({ length: 5 }, () => failureOf(dispatch));
   await vi.advanceTimersByTimeAsync(3500);
@@ -101,9 +107,9 @@ test("requests that wait behind each other may all be sent again after three sec
   dispatch.close();
 });
 
-test("an answer that has begun for its client waits for the NATS server for half a minute", async () => {
+test("an answer with output waits for the NATS server for half a minute", async () => {
   const dispatch = dispatchAlone(UNREACHABLE, { isConnected: false });
-  const failure = failureOf(dispatch, { engine: "e", hasTold: true });
+  const failure = failureOf(dispatch, { engine: "e", hasOutput: true });
   await vi.advanceTimersByTimeAsync(29_000);
   expect(failure()).toBeUndefined();
   await vi.advanceTimersByTimeAsync(2000);
@@ -111,10 +117,10 @@ test("an answer that has begun for its client waits for the NATS server for half
   dispatch.close();
 });
 
-test("an answer that has told its client nothing waits for its machines when the NATS server is back in time", async () => {
+test("an answer without output waits for a machine when the NATS server returns in time", async () => {
   const connection = { isConnected: false };
   const dispatch = dispatchAlone(UNREACHABLE, connection);
-  const failure = failureOf(dispatch, { engine: "e", hasTold: false });
+  const failure = failureOf(dispatch, { engine: "e", hasOutput: false });
   await vi.advanceTimersByTimeAsync(2700);
   connection.isConnected = true;
   await vi.advanceTimersByTimeAsync(10_000);

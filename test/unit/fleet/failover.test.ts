@@ -1,40 +1,40 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { type GenerationEvent, MAX_GIVEN_TOKENS } from "../../../src/engine/protocol/generation.ts";
-import { AnswerTokens, type Giving, MovingAnswer } from "../../../src/fleet/failover.ts";
+import { type GenerationEvent, MAX_PREFIX_TOKENS } from "../../../src/engine/protocol/generation.ts";
+import { AnswerTokens, type RunningAnswer, FailoverAnswer } from "../../../src/fleet/failover.ts";
 import { MachineLost } from "../../../src/fleet/remote-calls.ts";
 import { Transcript } from "../../../src/fleet/transcript.ts";
 import { Deadline } from "../../../src/inference/deadline.ts";
 import type { InferenceEvent } from "../../../src/inference/inference.ts";
-import { RequestAccounting, type WorkFollower } from "../../../src/inference/request-accounting.ts";
+import { RequestAccounting, type WorkObserver } from "../../../src/inference/request-accounting.ts";
 import { FakeMetrics } from "../../support/fake-metrics.ts";
 
 type Piece = Extract<GenerationEvent, { type: "text-delta" }>;
 
-const FOLLOWER: WorkFollower = {
+const FOLLOWER: WorkObserver = {
   request: "req",
-  note: () => undefined,
+  report: () => undefined,
   end: () => undefined,
-  further: () => FOLLOWER,
+  fork: () => FOLLOWER,
 };
 
-/** More often nobody asks a stream that has ended, unless without an end. */
+/** Reads of an ended stream; more of them mean an endless loop. */
 const MAX_READS = 20;
 
-/** Says some pieces, and then nothing until it is left: then it ends, or fails. */
-function giving(texts: readonly string[], failure?: Error, machine = "one") {
+/** Sends some texts, then waits until it is stopped: then it ends, or fails. */
+function runningAnswer(texts: readonly string[], failure?: Error, machine = "one") {
   const pieces = texts.map((text): Piece => ({ type: "text-delta", text, soFar: undefined }));
   const left = Promise.withResolvers<void>();
   let isLeft = false;
   let reads = 0;
-  const leave = (): void => {
+  const stop = (): void => {
     isLeft = true;
     left.resolve();
   };
   const events: AsyncIterableIterator<InferenceEvent, undefined> = {
     async next() {
       reads += 1;
-      if (reads > MAX_READS) throw new Error("it is asked again and again");
+      if (reads > MAX_READS) throw new Error("the stream is read again and again after its end");
       const value = pieces.shift();
       if (value) return { done: false, value };
       if (failure) throw failure;
@@ -46,45 +46,45 @@ function giving(texts: readonly string[], failure?: Error, machine = "one") {
   return {
     stream: { model: "m", loadMs: 0, sampling: {}, warnings: [], events },
     machine,
-    leave,
+    stop,
     isLeft: () => isLeft,
     reads: () => reads,
   };
 }
 
-function moving(
-  first: Giving,
-  again: () => Promise<Giving>,
+function failoverAnswer(
+  first: RunningAnswer,
+  restart: () => Promise<RunningAnswer>,
   client = new AbortController(),
   logger = pino({ level: "silent" }),
 ) {
-  const held = new DisposableStack();
+  const resources = new DisposableStack();
   const accounting = new RequestAccounting(
     new FakeMetrics(),
     () => 0,
     () => FOLLOWER,
   );
-  const account = held.use(accounting.begin("chat"));
-  const deadline = held.use(new Deadline(client.signal, Number.POSITIVE_INFINITY));
-  const answer = new MovingAnswer({
+  const account = resources.use(accounting.begin("chat"));
+  const deadline = resources.use(new Deadline(client.signal, Number.POSITIVE_INFINITY));
+  const answer = new FailoverAnswer({
     first,
-    again,
+    restart: restart,
     transcript: new Transcript(),
     tokens: new AnswerTokens(),
     account,
     metrics: new FakeMetrics(),
     deadline,
     signal: client.signal,
-    held,
+    resources: resources,
     logger,
   });
   return { answer, deadline, accounting };
 }
 
-test("an answer that has moved ends with its deadline, also when nobody reads then", async () => {
-  const second = giving(["One", " two"]);
-  const { answer, deadline, accounting } = moving(
-    giving(["One"], new MachineLost("it is silent")),
+test("a moved answer ends at its deadline although it is not being read", async () => {
+  const second = runningAnswer(["One", " two"]);
+  const { answer, deadline, accounting } = failoverAnswer(
+    runningAnswer(["One"], new MachineLost("it is silent")),
     async () => second,
   );
   expect(await answer.next()).toMatchObject({ value: { text: "One" } });
@@ -97,8 +97,10 @@ test("an answer that has moved ends with its deadline, also when nobody reads th
   expect(accounting.active).toBe(0);
 });
 
-test("a reader that leaves while it waits for a piece ends the answer", async () => {
-  const { answer, accounting } = moving(giving(["One"]), () => Promise.reject(new Error("begun for nobody")));
+test("return() ends an answer while next() waits for output", async () => {
+  const { answer, accounting } = failoverAnswer(runningAnswer(["One"]), () =>
+    Promise.reject(new Error("begun for nobody")),
+  );
   await answer.next();
   const pending = answer.next();
   await answer.return();
@@ -106,13 +108,16 @@ test("a reader that leaves while it waits for a piece ends the answer", async ()
   expect(accounting.active).toBe(0);
 });
 
-test("an answer that moves while its reader leaves is not given to nobody", async () => {
-  const second = giving(["One"]);
-  const found = Promise.withResolvers<Giving>();
-  const { answer } = moving(giving(["One"], new MachineLost("it is silent")), () => found.promise);
+test("an answer that finds its new machine after return() is stopped there", async () => {
+  const second = runningAnswer(["One"]);
+  const found = Promise.withResolvers<RunningAnswer>();
+  const { answer } = failoverAnswer(
+    runningAnswer(["One"], new MachineLost("it is silent")),
+    () => found.promise,
+  );
   await answer.next();
   const pending = answer.next();
-  // Until it has begun to move.
+  // Lets the move begin.
   await new Promise((resolve) => setImmediate(resolve));
   const left = answer.return();
   found.resolve(second);
@@ -121,34 +126,38 @@ test("an answer that moves while its reader leaves is not given to nobody", asyn
   expect(second.isLeft()).toBe(true);
 });
 
-test("an answer that ends without its last event goes on elsewhere", async () => {
-  const first = giving(["One"]);
-  const { answer } = moving(first, async () => giving(["One", " two"]));
+test("an answer that ends without a done event continues on another machine", async () => {
+  const first = runningAnswer(["One"]);
+  const { answer } = failoverAnswer(first, async () => runningAnswer(["One", " two"]));
   await answer.next();
-  first.leave();
+  first.stop();
   expect(await answer.next()).toMatchObject({ value: { text: " two" } });
   await answer.return();
 });
 
-test("an answer whose client has left while it began holds nothing, also when nobody reads it", async () => {
+test("an answer whose client disconnected before it began releases its resources without being read", async () => {
   const client = new AbortController();
   client.abort(new Error("the client has left"));
-  const first = giving(["One"]);
-  const { answer, accounting } = moving(first, () => Promise.reject(new Error("begun for nobody")), client);
+  const first = runningAnswer(["One"]);
+  const { answer, accounting } = failoverAnswer(
+    first,
+    () => Promise.reject(new Error("begun for nobody")),
+    client,
+  );
   expect(accounting.active).toBe(0);
   expect(first.isLeft()).toBe(true);
   await answer.return();
 });
 
-test("the log names the machine that an answer has lost, why, the one that goes on, and from how many tokens", async () => {
+test("the log names the lost machine, the reason, the next machine and the number of known tokens", async () => {
   const lines: unknown[] = [];
   const logger = pino(
     { base: null, timestamp: false },
     { write: (line) => void lines.push(JSON.parse(line)) },
   );
-  const first = giving(["One"], new MachineLost("it is silent"), "desk");
-  const next = giving(["One", " two"], undefined, "tower");
-  const { answer } = moving(first, async () => next, undefined, logger);
+  const first = runningAnswer(["One"], new MachineLost("it is silent"), "desk");
+  const next = runningAnswer(["One", " two"], undefined, "tower");
+  const { answer } = failoverAnswer(first, async () => next, undefined, logger);
   await answer.next();
   await answer.next();
   await answer.return();
@@ -159,62 +168,62 @@ test("the log names the machine that an answer has lost, why, the one that goes 
       level: 40,
       machine: "desk",
       why: "it is silent",
-      msg: "fleet: an answer has lost its machine, and looks for another one",
+      msg: "fleet: the machine of an answer is lost; looking for another one",
     },
-    { ...of, level: 30, machine: "tower", tokens: 0, msg: "fleet: an answer goes on" },
+    { ...of, level: 30, machine: "tower", tokens: 0, msg: "fleet: another machine continues an answer" },
   ]);
 });
 
-const told = (...ids: number[]) => ({ ids, replaced: 0 });
+const tokenIds = (...ids: number[]) => ({ ids, replaced: 0 });
 
-test("an answer of which no token is known is begun again", () => {
-  expect(new AnswerTokens().begun.given).toBeUndefined();
+test("an answer without known tokens begins anew", () => {
+  expect(new AnswerTokens().resumePoint.given).toBeUndefined();
 });
 
-test("the next machine goes on from all that any has told, also when the one before has not told them all again", () => {
+test("the next machine continues from all known tokens, even those that the last machine had not repeated yet", () => {
   const tokens = new AnswerTokens();
-  tokens.take(told(1, 2));
-  tokens.take(told(3));
+  tokens.add(tokenIds(1, 2));
+  tokens.add(tokenIds(3));
   tokens.rewind();
-  tokens.take(told(1, 2));
-  expect(tokens.begun.given).toEqual([1, 2, 3]);
-  tokens.take(told(3, 4));
-  expect(tokens.begun.given).toEqual([1, 2, 3, 4]);
+  tokens.add(tokenIds(1, 2));
+  expect(tokens.resumePoint.given).toEqual([1, 2, 3]);
+  tokens.add(tokenIds(3, 4));
+  expect(tokens.resumePoint.given).toEqual([1, 2, 3, 4]);
 });
 
-test("a machine that has begun again and says something else is gone on with", () => {
+test("tokens of a machine that began anew replace the differing ones", () => {
   const tokens = new AnswerTokens();
-  tokens.take(told(1, 2, 3));
+  tokens.add(tokenIds(1, 2, 3));
   tokens.rewind();
-  tokens.take(told(1, 7));
-  expect(tokens.begun.given).toEqual([1, 7]);
+  tokens.add(tokenIds(1, 7));
+  expect(tokens.resumePoint.given).toEqual([1, 7]);
 });
 
-test("tokens are counted that others would have been in place of", () => {
+test("counts tokens that the continuing machine would have chosen differently", () => {
   const tokens = new AnswerTokens();
-  tokens.take(told(1, 2));
+  tokens.add(tokenIds(1, 2));
   tokens.rewind();
-  tokens.take({ ids: [1, 2], replaced: 2 });
+  tokens.add({ ids: [1, 2], replaced: 2 });
   expect(tokens.replaced).toBe(2);
 });
 
-test("a machine that tells tokens without end takes no memory for them, and nobody goes on from them", () => {
+test("stops recording tokens over the limit, and then has no resume point", () => {
   const tokens = new AnswerTokens();
-  const many = told(...Array.from({ length: 65_536 }, () => 1));
-  for (let count = 0; count < MAX_GIVEN_TOKENS; count += 65_536) tokens.take(many);
-  expect(tokens.begun.given).toHaveLength(MAX_GIVEN_TOKENS);
-  tokens.take(many);
-  expect(tokens.begun.given).toBeUndefined();
+  const many = tokenIds(...Array.from({ length: 65_536 }, () => 1));
+  for (let count = 0; count < MAX_PREFIX_TOKENS; count += 65_536) tokens.add(many);
+  expect(tokens.resumePoint.given).toHaveLength(MAX_PREFIX_TOKENS);
+  tokens.add(many);
+  expect(tokens.resumePoint.given).toBeUndefined();
 });
 
-test("the tokens of an answer that did not fit are forgotten when the next one begins", () => {
+test("drops the tokens of a failed try when the next one begins", () => {
   const tokens = new AnswerTokens();
-  tokens.take({ ids: [1, 2], replaced: 1, failedTries: 0 });
-  expect(tokens.begun).toMatchObject({ given: [1, 2], failedTries: 0 });
-  tokens.take({ ids: [7], replaced: 0, failedTries: 1 });
-  expect(tokens.begun).toMatchObject({ given: [7], failedTries: 1 });
+  tokens.add({ ids: [1, 2], replaced: 1, failedTries: 0 });
+  expect(tokens.resumePoint).toMatchObject({ given: [1, 2], failedTries: 0 });
+  tokens.add({ ids: [7], replaced: 0, failedTries: 1 });
+  expect(tokens.resumePoint).toMatchObject({ given: [7], failedTries: 1 });
   expect(tokens.replaced).toBe(0);
   tokens.rewind();
-  tokens.take({ ids: [7, 8], replaced: 0, failedTries: 1 });
-  expect(tokens.begun).toMatchObject({ given: [7, 8], failedTries: 1 });
+  tokens.add({ ids: [7, 8], replaced: 0, failedTries: 1 });
+  expect(tokens.resumePoint).toMatchObject({ given: [7, 8], failedTries: 1 });
 });

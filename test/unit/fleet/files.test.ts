@@ -12,10 +12,10 @@ import os from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { FileFetcher } from "../../../src/fleet/files/file-fetcher.ts";
-import { ANSWER, PIECE_BYTES, serveFiles } from "../../../src/fleet/files/file-server.ts";
+import { ANSWER, CHUNK_BYTES, serveFiles } from "../../../src/fleet/files/file-server.ts";
 import { writeJson } from "../../../src/fleet/wire-format.ts";
 import { CachedFiles, type SharedFile } from "../../../src/models/hub/cache/cached-files.ts";
-import { beat, card, FleetWire, idOf } from "../../support/fleet-wire.ts";
+import { heartbeat, memberInfo, FleetWire, idOf } from "../../support/fleet-wire.ts";
 import { FILES_HAVE_LINKS } from "../../support/links.ts";
 
 const REPO = "ada/tiny-GGUF";
@@ -39,7 +39,7 @@ function cacheWith(content: Buffer): { cacheDir: string; file: SharedFile } {
 }
 
 function fetcherFor(wire: FleetWire, ...names: string[]): FileFetcher {
-  const machines = names.map((name) => ({ card: card(name), beat: beat(name) }));
+  const machines = names.map((name) => ({ info: memberInfo(name), heartbeat: heartbeat(name) }));
   const presence = { machines, has: () => true, onChange: () => () => true };
   return new FileFetcher({ connection: wire.connect(), presence });
 }
@@ -48,7 +48,7 @@ function serve(wire: FleetWire, name: string, cacheDir: string): void {
   serveFiles({ connection: wire.connect(), files: new CachedFiles(cacheDir), logger, id: idOf(name) });
 }
 
-/** A machine that answers as it likes. */
+/** Machine with arbitrary answers. */
 function pretend(wire: FleetWire, name: string, answer: (kind: string) => Uint8Array): void {
   wire.connect().listen(`fleet.files.${idOf(name)}`, (data, _subject, reply) => {
     reply?.(answer(String(Object(JSON.parse(Buffer.from(data).toString())).kind)));
@@ -63,20 +63,20 @@ async function fetchAll(fetcher: FileFetcher, file: SharedFile, offset = 0) {
 }
 
 describe("files of other machines", () => {
-  const content = randomBytes(2 * PIECE_BYTES + 17);
+  const content = randomBytes(2 * CHUNK_BYTES + 17);
 
-  test("come in pieces, from any place on", async () => {
+  test("come in chunks, from any offset", async () => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     serve(wire, "desk", cacheDir);
     const whole = await fetchAll(fetcherFor(wire, "desk"), file);
     expect(whole.names).toEqual(["desk"]);
     expect(whole.content.equals(content)).toBe(true);
-    const rest = await fetchAll(fetcherFor(wire, "desk"), file, PIECE_BYTES + 1);
-    expect(rest.content.equals(content.subarray(PIECE_BYTES + 1))).toBe(true);
+    const rest = await fetchAll(fetcherFor(wire, "desk"), file, CHUNK_BYTES + 1);
+    expect(rest.content.equals(content.subarray(CHUNK_BYTES + 1))).toBe(true);
   });
 
-  test("fit into the messages that the NATS server takes", async () => {
+  test("fit into the message limit of the NATS server", async () => {
     const wire = new FleetWire();
     wire.maxPayload = 1000;
     const { cacheDir, file } = cacheWith(content.subarray(0, 5000));
@@ -86,7 +86,7 @@ describe("files of other machines", () => {
     );
   });
 
-  test("end early where nobody has them", async () => {
+  test("end early if no machine has them", async () => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     serve(wire, "desk", cacheDir);
@@ -98,12 +98,12 @@ describe("files of other machines", () => {
     expect((await fetchAll(fetcherFor(new FleetWire(), "desk"), file)).content).toHaveLength(0);
   });
 
-  test("come as they grow from a machine that the hub sends them to, until it is whole", async () => {
+  test("are sent while their machine still downloads them", async () => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     const blob = path.join(cacheDir, "models--ada--tiny-GGUF/blobs", file.digest.hex);
     renameSync(blob, `${blob}.incomplete`);
-    truncateSync(`${blob}.incomplete`, PIECE_BYTES + 1);
+    truncateSync(`${blob}.incomplete`, CHUNK_BYTES + 1);
     serve(wire, "stopped", cacheDir);
     expect((await fetchAll(fetcherFor(wire, "stopped"), file)).content).toHaveLength(0);
     const files = new CachedFiles(cacheDir, new Set([file.digest.hex]));
@@ -120,13 +120,13 @@ describe("files of other machines", () => {
 
   test.each([
     [
-      "says that it has them and has not",
+      "claims to have them but does not send them",
       (kind: string) => Uint8Array.of(kind === "has" ? ANSWER.HERE : ANSWER.NOT_HERE),
     ],
     ["sends too little", () => Uint8Array.of(ANSWER.HERE, 1)],
-    ["sends too much", (kind: string) => Buffer.alloc(kind === "has" ? 1 : PIECE_BYTES + 2)],
+    ["sends too much", (kind: string) => Buffer.alloc(kind === "has" ? 1 : CHUNK_BYTES + 2)],
     ["sends nothing at all", () => new Uint8Array()],
-  ])("come from another machine when one %s", async (_what, answer) => {
+  ])("are fetched from another machine when one %s", async (_what, answer) => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     pretend(wire, "liar", answer);
@@ -136,14 +136,14 @@ describe("files of other machines", () => {
     expect(got.equals(content)).toBe(true);
   });
 
-  test("are asked for by checked names alone", async () => {
+  test("are served only for valid names and ranges", async () => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     writeFileSync(path.join(cacheDir, "secret"), "x");
     serve(wire, "desk", cacheDir);
     const connection = wire.connect();
     const ask = (question: object) =>
-      connection.ask(`fleet.files.${idOf("desk")}`, writeJson(question), 1000);
+      connection.request(`fleet.files.${idOf("desk")}`, writeJson(question), 1000);
     const has = { kind: "has", ...file };
     expect([...(await ask(has))]).toEqual([ANSWER.HERE]);
     for (const bad of [
@@ -159,7 +159,7 @@ describe("files of other machines", () => {
     }
   });
 
-  test.skipIf(!FILES_HAVE_LINKS)("are listed with their digests, and forged lists are left out", async () => {
+  test.skipIf(!FILES_HAVE_LINKS)("are listed with their digests, and invalid lists are ignored", async () => {
     const wire = new FleetWire();
     const { cacheDir, file } = cacheWith(content);
     serve(wire, "desk", cacheDir);

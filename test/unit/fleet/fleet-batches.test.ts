@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
-import { Answers } from "../../../src/fleet/batches/answer-store.ts";
+import { AnswerStore } from "../../../src/fleet/batches/answer-store.ts";
 import { isSharedId, newSharedId } from "../../../src/fleet/batches/batch-record.ts";
 import {
   BatchMachines,
@@ -18,7 +18,7 @@ import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
 const status = async ({ batches }: Awaited<ReturnType<BatchMachines["join"]>>, id: string): Promise<string> =>
   (await batches.batch(undefined, TEXT_API, id)).status;
 
-/** Answers the first line alone. */
+/** Answers the first line only. */
 const hanging: RunLine = async (line, signal) => {
   if (!line.body.includes("m/0")) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   return await nameModel(line, signal);
@@ -41,7 +41,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
   });
   afterEach(async () => await fleet.close());
 
-  test("are created on one machine, answered by all that have the model, and read on another one", async () => {
+  test("are created on one machine, answered by all with the model, and read on a third", async () => {
     const answeredBy = new Map<string, string>();
     const begun = new Set<string>();
     const isShared = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
       };
     const [one, two, three] = await Promise.all([
       fleet.join("one", { runLine: by("one") }),
-      // The same model under another name.
+      // The same model under another alias.
       fleet.join("two", { runLine: by("two"), models: { other: "m" } }),
       fleet.join("three", { runLine: by("three"), models: {} }),
     ]);
@@ -77,7 +77,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     expect([...one.ended, ...two.ended, ...three.ended]).toEqual(["completed"]);
   });
 
-  test("a line for a model that nobody has is answered by whoever leads", async () => {
+  test("have lines of unknown models answered by the leader", async () => {
     const [one] = await Promise.all([
       fleet.join("one", {
         runLine: async (line, signal) =>
@@ -95,7 +95,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     ]);
   });
 
-  test("lines wait for a machine with the model they meant, and keep what is answered", async () => {
+  test("wait for a machine with the resolved model, and keep their answers", async () => {
     const one = await fleet.join("one", { models: {} });
     const two = await fleet.join("two", { runLine: hanging });
     const { id } = await createBatch(one.batches, named(3));
@@ -117,7 +117,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     ]);
   });
 
-  test("lines are not answered by another model with the name of theirs while its machine is away", async () => {
+  test("do not use another model of the same name while the machine of theirs is gone", async () => {
     const one = await fleet.join("one", { models: {} });
     const two = await fleet.join("two", { runLine: hanging });
     const { id } = await createBatch(one.batches, named(3));
@@ -133,7 +133,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     await expect
       .poll(async () => (await batch()).waiting, { interval: 20 })
       .toBe("waits for a machine that has m");
-    // Longer than it takes until further lines are looked for.
+    // Longer than the interval of checks for queued lines.
     await sleep(1200);
     expect(asked).toBe(0);
     await fleet.join("four", { models: { renamed: "m" } });
@@ -145,7 +145,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     ]);
   });
 
-  test("lines wait for a machine with their model that has just left", async () => {
+  test("wait for a machine that left just before they were created", async () => {
     const one = await fleet.join("one", { models: {} });
     await (await fleet.join("two")).close();
     const { id } = await createBatch(one.batches, ["m/0", "typo/0", "m/1"]);
@@ -156,13 +156,13 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     await expect.poll(async () => await status(one, id), { interval: 20 }).toBe("completed");
     expect(await outputOf(one.batches, id)).toEqual([
       ["m/0", "succeeded", "renamed"],
-      // By whoever leads.
+      // Answered by the leader.
       ["typo/0", "succeeded", "typo"],
       ["m/1", "succeeded", "renamed"],
     ]);
   });
 
-  test("one that is cancelled on another machine ends on all", async () => {
+  test("can be cancelled on any machine", async () => {
     const [one, two] = await Promise.all([
       fleet.join("one", { runLine: hanging }),
       fleet.join("two", { runLine: hanging }),
@@ -175,7 +175,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     expect(await outputOf(two.batches, id)).toHaveLength(60);
   });
 
-  test("one whose day is over expires with what it has", async () => {
+  test("expire after a day with the answers so far", async () => {
     let late = 0;
     const one = await fleet.join("one", { runLine: hanging, now: () => Date.now() + late });
     const { id } = await createBatch(one.batches, named(3));
@@ -191,7 +191,7 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     ]);
   });
 
-  test("a machine that stops in order leaves its lines and its lead to the others at once", async () => {
+  test("are taken over at once from a machine that shuts down", async () => {
     const [one, two] = [
       await fleet.join("one", { runLine: hanging }),
       await fleet.join("two", { models: {} }),
@@ -204,18 +204,18 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     const closing = performance.now();
     await one.close();
     await expect.poll(async () => await status(three, id), { interval: 20 }).toBe("completed");
-    // What a machine that has told nobody has begun is left alone for fifteen seconds.
+    // Lines of a killed machine are redelivered after 15 seconds only.
     expect(performance.now() - closing).toBeLessThan(12_000);
     expect(await outputOf(two.batches, id)).toHaveLength(10);
   });
 
-  test("what a machine has had before is found and listed beside what the fleet has", async () => {
+  test("are listed together with older ones of this machine", async () => {
     let time = 1_000_000_000_000;
-    const { batches, own } = await fleet.join("one", { now: () => (time += 1000) });
+    const { batches, local } = await fleet.join("one", { now: () => (time += 1000) });
     const ids: string[] = [];
-    for (const store of [own, own, own, batches, batches, batches]) {
+    for (const store of [local, local, local, batches, batches, batches]) {
       await using received = await store.receive([new Uint8Array(1)]);
-      ids.push((await received.keep({ viewer: undefined, purpose: "batch", name: "" })).id);
+      ids.push((await received.store({ viewer: undefined, purpose: "batch", name: "" })).id);
     }
     expect(ids.map(isSharedId)).toEqual([false, false, false, true, true, true]);
     for (const id of ids) expect((await batches.file(undefined, id, ["batch"])).id).toBe(id);
@@ -235,14 +235,14 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     expect(await page({ descending: true, before: ids[1] })).toEqual(["3 2", true]);
     expect(await page({ before: ids[4] })).toEqual(["2 3", true]);
     expect(await page({ before: ids[2] })).toEqual(["0 1", false]);
-    const { id } = await createBatch(own, named(2));
+    const { id } = await createBatch(local, named(2));
     expect((await batches.batch(undefined, TEXT_API, id)).id).toBe(id);
     await expect
       .poll(async () => (await batches.batch(undefined, TEXT_API, id)).status, { interval: 20 })
       .toBe("completed");
   });
 
-  test("a line that asks for anything but an answer is refused", async () => {
+  test("refuse lines for paths other than those of the API", async () => {
     const asked: string[] = [];
     const one = await fleet.join("one", {
       runLine: async (line, signal) => {
@@ -259,19 +259,19 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     expect(asked).toEqual(["/"]);
   });
 
-  test("only the first answer to a line counts, whoever gives it", async () => {
+  test("count only the first answer to a line", async () => {
     const one = await fleet.join("one");
-    const answers = new Answers(one.place);
-    await one.place.home();
+    const answers = new AnswerStore(one.jetStream);
+    await one.jetStream.primaryStore();
     const [batch] = [newSharedId("batch")];
     const save = async (requestId: string): Promise<boolean> =>
-      await answers.save(batch, 7, "succeeded", { status: 200, requestId, body: '"x"' }, USAGE);
+      await answers.add(batch, 7, "succeeded", { status: 200, requestId, body: '"x"' }, USAGE);
     expect([await save("one"), await save("two"), await save("one")]).toEqual([true, false, true]);
     expect((await answers.tally(batch)).counts.succeeded).toBe(1);
     expect(await answers.get(batch, 7)).toMatchObject({ requestId: "one" });
   });
 
-  test("what nobody needs is swept", async () => {
+  test("are swept when expired, with uploads that were never stored", async () => {
     let late = 0;
     const one = await fleet.join("one", { now: () => Date.now() + late });
     const { id, inputFile } = await createBatch(one.batches, named(2));
@@ -280,7 +280,8 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
     await using left = await one.batches.receive([new Uint8Array(10)]);
     expect(left.bytes).toBe(10);
     const files = async (): Promise<number> =>
-      (await one.place.subjects("batchdata", one.place.subject("batchdata", "file", "*", "0"))).length;
+      (await one.jetStream.subjects("batchdata", one.jetStream.subject("batchdata", "file", "*", "0")))
+        .length;
     await one.sweep();
     expect(await files()).toBe(3);
     late = 31 * 24 * 3_600_000;
@@ -296,8 +297,8 @@ describe.skipIf(NATS.isMissing)(`batches of a fleet${NATS.note}`, () => {
   });
 });
 
-describe.skipIf(NATS.isMissing)(`batches while the NATS server is away${NATS.note}`, () => {
-  test("pause, are told of as unreachable, and go on", async () => {
+describe.skipIf(NATS.isMissing)(`batches while the NATS server is unreachable${NATS.note}`, () => {
+  test("pause, report fleet_unreachable, and continue afterwards", async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());
     const fleet = new BatchMachines(nats.url, "t");
@@ -312,7 +313,7 @@ describe.skipIf(NATS.isMissing)(`batches while the NATS server is away${NATS.not
     await expect.poll(answered, { interval: 10 }).toBeGreaterThan(20);
     await nats.kill("SIGKILL");
     const unreachable = { code: "fleet_unreachable" };
-    await expect.poll(() => one.place.isConnected, { interval: 10 }).toBe(false);
+    await expect.poll(() => one.jetStream.isConnected, { interval: 10 }).toBe(false);
     await expect(one.batches.batch(undefined, TEXT_API, id)).rejects.toMatchObject(unreachable);
     await expect(one.batches.file(undefined, inputFile, ["requests"])).rejects.toMatchObject(unreachable);
     await expect(createBatch(one.batches, lines)).rejects.toMatchObject(unreachable);
@@ -329,15 +330,15 @@ describe.skipIf(NATS.isMissing)(`batches while the NATS server is away${NATS.not
     await fleet.close();
   });
 
-  test("without JetStream each machine has its own, and a full one refuses files until there is room", async () => {
+  test("are local without JetStream, and refuse uploads while JetStream is full", async () => {
     const plain = await startNats();
     onTestFinished(async () => await plain.stop());
     const alone = new BatchMachines(plain.url, "t");
     const { batches } = await alone.join("one");
-    const own = await createBatch(batches, named(1));
-    expect(isSharedId(own.id)).toBe(false);
+    const local = await createBatch(batches, named(1));
+    expect(isSharedId(local.id)).toBe(false);
     await expect
-      .poll(async () => (await batches.batch(undefined, TEXT_API, own.id)).status, { interval: 10 })
+      .poll(async () => (await batches.batch(undefined, TEXT_API, local.id)).status, { interval: 10 })
       .toBe("completed");
     await alone.close({ hasStreams: false });
     const small = await startNats({ jetStream: { maxFileBytes: 48 * 1024 * 1024 } });
@@ -346,7 +347,7 @@ describe.skipIf(NATS.isMissing)(`batches while the NATS server is away${NATS.not
     const one = await fleet.join("one");
     const upload = async (bytes: number): Promise<string> => {
       await using received = await one.batches.receive([new Uint8Array(bytes)]);
-      return (await received.keep({ viewer: undefined, purpose: "batch", name: "" })).id;
+      return (await received.store({ viewer: undefined, purpose: "batch", name: "" })).id;
     };
     const first = await upload(10_000_000);
     await expect(upload(10_000_000)).rejects.toMatchObject({ code: "insufficient_disk" });

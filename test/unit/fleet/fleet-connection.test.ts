@@ -3,12 +3,12 @@ import { createServer } from "node:net";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
-import { natsTrouble } from "../../../src/api/management/machine-schemas.ts";
+import { describeNatsProblem } from "../../../src/api/management/machine-schemas.ts";
 import { FleetConnection, natsOptions } from "../../../src/fleet/fleet-connection.ts";
 import { NATS, startNats } from "../../support/nats-server.ts";
 
 test.skipIf(NATS.isMissing)(
-  `a server that refuses the password is not told of as one that is not reachable${NATS.note}`,
+  `reports a rejected password as such rather than as an unreachable server${NATS.note}`,
   async () => {
     const server = await startNats({ config: 'authorization { user: "us", password: "right" }' });
     onTestFinished(async () => await server.stop());
@@ -19,14 +19,14 @@ test.skipIf(NATS.isMissing)(
     onTestFinished(async () => await connection.close());
     await expect.poll(() => connection.problem, { interval: 10 }).toBeDefined();
     const refusal = "refuses the user and password (or token, credentials) of fleet.nats";
-    expect(natsTrouble(connection.problem)).toBe(refusal);
+    expect(describeNatsProblem(connection.problem)).toBe(refusal);
     expect(String(warn.mock.calls[0]?.[0])).toContain(
       `The fleet's NATS server ${refusal}, and is tried again`,
     );
   },
 );
 
-test("a server that is not reachable is told of once, however often it is tried", async () => {
+test("warns once about an unreachable server, however often it is tried", async () => {
   let attempts = 0;
   const server = createServer((socket) => {
     attempts += 1;
@@ -41,7 +41,7 @@ test("a server that is not reachable is told of once, however often it is tried"
   const { fleet } = configSchema.parse({ fleet: { nats: `nats://127.0.0.1:${address.port}` } });
   const connection = new FleetConnection(fleet, logger);
   onTestFinished(async () => await connection.close());
-  // When it is tried for the third time, the second failure has been told of or not.
+  // After the third attempt, the second failure would have been logged.
   await expect.poll(() => attempts, { interval: 10 }).toBeGreaterThan(2);
   expect(warn.mock.calls).toEqual([[expect.stringContaining("is not reachable, and is tried again: ")]]);
 });
@@ -51,29 +51,29 @@ function optionsFor(fleet: Record<string, string>) {
 }
 
 describe("the options of the NATS client", () => {
-  test("name all servers of a list, without their secret", () => {
+  test("list all servers, without their credentials", () => {
     const options = optionsFor({ nats: "nats://us:p%40ss@one:4222, nats://two:4223" });
     expect(options).toMatchObject({ servers: ["one:4222", "two:4223"], user: "us", pass: "p@ss" });
     expect(options.tls).toBeUndefined();
   });
 
-  test("take a name without a password for a token", () => {
+  test("treat a user without a password as a token", () => {
     const options = optionsFor({ nats: "nats://s3cret@one:4222" });
     expect(options).toMatchObject({ servers: ["one:4222"], token: "s3cret" });
     expect(options.user).toBeUndefined();
   });
 
-  test("encrypt when the address says so", () => {
+  test("use TLS for the tls scheme", () => {
     expect(optionsFor({ nats: "tls://one:4222" }).tls).toEqual({});
   });
 
-  test("say which file cannot be read", () => {
+  test("report which file cannot be read", () => {
     expect(() => optionsFor({ nats: "nats://one", tls_ca: "/nowhere/ca.pem" })).toThrow(
       "The file of fleet.tls_ca, /nowhere/ca.pem, cannot be read.",
     );
   });
 
-  test("never end to connect, and keep to the subjects of the prefix", () => {
+  test("never give up connecting, and use only subjects of the prefix", () => {
     const options = optionsFor({ nats: "nats://one", prefix: "lab.daybreak" });
     expect(options).toMatchObject({ maxReconnectAttempts: -1, inboxPrefix: "lab.daybreak.inbox" });
   });

@@ -7,7 +7,7 @@ import { FleetInference } from "../../../src/fleet/fleet-inference.ts";
 import { RemoteCalls } from "../../../src/fleet/remote-calls.ts";
 import { ServedCalls } from "../../../src/fleet/served-calls.ts";
 import { eventsOf } from "../../support/fake-engine.ts";
-import { beat, card, cardModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel, FleetWire, idOf } from "../../support/fleet-wire.ts";
 import { endless, never, REQUEST, setup } from "../inference/inference-setup.ts";
 
 const closed: { close(): void }[] = [];
@@ -16,30 +16,30 @@ afterEach(() => {
   for (const each of closed.splice(0)) each.close();
 });
 
-/** A fleet of two machines, seen from the one where requests arrive; of the other one, all slots are in use or free. */
+/** Fleet of two machines, seen from the one where requests arrive; all slots of the other one are in use or free. */
 async function entrance(options: {
   readonly wire: FleetWire;
-  readonly isBackground: () => boolean;
-  /** The other machine has the free slot. */
+  readonly isLowPriority: () => boolean;
+  /** True if the other machine has the free slot. */
   readonly isFar: boolean;
 }) {
-  const { isBackground, isFar } = options;
-  const { engine, models, metrics, inference: local } = setup({ slots: 1, isBackground });
+  const { isLowPriority, isFar } = options;
+  const { engine, models, metrics, inference: local } = setup({ slots: 1, isBackground: isLowPriority });
   const [model] = await models.list();
   const alias = model?.alias ?? "";
-  const described = { models: [cardModel(alias)] };
+  const described = { models: [memberModel(alias)] };
   const load = { alias, slots: 1, running: 1, waiting: 0, contextSize: 512, gpuLayers: 0 };
   const loaded = [{ ...load, running: isFar ? 0 : 1 }];
-  const other = { card: card("other", described), beat: beat("other", { loaded }) };
+  const other = { info: memberInfo("other", described), heartbeat: heartbeat("other", { loaded }) };
   const dispatch = new Dispatch({
     self: {
-      card: card("self", described),
-      // As it tells the others.
-      get beat() {
-        const running = local.loads.reduce((sum, each) => sum + each.running - each.yielding, 0);
-        return beat("self", { loaded: isFar ? [] : [{ ...load, running }] });
+      info: memberInfo("self", described),
+      // As in its heartbeat.
+      get heartbeat() {
+        const running = local.loads.reduce((sum, each) => sum + each.running - each.lowPriority, 0);
+        return heartbeat("self", { loaded: isFar ? [] : [{ ...load, running }] });
       },
-      model: () => cardModel(alias),
+      model: () => memberModel(alias),
     },
     presence: {
       isConnected: true,
@@ -47,8 +47,8 @@ async function entrance(options: {
       machines: [other],
       get: () => other,
       onChange: () => () => undefined,
-      unreachable: () => undefined,
-      missing: () => undefined,
+      unreachableError: () => undefined,
+      missingModelError: () => undefined,
     },
     models,
     queueSize: 8,
@@ -61,16 +61,16 @@ async function entrance(options: {
     dispatch,
     calls,
     metrics,
-    followWork: () => ({ note: () => undefined, end: () => undefined, further: () => expect.fail() }),
+    followWork: () => ({ report: () => undefined, end: () => undefined, fork: () => expect.fail() }),
     config: configSchema.parse({}),
     logger: pino({ level: "silent" }),
-    isBackground,
-    makeElsewhere: () => expect.fail(),
+    isLowPriority,
+    makeOffThread: () => expect.fail(),
   });
   return { inference, engine, metrics, dispatch, alias };
 }
 
-/** The other machine, which serves what it is asked for until it leaves. */
+/** The other machine, which serves calls until it leaves. */
 function otherMachine(wire: FleetWire) {
   const { engine, inference } = setup();
   let isGone = false;
@@ -92,23 +92,23 @@ function otherMachine(wire: FleetWire) {
   return { engine, leave };
 }
 
-test("lines of a batch stay on their machine, and make way for a request when all machines are busy", async () => {
-  let isBackground = true;
-  const fleet = { wire: new FleetWire(), isBackground: () => isBackground, isFar: false };
+test("low-priority requests stay on their machine, and are preempted by a request when all machines are busy", async () => {
+  let isLowPriority = true;
+  const fleet = { wire: new FleetWire(), isLowPriority: () => isLowPriority, isFar: false };
   const { inference, engine, dispatch, alias } = await entrance(fleet);
   engine.script = endless;
   const line = await inference.generate({ ...REQUEST, model: alias }, never);
   const second = inference.generate({ ...REQUEST, model: alias }, never).catch((error: unknown) => error);
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(dispatch.waiting).toBe(0);
-  isBackground = false;
+  isLowPriority = false;
   const request = await inference.generate({ ...REQUEST, model: alias }, never);
   await expect(Array.fromAsync(line.events)).rejects.toMatchObject({ code: "overloaded" });
   await request.events.return?.();
   expect(await second).toMatchObject({ model: alias });
 });
 
-test("an answer that moves to the entrance is counted once", async () => {
+test("an answer that moves to the machine of its request is counted once", async () => {
   const wire = new FleetWire();
   const far = otherMachine(wire);
   far.engine.script = async function* (request, signal) {
@@ -118,11 +118,11 @@ test("an answer that moves to the entrance is counted once", async () => {
   };
   const { inference, metrics, alias, dispatch } = await entrance({
     wire,
-    isBackground: () => false,
+    isLowPriority: () => false,
     isFar: true,
   });
   const begin = vi.spyOn(dispatch, "begin");
-  const { events } = await inference.generate({ ...REQUEST, model: alias, isWhole: true }, never);
+  const { events } = await inference.generate({ ...REQUEST, model: alias, isBuffered: true }, never);
   const texts: string[] = [];
   let tokens = 0;
   for await (const event of events) {
@@ -133,15 +133,15 @@ test("an answer that moves to the entrance is counted once", async () => {
     far.leave();
   }
   expect(texts).toEqual(["Hello", " world"]);
-  // Its client has none of it yet.
-  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasTold: false });
+  // The buffered answer has not been sent yet.
+  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasOutput: false });
   expect(metrics.started).toEqual(["generate"]);
   expect(metrics.finished).toEqual(["generate"]);
   expect(metrics.generated).toBe(tokens);
   expect(dispatch.waiting).toBe(0);
 });
 
-test("an answer goes on from the tokens of a machine that is gone, and tells what would have been said otherwise", async () => {
+test("an answer continues from the tokens of a lost machine, and counts tokens that differ", async () => {
   const wire = new FleetWire();
   const far = otherMachine(wire);
   far.engine.script = async function* (request, signal) {
@@ -151,7 +151,7 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
     yield { type: "text-delta", text: "Hello", soFar: undefined };
     yield* endless(request, signal);
   };
-  const near = await entrance({ wire, isBackground: () => false, isFar: true });
+  const near = await entrance({ wire, isLowPriority: () => false, isFar: true });
   near.engine.script = async function* () {
     yield { type: "start" };
     yield { type: "tokens", ids: [5, 6, 7], replaced: 1 };
@@ -170,17 +170,17 @@ test("an answer goes on from the tokens of a machine that is gone, and tells wha
   }
   expect(near.engine.requests.at(-1)).toMatchObject({ given: [5, 6] });
   expect(texts).toEqual(["Hello", " there"]);
-  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasTold: true });
+  expect(begin.mock.lastCall?.[2].continues).toMatchObject({ hasOutput: true });
   expect(moved).toEqual({ times: 1, otherTokens: 1 });
   expect(near.metrics.moves).toEqual([false]);
 });
 
-test("another machine gets the grammar of what a text must be, and nothing of what no grammar can say", async () => {
+test("another machine receives the compiled grammar, and no unsupported regular expression", async () => {
   const wire = new FleetWire();
   const far = otherMachine(wire);
-  const { inference, alias } = await entrance({ wire, isBackground: () => false, isFar: true });
+  const { inference, alias } = await entrance({ wire, isLowPriority: () => false, isFar: true });
   const ask = async (given: string) => {
-    const format = { type: "texts", language: "regex", given, param: "regex" } as const;
+    const format = { type: "texts", language: "regex", source: given, param: "regex" } as const;
     return await inference.generate({ ...REQUEST, model: alias, format }, never);
   };
   await Array.fromAsync((await ask("a|b")).events);

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { withFleetModels } from "../../../src/fleet/fleet-models.ts";
 import { FakeModels } from "../../support/fake-models.ts";
-import { beat, card, cardModel } from "../../support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel } from "../../support/fleet-wire.ts";
 
-test("a model that others may have is not unknown while they cannot be asked", async () => {
+test("reports an unreachable fleet instead of an unknown model", async () => {
   const missing = new ServiceError("fleet_unreachable", "no NATS server");
   const models = withFleetModels(
     new FakeModels(),
@@ -14,13 +14,16 @@ test("a model that others may have is not unknown while they cannot be asked", a
   await expect(models.get("elsewhere")).rejects.toBe(missing);
 });
 
-test("what manages a model says on which machine it is", async () => {
+test("names the machines of a remote model that cannot be managed here", async () => {
   const unknown = new ServiceError("model_not_found", "unknown");
   const local = new FakeModels();
   local.delete = async () => await Promise.reject(unknown);
   local.unload = async () => await Promise.reject(unknown);
   local.load = async () => await Promise.reject(unknown);
-  const attic = { card: card("attic", { models: [cardModel("far")] }), beat: beat("attic") };
+  const attic = {
+    info: memberInfo("attic", { models: [memberModel("far")] }),
+    heartbeat: heartbeat("attic"),
+  };
   const models = withFleetModels(
     local,
     () => [attic],

@@ -12,9 +12,9 @@ import { JetStreamRecords } from "../../../src/fleet/jetstream-records.ts";
 import { NATS, type NatsOptions, type NatsServer, startNats } from "../../support/nats-server.ts";
 
 const RECORD = Buffer.from("record");
-const away = { code: "fleet_unreachable" };
+const unreachable = { code: "fleet_unreachable" };
 
-/** A machine's connection, records and place of batches, with what they warn of and tell. */
+/** Connection, records and batch store of a machine, with its log lines. */
 function machineAt(url: string) {
   const warnings: string[] = [];
   const news: string[] = [];
@@ -29,8 +29,8 @@ function machineAt(url: string) {
   };
   const sharing = new SharingLog(connection, log);
   const records = new JetStreamRecords(connection, "t", log, sharing);
-  const place = new JetStreamStore(connection, "t", log, sharing);
-  return { connection, records, place, sharing, warnings, news };
+  const jetStream = new JetStreamStore(connection, "t", log, sharing);
+  return { connection, records, place: jetStream, sharing, warnings, news };
 }
 
 async function machine(options: NatsOptions = { jetStream: true }) {
@@ -41,7 +41,7 @@ async function machine(options: NatsOptions = { jetStream: true }) {
   return { ...made, nats };
 }
 
-/** Has the server end, lets something be done to its files, and starts it again. */
+/** Stops the server, applies a change to its files, and starts it again. */
 async function restart(nats: NatsServer, connection: FleetConnection, change: () => void): Promise<void> {
   await nats.kill("SIGTERM");
   await expect.poll(() => connection.isConnected, { interval: 10 }).toBe(false);
@@ -51,7 +51,7 @@ async function restart(nats: NatsServer, connection: FleetConnection, change: ()
 }
 
 describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
-  test("are away, not missing, while the server is, and there again with it", async () => {
+  test("are unreachable rather than missing without the server, and readable after its return", async () => {
     const { records, connection, nats } = await machine();
     await records.put("a", RECORD);
     expect(await records.get("a")).toEqual(RECORD);
@@ -67,12 +67,12 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
     expect(await records.isErased("a")).toBe(true);
   });
 
-  test("stay erased when the machine that erases them is gone before it has removed them", async () => {
+  test("stay erased if the erasing machine is killed before it has removed their chunks", async () => {
     const { records, connection } = await machine();
     await records.put("a", RECORD);
     const { nats } = connection;
     if (!nats) throw new Error("there is no connection");
-    // All that it has done by then.
+    // State after the first step of erase().
     const manager = await jetstreamManager(nats);
     await manager.jetstream().publish(connection.subject("kept", "a", "erased"), "");
     let removals = 0;
@@ -81,67 +81,69 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
       expect(await records.get("a")).toBeUndefined();
       expect(await records.isErased("a")).toBe(true);
     }
-    // Nothing of it is left but that, and nobody removes it again.
+    // Only the erased mark is left, and is not removed again.
     expect((await manager.streams.info("t_responses")).state.messages).toBe(1);
-    // On a busy machine, one request may be sent again.
+    // A busy machine may resend one request.
     expect(removals).toBeLessThan(4);
   });
 
-  test("are marked as erased before anything of them is removed", async () => {
+  test("are marked as erased before their chunks are removed", async () => {
     const { records, connection } = await machine();
     await records.put("a", RECORD);
-    const told: string[] = [];
-    connection.nats?.subscribe("t.kept.>", { callback: (_error, { subject }) => void told.push(subject) });
-    connection.nats?.subscribe("$JS.API.STREAM.PURGE.>", { callback: () => void told.push("purge") });
+    const messages: string[] = [];
+    connection.nats?.subscribe("t.kept.>", {
+      callback: (_error, { subject }) => void messages.push(subject),
+    });
+    connection.nats?.subscribe("$JS.API.STREAM.PURGE.>", { callback: () => void messages.push("purge") });
     await connection.nats?.flush();
     expect(await records.erase("a")).toBeUndefined();
-    // On a busy machine, a request may be sent again.
-    expect([...new Set(told)]).toEqual(["t.kept.a.erased", "purge"]);
+    // A busy machine may resend a request.
+    expect([...new Set(messages)]).toEqual(["t.kept.a.erased", "purge"]);
     expect(await records.get("a")).toBeUndefined();
   });
 
-  test("are away when the server comes back without JetStream, and one warning says what to do", async () => {
-    const { records, place, sharing, connection, nats, warnings, news } = await machine();
+  test("are unreachable when the server returns without JetStream, with one warning that says what to do", async () => {
+    const { records, place: jetStream, sharing, connection, nats, warnings, news } = await machine();
     await records.put("a", RECORD);
-    expect(await place.home()).toBe("fleet");
+    expect(await jetStream.primaryStore()).toBe("fleet");
     const conf = path.join(nats.folder, "nats.conf");
     const before = readFileSync(conf);
     await restart(nats, connection, () => writeFileSync(conf, ""));
-    const told = /NATS server at .* runs without JetStream: start it with -js/;
+    const messages = /NATS server at .* runs without JetStream: start it with -js/;
     await records.put("b", RECORD);
-    expect(await records.get("a")).toMatchObject({ why: expect.stringMatching(told) });
+    expect(await records.get("a")).toMatchObject({ why: expect.stringMatching(messages) });
     expect(await records.erase("a")).toBeInstanceOf(RecordsUnreachable);
     for (let time = 0; time < 2; time += 1)
-      await expect(place.put("t.batches.x", RECORD)).rejects.toMatchObject({
-        ...away,
-        message: expect.stringMatching(told),
+      await expect(jetStream.put("t.batches.x", RECORD)).rejects.toMatchObject({
+        ...unreachable,
+        message: expect.stringMatching(messages),
       });
-    expect(await place.home()).toBe("away");
-    expect(warnings).toEqual([expect.stringMatching(told)]);
+    expect(await jetStream.primaryStore()).toBe("away");
+    expect(warnings).toEqual([expect.stringMatching(messages)]);
     expect(warnings).toEqual([
       expect.stringContaining("fleet: files, batches and responses are not shared now"),
     ]);
-    expect(sharing.problem).toMatch(told);
+    expect(sharing.problem).toMatch(messages);
     news.length = 0;
     await restart(nats, connection, () => writeFileSync(conf, before));
-    await expect.poll(async () => await place.home(), { interval: 20 }).toBe("fleet");
+    await expect.poll(async () => await jetStream.primaryStore(), { interval: 20 }).toBe("fleet");
     expect(news).toEqual(["fleet: files and batches are shared again"]);
   });
 
-  test("get a new stream at once when the server has lost its files", async () => {
-    const { records, place, connection, nats, warnings } = await machine();
+  test("get a new stream at once when the server has lost its data", async () => {
+    const { records, place: jetStream, connection, nats, warnings } = await machine();
     await records.put("a", RECORD);
-    expect(await place.home()).toBe("fleet");
+    expect(await jetStream.primaryStore()).toBe("fleet");
     const wipe = (): void => rmSync(path.join(nats.folder, "jetstream"), { recursive: true });
     await restart(nats, connection, wipe);
     await records.put("b", RECORD);
     expect(await records.get("a")).toBeUndefined();
     expect(await records.get("b")).toEqual(RECORD);
-    expect(await place.put("t.batches.x", RECORD)).toBe(1);
+    expect(await jetStream.put("t.batches.x", RECORD)).toBe(1);
     expect(warnings).toEqual([]);
   });
 
-  test("are missing where there has never been JetStream", async () => {
+  test("are missing if the fleet never had JetStream", async () => {
     const { records, connection, nats } = await machine({});
     const ask = async (): Promise<unknown[]> => [
       await records.get("a"),
@@ -154,10 +156,10 @@ describe.skipIf(NATS.isMissing)(`records of a fleet${NATS.note}`, () => {
     expect(await ask()).toEqual([undefined, undefined, false]);
   });
 
-  test("may be there, as long as the server has never been reached", async () => {
+  test("are unreachable while no server was reached yet", async () => {
     const { records } = machineAt("nats://127.0.0.1:1");
     expect(await records.get("a")).toBeInstanceOf(RecordsUnreachable);
-    // Nobody can have what this machine has made.
+    // Nothing of this machine can be stored on the server.
     expect(await records.erase("a")).toBeUndefined();
   });
 });

@@ -8,13 +8,13 @@ const BATCH = { id: "batch_f00", queue: "0" };
 const LINE = { number: 1, start: 0, length: 1 };
 
 test.skipIf(NATS.isMissing)(
-  `lines that the server has, but does not give out, do not wait${NATS.note}`,
+  `does not count acknowledged lines that the stream still has${NATS.note}`,
   async () => {
-    const { place, nats } = await jetStreamMachine();
-    // Such as after a power failure: what is done is still there.
+    const { jetStream, nats } = await jetStreamMachine();
+    // State after a power failure: acknowledged messages are still in the stream.
     const { streams } = await jetstreamManager(nats);
     await streams.add({ name: "t_batchwork", subjects: ["t.batchwork.>"] });
-    const runs = new LineRuns(place);
+    const runs = new LineRuns(jetStream);
     expect(await runs.hasAny(BATCH)).toBe(false);
     await runs.add(BATCH, 0, [LINE]);
     expect(await runs.hasAny(BATCH)).toBe(true);

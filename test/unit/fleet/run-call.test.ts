@@ -19,25 +19,25 @@ const DONE: InferenceEvent = {
   tokensPerSecond: 1,
 };
 
-async function* runCallEvents(): AsyncGenerator<InferenceEvent, undefined> {
+async function* answerEvents(): AsyncGenerator<InferenceEvent, undefined> {
   yield { type: "text-delta", text: "a", soFar: undefined };
   yield DONE;
 }
 
-/** Has the first token before the answer has begun for its reader, as the real one. */
-const generate: Inference["generate"] = async ({ onTokens, mayWait, isTimed }) => {
-  // Where it waits and how long it takes is up to the one who asks.
+/** Generates the first token before the answer has begun, like the real inference. */
+const generate: Inference["generate"] = async ({ onLogprobs: onTokens, mayWait, isTimed }) => {
+  // The caller queues the request and enforces its time limit.
   expect({ mayWait, isTimed }).toEqual({ mayWait: false, isTimed: false });
   onTokens?.([TOKEN]);
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
-  return { model: "tiny", loadMs: 0, sampling: {}, warnings: [], events: runCallEvents() };
+  return { model: "tiny", loadMs: 0, sampling: {}, warnings: [], events: answerEvents() };
 };
 
-test("tokens that are generated before an answer has begun come after its beginning", async () => {
+test("sends tokens that were generated before the answer began after its beginning", async () => {
   const wire = new FleetWire();
-  // The rest of an inference is not called.
+  // The other methods are not called.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const inference = { generate } as unknown as Inference;
   const served = new ServedCalls({
@@ -63,8 +63,8 @@ test("tokens that are generated before an answer has begun come after its beginn
   const onTokens = (tokens: readonly unknown[]): void => void seen.push(...tokens);
   const offer = { files: "", settings: "", name: "tiny", needsSlot: true };
   const { signal } = new AbortController();
-  const call = calls.open(idOf("attic"), offer, encodeGenerate({ ...request, onTokens }), signal);
-  const stream = await beginRemote(call, "tiny", { onTokens });
+  const call = calls.open(idOf("attic"), offer, encodeGenerate({ ...request, onLogprobs: onTokens }), signal);
+  const stream = await beginRemote(call, "tiny", { onLogprobs: onTokens });
   const types = [];
   for await (const { type } of stream.events) types.push(type);
   expect(types).toEqual(["text-delta", "done"]);
@@ -79,11 +79,11 @@ function text(piece: string): InferenceEvent {
   return { type: "text-delta", text: piece };
 }
 
-describe("what a machine sends of an answer", () => {
+describe("report sender", () => {
   let sent: Omit<Frame, "call">[];
   let sender: ReportSender;
-  /** The kinds of frames, and of those with a report its events' texts or types. */
-  const told = (): string[] =>
+  /** Kinds of the sent frames, and the texts or types of the events in reports. */
+  const sentText = (): string[] =>
     sent.map(({ kind, payload }) => {
       if (kind !== "last") return kind;
       const report = reportSchema.parse(decodeValue(payload, 100_000));
@@ -100,18 +100,18 @@ describe("what a machine sends of an answer", () => {
     vi.useRealTimers();
   });
 
-  test("is in no message of its own that it has accepted, unless nothing else tells that", async () => {
+  test("sends an acceptance only if no report shows it", async () => {
     sender.accept();
     sender.begin(BEGUN);
     await vi.advanceTimersByTimeAsync(200);
-    expect(told()).toEqual(["begun"]);
+    expect(sentText()).toEqual(["begun"]);
     const slow = new ReportSender((frame) => sent.push(frame), 1024 * 1024);
     slow.accept();
     await vi.advanceTimersByTimeAsync(200);
-    expect(told()).toEqual(["begun", "accepted"]);
+    expect(sentText()).toEqual(["begun", "accepted"]);
   });
 
-  test("has with each sign of life the tokens of an answer that is held back, of its present try alone, if there is room", async () => {
+  test("sends token ids of the current try with a sign of life if the window is open", async () => {
     const chosen = (): unknown[] =>
       sent.map(({ kind, payload }): unknown => {
         if (kind !== "last") return kind;
@@ -120,53 +120,53 @@ describe("what a machine sends of an answer", () => {
       });
     sender.begin(BEGUN);
     await vi.advanceTimersByTimeAsync(1);
-    sender.alive();
-    sender.chosen({ ids: [1, 2], replaced: 1, failedTries: 0 });
-    sender.chosen({ ids: [3], replaced: 0, failedTries: 1 });
-    sender.alive();
-    sender.alive();
+    sender.keepAlive();
+    sender.addChosen({ ids: [1, 2], replaced: 1, failedTries: 0 });
+    sender.addChosen({ ids: [3], replaced: 0, failedTries: 1 });
+    sender.keepAlive();
+    sender.keepAlive();
     expect(chosen()).toEqual(["begun", { ids: [3], replaced: 0, failedTries: 1 }, "alive"]);
     sender.event(text("a".repeat(WINDOW_BYTES / 2)));
     sender.event(text("a".repeat(WINDOW_BYTES / 2)));
     await vi.advanceTimersByTimeAsync(10);
-    sender.alive();
+    sender.keepAlive();
     sent = [];
-    sender.chosen({ ids: [4], replaced: 0, failedTries: 1 });
-    sender.alive();
+    sender.addChosen({ ids: [4], replaced: 0, failedTries: 1 });
+    sender.keepAlive();
     expect(chosen()).toEqual(["alive"]);
-    sender.read(2 * WINDOW_BYTES);
-    sender.alive();
-    sender.alive();
+    sender.acknowledge(2 * WINDOW_BYTES);
+    sender.keepAlive();
+    sender.keepAlive();
     expect(chosen()).toEqual(["alive", { ids: [4], replaced: 0, failedTries: 1 }, "alive"]);
   });
 
-  test("begins with its first events", async () => {
+  test("sends the beginning together with the first events", async () => {
     sender.begin(BEGUN);
-    expect(told()).toEqual([]);
+    expect(sentText()).toEqual([]);
     sender.event({ type: "start" });
     await vi.advanceTimersByTimeAsync(1);
-    expect(told()).toEqual(["begun", "start"]);
+    expect(sentText()).toEqual(["begun", "start"]);
   });
 
-  test("has the first text at once, and what comes within ten milliseconds after it together", async () => {
+  test("sends the first text at once, and combines text of the following ten milliseconds", async () => {
     sender.begin(BEGUN);
     sender.event(text("a"));
     await vi.advanceTimersByTimeAsync(0);
-    expect(told()).toEqual(["begun", "a"]);
+    expect(sentText()).toEqual(["begun", "a"]);
     for (const piece of ["b", "c", "d"]) {
       sender.event(text(piece));
       await vi.advanceTimersByTimeAsync(1);
     }
-    expect(told()).toEqual(["begun", "a"]);
+    expect(sentText()).toEqual(["begun", "a"]);
     await vi.advanceTimersByTimeAsync(8);
-    expect(told()).toEqual(["begun", "a", "bcd"]);
+    expect(sentText()).toEqual(["begun", "a", "bcd"]);
     await vi.advanceTimersByTimeAsync(20);
     sender.event(text("e"));
     await vi.advanceTimersByTimeAsync(0);
-    expect(told()).toEqual(["begun", "a", "bcd", "e"]);
+    expect(sentText()).toEqual(["begun", "a", "bcd", "e"]);
   });
 
-  test("is one piece of text where several go together, apart from what is something else", async () => {
+  test("joins deltas of the same kind", async () => {
     sender.event(text("a"));
     await vi.advanceTimersByTimeAsync(0);
     for (const piece of ["b", "c"]) sender.event(text(piece));
@@ -186,28 +186,28 @@ describe("what a machine sends of an answer", () => {
     });
   });
 
-  test("ends at once, with what waits", async () => {
+  test("sends the end at once, together with buffered text", async () => {
     sender.event(text("a"));
     await vi.advanceTimersByTimeAsync(0);
     sender.event(text("b"));
     sender.event(DONE);
     await vi.advanceTimersByTimeAsync(0);
-    expect(told()).toEqual(["a", "bdone"]);
+    expect(sentText()).toEqual(["a", "bdone"]);
   });
 
-  test("tells tokens with the next event, and none of them while its reader has no room", async () => {
+  test("sends tokens with the next event, and none while the window is full", async () => {
     const stop = new AbortController();
     sender.event(text("x".repeat(WINDOW_BYTES)));
     await vi.advanceTimersByTimeAsync(10);
     const before = sent.length;
-    const next = sender.room(stop.signal).then(() => sender.event(text("b")));
+    const next = sender.waitForWindow(stop.signal).then(() => sender.event(text("b")));
     for (let id = 0; id < 10_000; id += 1) {
-      sender.chosen({ ids: [id], replaced: 0 });
-      sender.token([{ id, token: "a", logprob: -1, bytes: [97], top: [] }]);
+      sender.addChosen({ ids: [id], replaced: 0 });
+      sender.addTokens([{ id, token: "a", logprob: -1, bytes: [97], top: [] }]);
     }
     await vi.advanceTimersByTimeAsync(1000);
     expect(sent).toHaveLength(before);
-    sender.read(WINDOW_BYTES);
+    sender.acknowledge(WINDOW_BYTES);
     await vi.advanceTimersByTimeAsync(10);
     await next;
     const bytes = Buffer.concat(sent.slice(before).map(({ payload }) => payload));
@@ -217,12 +217,12 @@ describe("what a machine sends of an answer", () => {
     expect([chosen?.ids.length, tokens?.length]).toEqual([10_000, 10_000]);
   });
 
-  test("is no more than its reader has room for, also when all of it is there at once", async () => {
+  test("does not exceed the window", async () => {
     const stop = new AbortController();
     let events = 0;
     const all = (async () => {
       for (; events < 1000; events += 1) {
-        await sender.room(stop.signal);
+        await sender.waitForWindow(stop.signal);
         sender.event(text("x".repeat(4096)));
       }
     })().catch(() => undefined);
@@ -233,22 +233,22 @@ describe("what a machine sends of an answer", () => {
     const before = events;
     await vi.advanceTimersByTimeAsync(1000);
     expect(events).toBe(before);
-    sender.read(bytes);
+    sender.acknowledge(bytes);
     await vi.advanceTimersByTimeAsync(100);
     expect(events).toBeGreaterThan(before);
     stop.abort();
     await all;
   });
 
-  test("keeps no listener of a wait for room that is over", async () => {
+  test("leaves no abort listener behind after a wait", async () => {
     const { signal } = new AbortController();
     const listeners = (): number => getEventListeners(signal, "abort").length;
     for (let wait = 0; wait < 3; wait += 1) {
       sender.report({ type: "answer", answer: "x".repeat(WINDOW_BYTES) });
-      const room = sender.room(signal);
+      const windowWait = sender.waitForWindow(signal);
       expect(listeners()).toBe(1);
-      sender.read(sent.reduce((sum, { payload }) => sum + payload.length, 0));
-      await room;
+      sender.acknowledge(sent.reduce((sum, { payload }) => sum + payload.length, 0));
+      await windowWait;
       expect(listeners()).toBe(0);
     }
   });

@@ -15,7 +15,7 @@ function digest(further: Partial<Described>): string {
   });
 }
 
-/** As the engine of a loaded model reports them. */
+/** As reported by the engine of a loaded model. */
 const LOADED = loadSettingsSchema.parse({
   modelFiles: ["a.gguf"],
   contextSize: 2048,
@@ -27,16 +27,16 @@ const LOADED = loadSettingsSchema.parse({
   contextShift: false,
 });
 
-test("a model has the same settings on disk and in memory", () => {
+test("the settings digest is equal for a loaded and an unloaded model", () => {
   expect(digest({ loadSettings: LOADED })).toBe(digest({}));
 });
 
-test("an encoder has the same settings on disk and in memory where contexts shift", () => {
+test("the settings digest of an encoder ignores context shift", () => {
   const gguf = { purpose: "embed" } as const;
   expect(digest({ gguf, loadSettings: LOADED })).toBe(digest({ gguf, loadSettings: { contextShift: true } }));
 });
 
-test("a setting at its default is as good as none", () => {
+test("the settings digest ignores settings that have their default value", () => {
   expect(digest({ loadSettings: { cacheTypeK: "f16", cacheTypeV: "f16", numKeep: 0, cacheReuse: 0 } })).toBe(
     digest({}),
   );
@@ -48,6 +48,6 @@ test.each([
   { loadSettings: { ropeFreqScale: 0.5 } },
   { settings: { ...NO_SETTINGS, system: "Be brief." } },
   { adapters: [{ path: "", name: "a", scale: 1 }] },
-] satisfies Partial<Described>[])("%j is another model", (further) => {
+] satisfies Partial<Described>[])("the settings digest depends on %j", (further) => {
   expect(digest(further)).not.toBe(digest({}));
 });

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { NoJetStream } from "../../../src/fleet/jetstream/jetstream-errors.ts";
 import { SharingLog } from "../../../src/fleet/jetstream/streams.ts";
 
-test("what is told of a server that was silent, and then says that it has no JetStream, is what it says", () => {
+test("logs missing JetStream once more after a silence of the server was logged", () => {
   const warnings: string[] = [];
   const log = { warn: (text: string) => void warnings.push(text), info: () => undefined };
-  const sharing = new SharingLog({ where: "host:4222", problem: undefined }, log);
+  const sharing = new SharingLog({ servers: "host:4222", problem: undefined }, log);
   for (const what of ["batches", "responses", "batches"] as const)
     sharing.failed(what, new errors.TimeoutError());
   expect(warnings).toHaveLength(2);
@@ -15,7 +15,7 @@ test("what is told of a server that was silent, and then says that it has no Jet
   for (const what of ["batches", "responses", "batches"] as const) sharing.failed(what, error);
   expect(sharing.problem).toContain("start it with -js");
   expect(warnings.slice(2)).toEqual([expect.stringContaining("start it with -js")]);
-  sharing.works("batches");
-  sharing.works("responses");
+  sharing.recovered("batches");
+  sharing.recovered("responses");
   expect(sharing.problem).toBeUndefined();
 });

@@ -9,7 +9,7 @@ const FAST = { interval: 20 };
 const NO_MEMORY = "There is no memory for the model.";
 
 test.skipIf(NATS.isMissing)(
-  `every machine says what the lines of a batch are refused with, in lists and in both APIs, until one is answered${NATS.note}`,
+  `every machine reports why lines of a batch are refused, in lists and in both APIs, until one is answered${NATS.note}`,
   async () => {
     const nats = await startNats({ jetStream: true });
     onTestFinished(async () => await nats.stop());

@@ -28,11 +28,11 @@ const token = (piece: string, id: number) => ({ id, token: piece, logprob: -1, b
 const progress = (processed: number): InferenceEvent => ({ type: "prompt-progress", processed, total: 9 });
 
 function taken(transcript: Transcript, events: readonly InferenceEvent[]): InferenceEvent[] {
-  return events.map((event) => transcript.take(event)).filter((event) => event !== undefined);
+  return events.map((event) => transcript.newPart(event)).filter((event) => event !== undefined);
 }
 
-describe("an answer that is given again", () => {
-  test("goes on where the first one has ended, however it is cut into pieces", () => {
+describe("a repeated answer", () => {
+  test("continues where the first one ended, however the text is split", () => {
     const transcript = new Transcript();
     taken(transcript, [{ type: "start" }, think("I think"), text("Hel"), text("lo w")]);
     transcript.rewind();
@@ -47,7 +47,7 @@ describe("an answer that is given again", () => {
     expect(taken(transcript, again)).toEqual([text("orld"), done]);
   });
 
-  test("may be cut off several times, also while it repeats", () => {
+  test("may be interrupted several times, also while it repeats", () => {
     const transcript = new Transcript();
     taken(transcript, [text("abc")]);
     transcript.rewind();
@@ -56,7 +56,7 @@ describe("an answer that is given again", () => {
     expect(taken(transcript, [text("abcd"), done])).toEqual([text("d"), done]);
   });
 
-  test("keeps the ids of calls that the client knows, and passes on new ones", () => {
+  test("keeps the ids of known tool calls, and passes on new ones", () => {
     const transcript = new Transcript();
     taken(transcript, [call(0, "look", "one"), argument(0, '{"a"')]);
     transcript.rewind();
@@ -75,7 +75,7 @@ describe("an answer that is given again", () => {
     ]);
   });
 
-  test("tells the log-probabilities of what is new alone", () => {
+  test("has only the log-probabilities of new tokens", () => {
     const transcript = new Transcript();
     const said = (piece: string, ...logprobs: readonly ReturnType<typeof token>[]): InferenceEvent => ({
       type: "text-delta",
@@ -91,7 +91,7 @@ describe("an answer that is given again", () => {
     expect(taken(transcript, [said("ab", token("ab", 1)), half, said("c", token("c", 3)), half])).toEqual([]);
   });
 
-  test("tells no token twice", () => {
+  test("reports no token twice", () => {
     const transcript = new Transcript();
     transcript.newTokens([token("x", 1), token("x", 2)]);
     transcript.rewind();
@@ -100,18 +100,18 @@ describe("an answer that is given again", () => {
   });
 
   test.each([
-    ["says something else", [text("abX")]],
+    ["has another text", [text("abX")]],
     ["ends earlier", [text("a"), done]],
-    ["reasons where the first one spoke", [think("abc")]],
-    ["calls a tool where the first one spoke", [call(0, "look", "one")]],
-  ])("is noticed when it %s", (_what, again) => {
+    ["has reasoning in place of text", [think("abc")]],
+    ["has a tool call in place of text", [call(0, "look", "one")]],
+  ])("throws AnswerDiffers if it %s", (_what, again) => {
     const transcript = new Transcript();
     taken(transcript, [text("abc")]);
     transcript.rewind();
     expect(() => taken(transcript, again)).toThrow(AnswerDiffers);
   });
 
-  test("tells how the prompt is read only before anything of the answer", () => {
+  test("has prompt progress only before any output", () => {
     const transcript = new Transcript();
     expect(taken(transcript, [progress(3)])).toEqual([progress(3)]);
     transcript.rewind();

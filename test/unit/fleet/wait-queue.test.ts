@@ -1,10 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { WaitingLine } from "../../../src/fleet/wait-queue.ts";
+import { RequestQueue } from "../../../src/fleet/wait-queue.ts";
 
 const never = new AbortController().signal;
 
-/** Machines with slots, which attempts take. */
+/** Free slots that attempts take. */
 class Slots {
   free = 0;
   readonly taken: string[] = [];
@@ -19,10 +19,10 @@ class Slots {
   }
 }
 
-describe("requests that wait for a machine", () => {
-  test("begin in the order of their arrival, as many as there is room for", async () => {
+describe("queued requests", () => {
+  test("begin in the order of arrival, as many as there are slots", async () => {
     const slots = new Slots();
-    const line = new WaitingLine(10);
+    const line = new RequestQueue(10);
     const all = ["a", "b", "c"].map((name) => line.run(slots.take(name), never));
     await turn();
     slots.free = 2;
@@ -36,9 +36,9 @@ describe("requests that wait for a machine", () => {
     expect({ waiting: line.length, isUsed: line.isUsed }).toEqual({ waiting: 0, isUsed: false });
   });
 
-  test("come after those that wait already, also when there is room", async () => {
+  test("begin before later requests, even if slots are free", async () => {
     const slots = new Slots();
-    const line = new WaitingLine(10);
+    const line = new RequestQueue(10);
     const first = line.run(slots.take("a"), never);
     await turn();
     slots.free = 2;
@@ -48,9 +48,9 @@ describe("requests that wait for a machine", () => {
     expect(slots.taken).toEqual(["a", "b"]);
   });
 
-  test("come after answers that have begun", async () => {
+  test("begin after answers that must continue", async () => {
     const slots = new Slots();
-    const line = new WaitingLine(0);
+    const line = new RequestQueue(0);
     const begun = line.run(slots.take("begun"), never, { isFirst: true });
     await turn();
     slots.free = 1;
@@ -58,8 +58,8 @@ describe("requests that wait for a machine", () => {
     await expect(begun).resolves.toEqual({ name: "begun" });
   });
 
-  test("are refused when too many wait", async () => {
-    const line = new WaitingLine(1);
+  test("are refused when the queue is full", async () => {
+    const line = new RequestQueue(1);
     const stop = new AbortController();
     const first = line.run(new Slots().take("a"), stop.signal);
     await turn();
@@ -72,8 +72,8 @@ describe("requests that wait for a machine", () => {
     expect(line.length).toBe(0);
   });
 
-  test("leave at once with their client, also during an attempt", async () => {
-    const line = new WaitingLine(1);
+  test("leave when their client disconnects, also during an attempt", async () => {
+    const line = new RequestQueue(1);
     const stop = new AbortController();
     const attempt = Promise.withResolvers<undefined>();
     const waiting = line.run(() => attempt.promise, stop.signal);
@@ -82,8 +82,8 @@ describe("requests that wait for a machine", () => {
     await expect(waiting).rejects.toThrow("left");
   });
 
-  test("are not forgotten while their first attempt lasts", async () => {
-    const line = new WaitingLine(1);
+  test("keep the queue in use during their first attempt", async () => {
+    const line = new RequestQueue(1);
     const attempt = Promise.withResolvers<object | undefined>();
     const waiting = line.run(() => attempt.promise, never);
     expect({ waiting: line.length, isUsed: line.isUsed }).toEqual({ waiting: 0, isUsed: true });
@@ -91,8 +91,8 @@ describe("requests that wait for a machine", () => {
     await waiting;
   });
 
-  test("do not wait for one that takes long to begin", async () => {
-    const line = new WaitingLine(10);
+  test("do not wait for an earlier one that begins slowly", async () => {
+    const line = new RequestQueue(10);
     const slow = Promise.withResolvers<object>();
     let isOpen = false;
     const first = line.run(async () => (isOpen ? await slow.promise : undefined), never);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decodeValue, encodeValue } from "../../../src/fleet/wire-format.ts";
 
-describe("a value on its way to another machine", () => {
+describe("an encoded value", () => {
   test.each([
     ["plain", { a: [1, "two", null, true, { b: "\u{1f600}" }] }],
     [
@@ -16,21 +16,21 @@ describe("a value on its way to another machine", () => {
     expect("polluted" in {}).toBe(false);
   });
 
-  test("is copied out of the buffer that it came in", () => {
+  test("is decoded into copies of its binary parts", () => {
     const bytes = Buffer.from(encodeValue({ data: new Uint8Array([1, 2, 3]) }));
     const value: unknown = decodeValue(bytes, 1000);
     bytes.fill(0, bytes.length - 3);
     expect(value).toEqual({ data: new Uint8Array([1, 2, 3]) });
   });
 
-  test("has no parts where a mark is written in another way", () => {
+  test("has no binary parts where a marker is escaped", () => {
     const forged = encodeText(String.raw`{"\u0024":"bytes","at":0,"length":4}`);
     expect(decodeValue(forged, 1000)).toEqual({ $: "bytes", at: 0, length: 4 });
   });
 
   test.each([
     ["nothing", new Uint8Array()],
-    ["half a head", new Uint8Array([0, 0])],
+    ["half a header", new Uint8Array([0, 0])],
     ["a length beyond its end", new Uint8Array([255, 255, 255, 255, 123])],
     ["no JSON", encodeText("{")],
     ["a part that is not there", encodeText('{"$":"bytes","at":0,"length":4}')],

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { compileCalls, compileSchema } from "../../../src/grammar/compile-grammar.ts";
 import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
 
-/** For each value, whether the grammar of a schema writes it. */
+/** Tells for each value if the grammar of a schema accepts it. */
 function written(schema: unknown, values: readonly unknown[]): boolean[] {
   const { grammar } = compileSchema(schema);
   return values.map((value) => grammarAccepts(grammar, JSON.stringify(value)));
@@ -13,7 +13,7 @@ function gapsOf(schema: unknown): string[] {
 }
 
 describe("the grammar of a schema", () => {
-  test("has the declared properties in their order, and the optional ones may be left out", () => {
+  test("has the declared properties in order, and optional ones may be left out", () => {
     const schema = {
       type: "object",
       properties: { a: { type: "integer" }, b: { enum: ["x", null] } },
@@ -30,7 +30,7 @@ describe("the grammar of a schema", () => {
     expect(gapsOf(schema)).toEqual([]);
   });
 
-  test("keeps the names that match a pattern apart from those that are declared", () => {
+  test("distinguishes names that match a pattern from declared ones", () => {
     const schema = {
       type: "object",
       properties: { a1: { const: "x" } },
@@ -40,12 +40,12 @@ describe("the grammar of a schema", () => {
     const { grammar } = compileSchema(schema);
     const accepts = (text: string): boolean => grammarAccepts(grammar, text);
     expect(['{"a2":5}', '{"a1":"x"}', '{"a1":"x","a2":5}'].map(accepts)).toEqual([true, true, true]);
-    // What is declared has its own value, and comes once.
+    // Declared names have their own values, and occur once.
     expect(['{"a1":5}', '{"a1":"x","a1":5}', '{"b":5}'].map(accepts)).toEqual([false, false, false]);
     expect(gapsOf(schema)).toEqual([]);
   });
 
-  test("writes compact and pretty printed JSON, without space behind its end", () => {
+  test("allows compact and pretty-printed JSON, without trailing space", () => {
     const { grammar } = compileSchema({
       properties: { a: { type: "array", items: { type: "null" } } },
       type: "object",
@@ -57,7 +57,7 @@ describe("the grammar of a schema", () => {
     expect(grammarAccepts(grammar, `${JSON.stringify(value)} `)).toBe(false);
   });
 
-  test("combines what allOf, anyOf and a reference say of one object", () => {
+  test("combines the constraints of allOf, anyOf and a reference", () => {
     const schema = {
       $defs: { named: { properties: { name: { type: "string", minLength: 1 } }, required: ["name"] } },
       type: "object",
@@ -74,7 +74,7 @@ describe("the grammar of a schema", () => {
     expect(written(schema, values)).toEqual([true, true, false, false]);
   });
 
-  test("leaves out of oneOf what two branches allow", () => {
+  test("excludes values of oneOf that two branches allow", () => {
     const schema = {
       oneOf: [
         { type: "integer", minimum: 0 },
@@ -84,7 +84,7 @@ describe("the grammar of a schema", () => {
     expect(written(schema, [-1, 0, 5, 6])).toEqual([true, false, false, true]);
   });
 
-  test("counts properties and items, also those that contains looks for", () => {
+  test("counts properties, items, and items of contains", () => {
     const counted = {
       type: "object",
       additionalProperties: { type: "null" },
@@ -108,7 +108,7 @@ describe("the grammar of a schema", () => {
     ]);
   });
 
-  test("follows a tree to any depth, and ends it", () => {
+  test("allows a recursive tree of any depth, but only complete ones", () => {
     const tree = {
       type: "object",
       properties: { children: { type: "array", items: { $ref: "#" } } },
@@ -117,7 +117,7 @@ describe("the grammar of a schema", () => {
     expect(written(tree, [{ children: [{ children: [] }] }, { children: [{}] }])).toEqual([true, false]);
   });
 
-  test("takes both ways of if, and forbids what no branch has evaluated", () => {
+  test("has both branches of if, and forbids unevaluated properties", () => {
     const schema = {
       type: "object",
       if: { properties: { kind: { const: "card" } }, required: ["kind"] },
@@ -136,8 +136,8 @@ describe("the grammar of a schema", () => {
   });
 });
 
-describe("what a grammar cannot say", () => {
-  test("is named, and found by the check of the answer", () => {
+describe("a keyword that a grammar cannot enforce", () => {
+  test("is reported, and applied by the check of the answer", () => {
     const { unenforced, check } = compileSchema({
       type: "array",
       items: { type: "string" },
@@ -149,14 +149,14 @@ describe("what a grammar cannot say", () => {
     expect(check('["a",')).toMatchObject({ keyword: "json" });
   });
 
-  test("is named as ignored where nothing can check it", () => {
+  test("is reported as ignored if it cannot be checked", () => {
     const schema = {
       properties: { a: { pattern: "(.)\\1" }, b: { $ref: "https://example.com/other.json" } },
     };
     expect(gapsOf(schema)).toEqual(["properties.a pattern ignored", "properties.b $ref ignored"]);
   });
 
-  test("is left to the check where its alternatives would be too many", () => {
+  test("is left to the check if it has too many alternatives", () => {
     const properties = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`p${index}`, {}]));
     const pairs = Array.from({ length: 12 }, (_, index) => ({
       anyOf: [{ required: [`p${index}`] }, { minProperties: index }],
@@ -165,7 +165,7 @@ describe("what a grammar cannot say", () => {
   });
 });
 
-describe("a schema that nothing fits", () => {
+describe("a schema that no value fits", () => {
   test.each([
     [
       "a contradiction",
@@ -200,7 +200,7 @@ describe("the grammar of tool calls", () => {
     return grammarAccepts(grammar, JSON.stringify(value));
   }
 
-  test("has a call of each tool, whose references stay in its own parameters, or an answer", () => {
+  test("has a call of each tool, with references resolved in its parameters, or an answer", () => {
     expect(accepts({ name: "tree", arguments: { next: { next: {} } } })).toBe(true);
     expect(accepts({ name: "tree", arguments: { next: { name: "tree" } } })).toBe(false);
     expect(accepts({ name: "free", arguments: { any: [1] } })).toBe(true);
@@ -209,14 +209,14 @@ describe("the grammar of tool calls", () => {
     expect(accepts(true)).toBe(true);
   });
 
-  test("is checked by the parameters of the tool that is called", () => {
+  test("is checked by the parameters of the called tool", () => {
     expect(check('{"name":"tree","arguments":{"next":{}}}')).toBeUndefined();
     expect(check('{"name":"tree","arguments":{"next":1}}')).toBeDefined();
     expect(checkArguments("tree", '{"next":{"no":1}}')).toMatchObject({ path: "next.no" });
   });
 });
 
-test("a pattern that repeats something beyond all numbers is told, and gives no broken grammar", () => {
+test("a pattern with an infinite repetition count is reported, and makes no invalid grammar", () => {
   for (const pattern of ["^a{99999999999999999}$", `^a{${"9".repeat(90)}}$`]) {
     const { grammar, unenforced } = compileSchema({ type: "string", pattern });
     expect(unenforced).toMatchObject([{ keyword: "pattern", kind: "ignored" }]);
@@ -224,7 +224,7 @@ test("a pattern that repeats something beyond all numbers is told, and gives no 
   }
 });
 
-test("what nobody can understand is told, also of a tool and of an answer beside it", () => {
+test("keywords with invalid values are reported, of a tool and of an answer beside it", () => {
   const schema = { properties: { a: { type: "strin" }, b: { type: ["null", "strin"] } }, minProperties: "x" };
   expect(gapsOf(schema)).toEqual([
     "properties.a type ignored",

@@ -12,7 +12,7 @@ const GRAMMARS = [
 ];
 
 describe("the continuation of a grammar", () => {
-  test.each(GRAMMARS)("accepts what is left of each text, and writes what fits: %s", (grammar) => {
+  test.each(GRAMMARS)("accepts the rest of each text, and no other: %s", (grammar) => {
     for (const text of sampleGrammar(grammar, 20)) {
       expect(grammarAccepts(grammar, text)).toBe(true);
       const characters = Array.from(text);
@@ -26,7 +26,7 @@ describe("the continuation of a grammar", () => {
     }
   });
 
-  test("does not exist after a beginning that does not fit", () => {
+  test("is undefined after a beginning that does not match", () => {
     expect(continueGrammar('root ::= "abc"', "abd")).toBeUndefined();
     expect(continueGrammar('root ::= "abc"', "abcd")).toBeUndefined();
   });
@@ -45,6 +45,6 @@ test.each(['root ::= "', "root = a", "a ::= b", 'root ::= ("a"', 'root ::= "\\q"
   },
 );
 
-test("a grammar with endlessly many ways ends soon", () => {
+test("a grammar with exponential ambiguity is processed fast", () => {
   expect(() => grammarAccepts('root ::= root "a" | "a"', "aaaa")).toThrow(SchemaTooComplexError);
 });

@@ -4,7 +4,7 @@ import { hasKey, keysOf, restOf } from "../../../src/grammar/terms/term.ts";
 import { TextSet } from "../../../src/grammar/text/text-set.ts";
 import { WorkBudget } from "../../../src/grammar/schema-errors.ts";
 
-test("the facts about a property are those whose keys it has, in their order", () => {
+test("the facts about a property are those with its name, in order", () => {
   const atom = { id: "x", set: TextSet.pattern("^a", new WorkBudget()) };
   const keys = [
     keysOf(["b", "a"]),

@@ -10,7 +10,7 @@ import { sampleGrammar } from "../../support/sample-grammar.ts";
 
 const ajv = new Ajv2020();
 addFormats.default(ajv);
-/** What ajv does not have: their ASCII part is another format. */
+/** Formats that ajv does not have, with the format of their ASCII texts. */
 const ASCII_PART: Readonly<Record<string, string>> = {
   "idn-email": "email",
   "idn-hostname": "hostname",
@@ -18,7 +18,7 @@ const ASCII_PART: Readonly<Record<string, string>> = {
   "iri-reference": "uri-reference",
 };
 
-test.each(FORMAT_NAMES)("ajv accepts every text that is written as %s", (name) => {
+test.each(FORMAT_NAMES)("ajv accepts every text of the grammar of the format %s", (name) => {
   const set = TextSet.format(name, new WorkBudget());
   if (!set) throw new Error("The format is not known");
   const writer = new GrammarWriter();
@@ -47,12 +47,12 @@ test.each([
   ["uuid", ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"], ["2eb8aa08aa9811eab4aa73b441d16380"]],
   ["json-pointer", ["", "/a~1b/0"], ["a", "/~2"]],
   ["relative-json-pointer", ["1", "0#", "2/a"], ["-1", "01", "#"]],
-])("the format %s has what it must and not what it must not", (name, valid, invalid) => {
+])("the format %s has the valid texts and not the invalid ones", (name, valid, invalid) => {
   const set = TextSet.format(name, new WorkBudget());
   expect(valid.filter((text) => set?.has(text) !== true)).toEqual([]);
   expect(invalid.filter((text) => set?.has(text) !== false)).toEqual([]);
 });
 
-test("an unknown format has no set", () => {
+test("an unknown format has no set of texts", () => {
   expect(TextSet.format("constructor", new WorkBudget())).toBeUndefined();
 });

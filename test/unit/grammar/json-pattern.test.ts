@@ -37,7 +37,7 @@ const TEXTS = [
 const written = (text: string): string => JSON.stringify(text).slice(1, -1);
 const isEscaped = (text: string): boolean => written(text) !== text;
 
-describe("the pattern of a JSON text", () => {
+describe("a pattern for encoded JSON strings", () => {
   test.each([
     "^\\d{2}$",
     "^\\w+$",
@@ -72,9 +72,9 @@ describe("the pattern of a JSON text", () => {
     "^[A-z]$",
     "^\\{2\\}$",
     "a*",
-  ])("%s matches the same texts, as JSON writes them", (pattern) => {
+  ])("matches the JSON encoding of the same texts: %s", (pattern) => {
     const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern) ?? "", "u")];
-    // What lies around a pattern without anchors is not escaped.
+    // Text around a pattern without anchors is not escaped.
     const isAnchored = pattern.startsWith("^") && pattern.endsWith("$") && !pattern.includes("|b$");
     for (const text of TEXTS.filter((one) => isAnchored || !isEscaped(one))) {
       expect([text, made.test(written(text))]).toEqual([text, asked.test(text)]);
@@ -103,11 +103,11 @@ describe("the pattern of a JSON text", () => {
     "^(a$",
     "^[a",
     "^a\\",
-  ])("%s, which no grammar can hold, is left to others", (pattern) => {
+  ])("is undefined for %s, which no grammar can express", (pattern) => {
     expect(toJsonPattern(pattern)).toBeUndefined();
   });
 
-  test("of groups nested by the thousand does not end the stack", () => {
+  test("does not exhaust the stack on thousands of nested groups", () => {
     const pattern = `^${"(".repeat(50_000)}a${")".repeat(50_000)}$`;
     expect(toJsonPattern(pattern)).toBeUndefined();
   });

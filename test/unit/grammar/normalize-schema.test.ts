@@ -47,28 +47,28 @@ test.each<[what: string, schema: unknown, normalized: unknown]>([
   expect(normalizeSchema(schema).schema).toEqual(normalized);
 });
 
-test("names what it has left out, and not what it has read as it is meant or what says nothing", () => {
-  const { losses } = normalizeSchema({
+test("keywords with invalid values are reported as ignored, but not ones that are converted or empty", () => {
+  const { ignored } = normalizeSchema({
     properties: { a: { type: "STRING" }, b: { type: "strin" }, c: 7, d: { enum: [], type: null } },
     minProperties: "x",
     maxProperties: "2",
     required: null,
   });
-  expect(losses.map(({ path, keyword }) => [path, keyword])).toEqual([
+  expect(ignored.map(({ path, keyword }) => [path, keyword])).toEqual([
     ["properties.b", "type"],
     ["properties", "c"],
     ["", "minProperties"],
   ]);
 });
 
-test("keeps the order of properties, also of __proto__", () => {
+test("the order of properties is preserved, even of __proto__", () => {
   const schema: unknown = JSON.parse('{"properties": {"b": {}, "__proto__": {}, "a": {}}}');
   expect(JSON.stringify(normalizeSchema(schema).schema)).toBe(
     '{"properties":{"b":{},"__proto__":{},"a":{}}}',
   );
 });
 
-test("a schema that contains itself ends", () => {
+test("a cyclic schema object is normalized", () => {
   const schema: Record<string, unknown> = { type: "object" };
   schema.properties = { a: schema };
   expect(normalizeSchema(schema).schema).toMatchObject({ type: ["object"] });

@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
 import { anyGbnf, checkedGbnf, textGrammar } from "../../../src/grammar/text-grammar.ts";
 
-/** Those of the texts that a grammar accepts. */
+/** Filters the texts that a grammar accepts. */
 function accepted(grammar: string, texts: readonly string[]): string[] {
   return texts.filter((text) => grammarAccepts(grammar, text));
 }
 
-describe("a regular expression becomes a grammar of the texts that it matches as a whole", () => {
+describe("a regular expression becomes a grammar of the texts that it matches completely", () => {
   test.for<[string, readonly string[], readonly string[]]>([
     [String.raw`\w+@\w+\.com\n`, ["a_1@b.com\n"], ["a@b.com", "@b.com\n"]],
     ["^(?P<verb>get|put) [^ ]+$", ["get x"], ["get ", "del x"]],
@@ -36,7 +36,7 @@ describe("a regular expression becomes a grammar of the texts that it matches as
   });
 });
 
-test("choices become a grammar of exactly these, however many begin alike", () => {
+test("a list of texts becomes a grammar of exactly these, even with common prefixes", () => {
   expect(
     accepted(textGrammar("choice", ["yes", "no", 'a "b"\n']), ["yes", "no", 'a "b"\n', "", "y", "yesno"]),
   ).toEqual(["yes", "no", 'a "b"\n']);
@@ -46,8 +46,8 @@ test("choices become a grammar of exactly these, however many begin alike", () =
   );
 });
 
-describe("a grammar in the language of Lark", () => {
-  test("may contain itself, begin with itself and ignore blanks", () => {
+describe("a Lark grammar", () => {
+  test("may be recursive, left-recursive and ignore whitespace", () => {
     const grammar = textGrammar(
       "lark",
       'start: sum\nsum: sum "+" term | term\nterm: INT | "(" sum ")"\n%import common.INT\n%ignore " "',
@@ -83,14 +83,14 @@ describe("a grammar in the language of Lark", () => {
   });
 });
 
-test("GBNF may not have endless choices to begin with, but literals with such characters", () => {
+test("GBNF with too many alternatives is refused, but operators within literals do not count", () => {
   const lines = `root ::= ${'"a|b" | '.repeat(4000)}[|*]`;
   expect(checkedGbnf(lines)).toBe(lines);
   expect(() => checkedGbnf(`root ::= ${'"a" | '.repeat(9000)}"b"`)).toThrow("more than 8192 alternatives");
   expect(() => checkedGbnf(`root ::= ${'("a"?){0,2000} '.repeat(9)}`)).toThrow("more than 8192 alternatives");
 });
 
-describe("GBNF that llama.cpp cannot read is refused, and where", () => {
+describe("GBNF that llama.cpp cannot parse is refused with the position", () => {
   test.for<[string, string]>([
     ['root ::= "red" |||| (', 'it needs ")" in line 1, column 22'],
     ['answer ::= "a"', 'it has no rule named "root"'],
@@ -114,12 +114,12 @@ describe("GBNF that llama.cpp cannot read is refused, and where", () => {
     'root ::= a{0} "[" root "]" | "x" a? a?\na ::= "y" root | root{0,0}',
     `${Array.from({ length: 9000 }, (_, at) => `${at === 0 ? "root" : `r${at}`} ::= r${at + 1}`).join("\n")}\nr9000 ::= "a"`,
     `root ::= ${" ".repeat(200_000)}"a"`,
-  ])("but not what it may be able to: %#", (definition) => {
+  ])("is not refused if llama.cpp may accept it: %#", (definition) => {
     expect(checkedGbnf(definition)).toBe(definition);
   });
 });
 
-test("GBNF may have names with underscores, which llama.cpp does not know", () => {
+test("GBNF may have names with underscores, which llama.cpp does not support", () => {
   const grammar = anyGbnf(
     'root ::= my_rule "a_b" [a_b] # my_rule\nmy_rule ::= "x" | my-rule\nmy-rule ::= "y"',
   );

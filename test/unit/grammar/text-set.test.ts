@@ -44,7 +44,7 @@ const PATTERNS = [
   "^(?!$)a*$",
 ];
 
-/** Short texts of few characters, which patterns find often. */
+/** Short texts of few characters, which patterns often match. */
 function randomText(random: () => number): string {
   const alphabet = Array.from('aabbofx,A1 \n"\\/@.-_é😀');
   const length = Math.floor(random() * 8);
@@ -64,8 +64,8 @@ function grammarOf(set: TextSet, form: "json" | "raw" = "json"): string {
   return writer.toString(writeString(writer, set, { form }));
 }
 
-describe("the texts with a pattern", () => {
-  test.each(PATTERNS)("are those in which JavaScript finds it: %s", (source) => {
+describe("the texts of a pattern", () => {
+  test.each(PATTERNS)("are those that JavaScript matches: %s", (source) => {
     const set = TextSet.pattern(source, new WorkBudget());
     const [expression, random] = [regExp(source), randomNumbers(1)];
     const texts = [
@@ -81,7 +81,7 @@ describe("the texts with a pattern", () => {
     expect(texts.filter((text) => set.not().has(text) === expression.test(text))).toEqual([]);
   });
 
-  test.each(PATTERNS)("are what its grammar writes: %s", (source) => {
+  test.each(PATTERNS)("are those that its grammar accepts: %s", (source) => {
     const set = TextSet.pattern(source, new WorkBudget());
     const expression = regExp(source);
     const wrong = sampleGrammar(grammarOf(set), 100).filter((text) => !expression.test(JSON.parse(text)));
@@ -89,7 +89,7 @@ describe("the texts with a pattern", () => {
     expect(sampleGrammar(grammarOf(set, "raw"), 30).filter((text) => !expression.test(text))).toEqual([]);
   });
 
-  test("need no automaton for a length", () => {
+  test("need no automaton for a length limit", () => {
     const budget = new WorkBudget();
     const words = TextSet.pattern("^[a-z]+$", budget).and(TextSet.lengthBetween(3, 5_000, budget));
     expect(grammarOf(words)).toContain("[a-z]");
@@ -98,13 +98,13 @@ describe("the texts with a pattern", () => {
     expect(words.isEmpty()).toBe(false);
   });
 
-  test("count a long least length in whole characters", () => {
+  test("count a long minimum length in code points", () => {
     const set = TextSet.lengthBetween(4_100, 4_100, new WorkBudget());
     const lengths = sampleGrammar(grammarOf(set), 2).map((text) => Array.from(JSON.parse(text)).length);
     expect(lengths).toEqual([4_100, 4_100]);
   });
 
-  test("cannot have a back-reference, which no automaton decides", () => {
+  test("cannot have a back-reference, which is not regular", () => {
     expect(() => TextSet.pattern(String.raw`(a)\1`, new WorkBudget())).toThrow(NotRegularError);
     expect(() => TextSet.pattern("(", new WorkBudget())).toThrow(/not a valid regular expression/);
   });
@@ -114,7 +114,7 @@ describe("a set of texts", () => {
   const budget = new WorkBudget();
   const pattern = (source: string): TextSet => TextSet.pattern(source, budget);
 
-  test("is empty when nothing satisfies all", () => {
+  test("is empty if its parts exclude each other", () => {
     expect(pattern("^a").and(pattern("^b")).isEmpty()).toBe(true);
     expect(pattern("^a").and(pattern("b$")).isEmpty()).toBe(false);
     expect(pattern("a").and(pattern("a").not()).isEmpty()).toBe(true);
@@ -125,12 +125,12 @@ describe("a set of texts", () => {
     ).toBe(true);
   });
 
-  test("is within another", () => {
+  test("may be within another one", () => {
     expect(pattern("^ab+$").isWithin(pattern("^a"))).toBe(true);
     expect(pattern("^a").isWithin(pattern("^ab+$"))).toBe(false);
   });
 
-  test("lists its texts when they are few", () => {
+  test("lists its texts if they are few", () => {
     expect(pattern("^(?:a|b)c?$").texts(10)?.toSorted()).toEqual(["a", "ac", "b", "bc"]);
     expect(TextSet.literal("é\n", budget).texts(1)).toEqual(["é\n"]);
     expect(pattern("^a*$").texts(10)).toBeUndefined();
@@ -146,7 +146,7 @@ test.each([
   `${"(a?".repeat(90)}${"){50}".repeat(90)}`,
   String.raw`[\p{L}\p{N}]{30}.*[\p{L}\p{Lu}]{40}`,
   `^${Array.from({ length: 500 }, (_, at) => String.fromCodePoint(0x4e00 + at * 3)).join("|")}`,
-])("a hostile pattern ends soon: %s", async (source) => {
+])("a hostile pattern is processed fast: %s", async (source) => {
   const budget = new WorkBudget();
   let outcome: unknown;
   const longest = await longestTurn(async () => {

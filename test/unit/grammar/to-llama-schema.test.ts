@@ -46,13 +46,13 @@ describe("a schema for llama.cpp's converter", () => {
       { properties: { a: { type: ["string", "null"] } } },
       { a: { anyOf: [{ type: "string" }, { type: "null" }] } },
     ],
-  ])("has %s in a form that it takes", (_, schema, properties) => {
+  ])("has %s in a supported form", (_, schema, properties) => {
     const { schema: made } = toLlamaSchema({ type: "object", ...schema });
     expect(made["type"]).toBe("object");
     expect(made["properties"]).toEqual(properties);
   });
 
-  test("keeps what the model reads", () => {
+  test("keeps annotations", () => {
     const schema = {
       type: "object",
       description: "Where.",
@@ -60,7 +60,7 @@ describe("a schema for llama.cpp's converter", () => {
       required: ["city"],
       additionalProperties: false,
     };
-    expect(toLlamaSchema(schema)).toEqual({ schema, dropped: [], lost: [] });
+    expect(toLlamaSchema(schema)).toEqual({ schema, dropped: [], ignored: [] });
   });
 
   test('reads additionalProperties "false" as false', () => {
@@ -68,7 +68,7 @@ describe("a schema for llama.cpp's converter", () => {
     expect(toLlamaSchema(schema).schema["additionalProperties"]).toBe(false);
   });
 
-  test("has references to definitions of its own, also to itself and with escapes", () => {
+  test("has its own definitions for references, including recursive and escaped ones", () => {
     const node = { type: "object", properties: { next: { $ref: "#" }, tag: { $ref: "#/$defs/a~1b%25" } } };
     const { schema } = toLlamaSchema({ ...node, $defs: { "a/b%": { type: "string" } } });
     expect(schema["properties"]).toEqual({ next: { $ref: "#/$defs/root" }, tag: { $ref: "#/$defs/a1b25" } });
@@ -78,8 +78,8 @@ describe("a schema for llama.cpp's converter", () => {
     });
   });
 
-  test("does not begin with itself, of which no grammar can be made", () => {
-    expect(toLlamaSchema({ $ref: "#" })).toEqual({ schema: ANY, dropped: [], lost: [] });
+  test("has no left recursion, which grammars do not support", () => {
+    expect(toLlamaSchema({ $ref: "#" })).toEqual({ schema: ANY, dropped: [], ignored: [] });
     expect(toLlamaSchema({ anyOf: [{ $ref: "#" }, { type: "string" }] }).schema).toEqual({
       anyOf: [{ type: "string" }],
     });
@@ -91,7 +91,7 @@ describe("a schema for llama.cpp's converter", () => {
     expect(schema["$defs"]).toEqual({ b: ANY });
   });
 
-  test("reports what it leaves out, and nothing else", () => {
+  test("reports exactly the keywords that it drops", () => {
     expect(
       dropped({
         type: "object",

@@ -44,49 +44,52 @@ const EXPRESSIBLE: NumberBounds[] = [
   { isInteger: true, multipleOf: [0.5, 3] },
 ];
 
-test.each(EXPRESSIBLE)("every number that is written satisfies %j", (bounds) => {
+test.each(EXPRESSIBLE)("every number of the grammar satisfies %j", (bounds) => {
   const texts = sampleGrammar(grammarOf(bounds), 300);
   expect(texts.filter((text) => !numberSatisfies(Number(text), bounds))).toEqual([]);
 });
 
-test.each(EXPRESSIBLE)("every number of few digits that satisfies can be written: %j", (bounds) => {
-  const grammar = grammarOf(bounds);
-  const {
-    minimum = 0,
-    exclusiveMinimum = minimum,
-    maximum = exclusiveMinimum,
-    exclusiveMaximum = maximum,
-  } = bounds;
-  const wrong: string[] = [];
-  for (const middle of [0, exclusiveMinimum, exclusiveMaximum]) {
-    for (const unit of [0.01, 0.25, 1, 3, 7]) {
-      for (const steps of [-40, -12, -3, -2, -1, 0, 1, 2, 3, 12, 40]) {
-        const value = Number((middle + steps * unit).toPrecision(12));
-        const text = String(value);
-        if (text.includes("e") || Object.is(value, -0)) continue;
-        const twoPlaces = bounds.multipleOf?.includes(0.25) === true ? value.toFixed(2) : text;
-        const written =
-          bounds.multipleOf?.includes(0.5) === true ? [text, value.toFixed(1)] : [twoPlaces, text];
-        const accepts = written.some((each) => Number(each) === value && grammarAccepts(grammar, each));
-        if (numberSatisfies(value, bounds) !== accepts) wrong.push(text);
+test.each(EXPRESSIBLE)(
+  "every number with few digits that satisfies the bounds is in the grammar: %j",
+  (bounds) => {
+    const grammar = grammarOf(bounds);
+    const {
+      minimum = 0,
+      exclusiveMinimum = minimum,
+      maximum = exclusiveMinimum,
+      exclusiveMaximum = maximum,
+    } = bounds;
+    const wrong: string[] = [];
+    for (const middle of [0, exclusiveMinimum, exclusiveMaximum]) {
+      for (const unit of [0.01, 0.25, 1, 3, 7]) {
+        for (const steps of [-40, -12, -3, -2, -1, 0, 1, 2, 3, 12, 40]) {
+          const value = Number((middle + steps * unit).toPrecision(12));
+          const text = String(value);
+          if (text.includes("e") || Object.is(value, -0)) continue;
+          const twoPlaces = bounds.multipleOf?.includes(0.25) === true ? value.toFixed(2) : text;
+          const written =
+            bounds.multipleOf?.includes(0.5) === true ? [text, value.toFixed(1)] : [twoPlaces, text];
+          const accepts = written.some((each) => Number(each) === value && grammarAccepts(grammar, each));
+          if (numberSatisfies(value, bounds) !== accepts) wrong.push(text);
+        }
       }
     }
-  }
-  expect(wrong).toEqual([]);
-});
+    expect(wrong).toEqual([]);
+  },
+);
 
-describe("bounds", () => {
+describe("bounds of a number", () => {
   test.each<NumberBounds>([
     { isInteger: true, minimum: 2, maximum: 1 },
     { isInteger: true, exclusiveMinimum: 1, exclusiveMaximum: 2 },
     { isInteger: false, exclusiveMinimum: 1, maximum: 1 },
     { isInteger: true, minimum: 1, maximum: 6, multipleOf: [7] },
-  ])("that no number satisfies are known: %j", (bounds) => {
+  ])("that no number satisfies are detected: %j", (bounds) => {
     expect(hasNoNumber(bounds)).toBe(true);
     expect(writeNumber(new GrammarWriter(), bounds)).toBeUndefined();
   });
 
-  test("that take too many rules are left to be checked", () => {
+  test("that take too many rules are left to the check", () => {
     expect(writeNumber(new GrammarWriter(), { isInteger: true, multipleOf: [99_991] })).toBeUndefined();
   });
 

@@ -10,7 +10,7 @@ test.each([
   ["POST", "/v1/v1/messages", "/v1/messages"],
   ["POST", "/openai/v1/chat/completions", "/v1/chat/completions"],
   ["DELETE", "/files/file-1", "/v1/files/file-1"],
-])("%s %s is not there, and its error names %s", async (method, path, meant) => {
+])("%s %s is unknown, and the error suggests %s", async (method, path, meant) => {
   const answer = await testApp().app.request(path, { method });
   expect(answer.status).toBe(404);
   expect(JSON.stringify(await answer.json())).toContain(
@@ -22,7 +22,7 @@ test.each([
   ["GET", "/nowhere"],
   ["GET", "/chat/completions"],
   ["GET", `/${"v1/".repeat(100)}models`],
-])("%s %s is like no other", async (method, path) => {
+])("%s %s is unknown without a suggestion", async (method, path) => {
   const answer = await testApp().app.request(path, { method });
   const text = JSON.stringify(await answer.json());
   expect(text).toContain(`Endpoint not found: ${method} ${path}.`);

@@ -15,8 +15,8 @@ const format: StreamFormat = {
   heartbeatMs: 5,
 };
 
-/** An API with an error shape of its own under /other. */
-function otherDialect(frames: () => AsyncIterable<string>): Api {
+/** API under /other with a different error format. */
+function otherApi(frames: () => AsyncIterable<string>): Api {
   const route = { tag: "Other", summary: "A route", answers: [{ description: "An answer." }] };
   return {
     name: "Other",
@@ -73,17 +73,17 @@ async function* noFrames(): AsyncGenerator<string, void, undefined> {}
 
 function app(frames: () => AsyncIterable<string> = noFrames, log?: (line: string) => void) {
   const services = fakeServices(log ? { log } : {});
-  const dialects: readonly Api[] = [managementApi(services, () => dialects), otherDialect(frames)];
-  return createApp(services, dialects);
+  const apis: readonly Api[] = [managementApi(services, () => apis), otherApi(frames)];
+  return createApp(services, apis);
 }
 
-describe("errors have the shape of their route", () => {
+describe("errors have the format of their API", () => {
   test.each([
     ["GET", "/nowhere", 404, "route_not_found"],
     ["GET", "/api/nowhere", 404, "route_not_found"],
     ["GET", "/others", 404, "route_not_found"],
     ["PUT", "/api/models/pull", 405, "method_not_allowed"],
-  ])("%s %s is %d in the daemon's own shape", async (method, path, status, code) => {
+  ])("%s %s is %d in the native format", async (method, path, status, code) => {
     const response = await app().request(path, { method });
     expect(response.status).toBe(status);
     expect(await response.json()).toEqual({
@@ -97,7 +97,7 @@ describe("errors have the shape of their route", () => {
     ["DELETE", "/other/echo", 405, "method_not_allowed"],
     ["POST", "/other/echo", 400, "invalid_json"],
     ["GET", "/other/conflict", 503, "overloaded"],
-  ])("%s %s is %d in the dialect's shape", async (method, path, status, code) => {
+  ])("%s %s is %d in the other API's format", async (method, path, status, code) => {
     const response = await app().request(path, { method, headers: { "x-request-id": "abc" } });
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ oops: code, requestId: "abc" });
@@ -105,7 +105,7 @@ describe("errors have the shape of their route", () => {
     expect(response.headers.get("content-type")).toBe("application/json");
   });
 
-  test("405 names the methods in Allow", async () => {
+  test("405 lists the methods in Allow", async () => {
     const response = await app().request("/other/echo");
     expect(response.headers.get("allow")).toBe("OPTIONS, POST");
     const model = await app().request("/api/models/fake", { method: "PATCH" });
@@ -116,7 +116,7 @@ describe("errors have the shape of their route", () => {
     expect((await app().request("/other/conflict")).headers.get("retry-after")).toBe("2");
   });
 
-  test("an unexpected error is a 500 that tells the log its cause and the client nothing", async () => {
+  test("an unexpected error is a 500 whose cause is only logged", async () => {
     const lines: string[] = [];
     const response = await app(noFrames, (line) => lines.push(line)).request("/other/broken");
     expect(response.status).toBe(500);
@@ -126,9 +126,9 @@ describe("errors have the shape of their route", () => {
     expect(lines.join("")).toContain("hunter2");
   });
 
-  test("a request whose client has left is a line in the log, too, and not an error of ours", async () => {
+  test("a request of a disconnected client is logged without an error", async () => {
     const lines: string[] = [];
-    // As the server aborts it: with a text.
+    // The server aborts requests with a string.
     const signal = AbortSignal.abort("Client connection prematurely closed.");
     await app(noFrames, (line) => lines.push(line)).request("/other/abandoned", { signal });
     expect(lines).toHaveLength(1);
@@ -136,7 +136,7 @@ describe("errors have the shape of their route", () => {
     expect(JSON.parse(lines[0] ?? "")).not.toHaveProperty("error");
   });
 
-  test("an error's code is in the request's line in the log, and that of a success is not there", async () => {
+  test("the log line of a request contains the error code of a failure", async () => {
     const lines: string[] = [];
     const logged = app(noFrames, (line) => lines.push(line));
     for (const path of ["/nowhere", "/other/conflict", "/health"]) await logged.request(path);
@@ -151,7 +151,7 @@ describe("errors have the shape of their route", () => {
     expect(requests[2]).not.toHaveProperty("error");
   });
 
-  test("in a union the member that got furthest says what is wrong", async () => {
+  test("a union reports the error of the member that matches best", async () => {
     const response = await app().request("/other/echo", {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -187,7 +187,7 @@ describe("streams", () => {
     expect(await response.text()).toBe('one\n{"failed":"engine_crashed","requestId":"abc"}\n');
   });
 
-  test("what is not a ServiceError becomes an internal_error and is logged", async () => {
+  test("an unexpected error becomes an internal_error and is logged", async () => {
     const lines: string[] = [];
     const response = await app(
       async function* () {
@@ -202,7 +202,7 @@ describe("streams", () => {
     expect(lines.join("")).toContain("hunter2");
   });
 
-  test("a heartbeat fills a silence and nothing is lost", async () => {
+  test("heartbeats are sent during a pause, and no frame is lost", async () => {
     const gate = Promise.withResolvers<void>();
     const response = await app(async function* () {
       yield "one\n";
@@ -217,7 +217,7 @@ describe("streams", () => {
     expect(seen.filter((frame) => frame !== "\n")).toEqual(["one\n", "two\n"]);
   });
 
-  test("frames are made at the reader's speed", async () => {
+  test("frames are generated at the reader's speed", async () => {
     let made = 0;
     const response = await app(async function* () {
       for (;;) {
@@ -231,7 +231,7 @@ describe("streams", () => {
     await reader.cancel();
   });
 
-  test("a reader that goes away ends the generator", async () => {
+  test("a disconnect of the reader ends the generator", async () => {
     const ended = Promise.withResolvers<string>();
     const response = await app(async function* () {
       try {
@@ -246,7 +246,7 @@ describe("streams", () => {
     expect(await ended.promise).toBe("returned");
   });
 
-  test("a HEAD does not begin what nobody will read", async () => {
+  test("a HEAD request does not start the generator", async () => {
     let begun = false;
     const response = await app(async function* () {
       begun = true;
@@ -257,7 +257,7 @@ describe("streams", () => {
     expect(begun).toBe(false);
   });
 
-  test("proxies are told not to hold frames back", async () => {
+  test("headers keep proxies from buffering frames", async () => {
     const { headers } = await app().request("/other/stream");
     expect(headers.get("cache-control")).toBe("no-cache");
     expect(headers.get("x-accel-buffering")).toBe("no");

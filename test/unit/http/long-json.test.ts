@@ -3,7 +3,7 @@ import { mapInTimeSlices } from "../../../src/async/timers.ts";
 import { longJson } from "../../../src/http/streaming/stream-response.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
-/** In one turn it would take most of a second; collections of garbage that other tests have left count as well. */
+/** Serializing at once would take most of a second. The limit includes garbage collections of other tests. */
 const LONGEST_TURN_MS = 200;
 
 const vector = Array.from({ length: 384 }, (_, index) => Math.sin(index));
@@ -15,13 +15,13 @@ test.each([
   Array.from({ length: 500 }, (_, index) => ({ index, embedding: vector })),
   [],
   {},
-])("a long answer is the same JSON as a short one: %#", async (value) => {
+])("longJson equals JSON.stringify: %#", async (value) => {
   const answer = await longJson(value);
   expect(answer.headers.get("content-type")).toBe("application/json");
   expect(await answer.text()).toBe(JSON.stringify(value));
 });
 
-test("an answer of sixteen thousand vectors does not hold the event loop", async () => {
+test("longJson does not block the event loop for sixteen thousand vectors", async () => {
   const vectors = Array.from({ length: 16_384 }, () => vector);
   let bytes = 0;
   const longest = await longestTurn(async () => {
@@ -32,7 +32,7 @@ test("an answer of sixteen thousand vectors does not hold the event loop", async
   expect(longest).toBeLessThan(LONGEST_TURN_MS);
 });
 
-test("a client that leaves in the middle of a long answer ends its writing", async () => {
+test("longJson stops when the client disconnects", async () => {
   let written = 0;
   const element = { toJSON: () => (written += 1) && vector };
   const answer = await longJson({ data: Array.from({ length: 10_000 }, () => element) });

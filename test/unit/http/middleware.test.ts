@@ -26,14 +26,14 @@ async function errorCode(response: Response): Promise<string> {
 }
 
 describe("x-request-id", () => {
-  test("is on every answer, errors included", async () => {
+  test("is on every response, errors included", async () => {
     for (const path of ["/health", "/nowhere", "/api/models/unknown"]) {
       const response = await app().request(path);
       expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
     }
   });
 
-  test("is the client's own when that is sane", async () => {
+  test("is the client's if it is valid", async () => {
     const own = await app().request("/health", { headers: { "x-request-id": "trace-1:a/b" } });
     expect(own.headers.get("x-request-id")).toBe("trace-1:a/b");
     for (const bad of ["a b", "x".repeat(129), '"<script>']) {
@@ -63,7 +63,7 @@ describe("CORS", () => {
     expect(error.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  test("lets pages of public sites call where their origin may", async () => {
+  test("allows private network access for allowed origins", async () => {
     const headers = {
       origin,
       "access-control-request-method": "GET",
@@ -79,7 +79,7 @@ describe("CORS", () => {
     expect(await answer(["https://another.test"])).toBeNull();
   });
 
-  test("allows the named origins alone when there are some", async () => {
+  test("allows only the listed origins", async () => {
     const restricted = app(http({ cors_origins: ["https://page.test/"] }));
     const own = await restricted.request("/health", { headers: { origin } });
     expect(own.headers.get("access-control-allow-origin")).toBe(origin);
@@ -88,8 +88,8 @@ describe("CORS", () => {
   test.each([
     ["a foreign one", "https://evil.test"],
     ["null, as of a sandboxed frame", "null"],
-    ["one that begins alike", "https://page.test.evil.test"],
-    ["one that ends alike", "https://evilpage.test"],
+    ["one with the same beginning", "https://page.test.evil.test"],
+    ["one with the same end", "https://evilpage.test"],
     ["another scheme", "http://page.test"],
     ["another port", "https://page.test:8443"],
   ])("refuses %s, even for a POST without a body", async (_kind, foreign) => {
@@ -103,7 +103,7 @@ describe("CORS", () => {
     expect(await errorCode(response)).toBe("forbidden_host");
   });
 
-  describe("of a request that changes something and has no body", () => {
+  describe("of a changing request without a body", () => {
     const cases = [
       ["POST", "/api/models/fake/unload"],
       ["POST", "/api/defaults/fake/use"],
@@ -112,7 +112,7 @@ describe("CORS", () => {
       ["DELETE", "/api/models/fake"],
       ["DELETE", "/v1/responses/resp_1"],
     ] as const;
-    test.each(cases)("refuses %s %s from a foreign page that has not asked first", async (method, path) => {
+    test.each(cases)("refuses %s %s from a foreign page without a preflight", async (method, path) => {
       for (const headers of [
         { origin },
         { origin: "null" },
@@ -126,7 +126,7 @@ describe("CORS", () => {
       }
     });
 
-    test.each(cases)("takes %s %s from all others", async (method, path) => {
+    test.each(cases)("accepts %s %s from all others", async (method, path) => {
       expect(await statusOf(method, path, {})).not.toBe(415);
       expect(await statusOf(method, path, { origin, "content-type": "application/json" })).not.toBe(415);
       expect(await statusOf(method, path, { origin, authorization: "Bearer any" })).not.toBe(415);
@@ -136,7 +136,7 @@ describe("CORS", () => {
     });
   });
 
-  test("always lets the daemon's own page call", async () => {
+  test("always allows the daemon's own page", async () => {
     const restricted = app(http({ cors_origins: [origin] }));
     const response = await restricted.request("/status", {
       headers: { origin: "http://box:8080", host: "box:8080" },
@@ -157,7 +157,7 @@ describe("the Host check", () => {
     "[::1]:8080",
     "app.localhost",
     "my.box:8080",
-  ])("lets %s pass when bound to loopback", async (host) => {
+  ])("accepts %s when bound to loopback", async (host) => {
     expect((await app(local).request("/health", { headers: { host } })).status).toBe(200);
   });
 
@@ -212,7 +212,7 @@ describe("API keys", () => {
     expect(await status(headers)).toBe(401);
   });
 
-  test("the answer says how to authenticate and in which shape errors come", async () => {
+  test("401 has WWW-Authenticate and the native error format", async () => {
     const response = await app(keyed).request("/status");
     expect(response.headers.get("www-authenticate")).toBe('Bearer realm="daybreak"');
     expect(await errorCode(response)).toBe("unauthorized");
@@ -221,11 +221,11 @@ describe("API keys", () => {
   test.each([
     [{}, "requires an API key"],
     [{ "x-api-key": "wrong" }, "This API key is not one of the daemon's."],
-  ])("with %j the message has %j", async (headers, message) => {
+  ])("401 for %j has the message %j", async (headers, message) => {
     expect(await (await app(keyed).request("/status", { headers })).text()).toContain(message);
   });
 
-  test("/health, a preflight and the owner's socket need none", async () => {
+  test("/health, a preflight and the IPC socket need none", async () => {
     expect((await app(keyed).request("/health")).status).toBe(200);
     expect(await status({}, { ipc: true })).toBe(200);
     const preflight = await app(keyed).request("/status", {
@@ -235,7 +235,7 @@ describe("API keys", () => {
     expect(preflight.status).toBe(204);
   });
 
-  test("the files of the page need none, and nothing beside them does without", async () => {
+  test("the files of the page need none, but all other paths do", async () => {
     for (const path of ["/ui/", "/ui", "/ui/page.css", "/ui/manifest.webmanifest", "/browser/page.js"])
       expect({ path, status: (await app(keyed).request(path)).status }).not.toMatchObject({ status: 401 });
     for (const path of [
@@ -259,27 +259,27 @@ describe("API keys", () => {
       expect({ path, status: (await app(keyed).request(path)).status }).toEqual({ path, status: 401 });
   });
 
-  test("paths beside /health do not pass as it", async () => {
+  test("paths similar to /health need one", async () => {
     for (const path of ["/health/", "/health/../status", "//health", "/HEALTH"]) {
       expect((await app(keyed).request(path)).status).toBe(401);
     }
   });
 
-  test("a browser may use its password prompt on the daemon's own page, no other page may", async () => {
+  test("HTTP Basic is accepted from the daemon's own page only", async () => {
     const authorization = `Basic ${Buffer.from("anyone:second-key").toString("base64")}`;
     const opened = { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" };
-    const asked = await app(keyed).request("/docs", { headers: opened });
-    expect(asked.headers.get("www-authenticate")).toMatch(/^Basic realm="daybreak"/);
+    const navigation = await app(keyed).request("/docs", { headers: opened });
+    expect(navigation.headers.get("www-authenticate")).toMatch(/^Basic realm="daybreak"/);
     const script = { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" };
-    const unasked = await app(keyed).request("/api/models", { headers: script });
-    expect(unasked.headers.get("www-authenticate"), "the page asks by itself").toBe(
+    const scripted = await app(keyed).request("/api/models", { headers: script });
+    expect(scripted.headers.get("www-authenticate"), "the page asks by itself").toBe(
       'Bearer realm="daybreak"',
     );
     expect(await status({ authorization, "sec-fetch-site": "same-origin" })).toBe(200);
     expect(await status({ authorization, "sec-fetch-site": "cross-site" })).toBe(401);
   });
 
-  test("keys and bodies never reach the log", async () => {
+  test("keys and bodies are never logged", async () => {
     const lines: string[] = [];
     await app({ ...keyed, log: (line) => lines.push(line) }).request("/api/models/load?key=first", {
       method: "POST",
@@ -292,7 +292,7 @@ describe("API keys", () => {
 });
 
 describe("the rate limit", () => {
-  test("answers 429 with Retry-After, for all but /health and the owner's socket", async () => {
+  test("answers 429 with Retry-After, except for /health and the IPC socket", async () => {
     const limited = app(http({ rate_limit: 2 }));
     expect((await limited.request("/status")).status).toBe(200);
     expect((await limited.request("/status")).status).toBe(200);
@@ -316,7 +316,7 @@ describe("the rate limit", () => {
     ["::1", "::1"],
     [undefined, ""],
     ["fe80::1%eth0", "fe80:0:0:0"],
-  ])("counts %s as a client of %s", (address, client) => {
+  ])("counts the address %s as client %s", (address, client) => {
     expect(clientOf(address)).toBe(client);
   });
 
@@ -326,11 +326,11 @@ describe("the rate limit", () => {
   });
 });
 
-describe("the daemon's life", () => {
+describe("the daemon's state", () => {
   test.each([
     ["starting", "starting"],
     ["draining", "shutting_down"],
-  ] as const)("while %s new work is 503 %s with Retry-After", async (state, code) => {
+  ] as const)("while %s answers 503 %s with Retry-After", async (state, code) => {
     const busy = app({ overrides: { life: { state } } });
     const response = await busy.request("/api/models/fake/unload", { method: "POST" });
     expect(response.status).toBe(503);

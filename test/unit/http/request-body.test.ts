@@ -22,9 +22,9 @@ async function error(
 
 describe("invalid bodies are 400 invalid_request", () => {
   test.each([
-    ["no JSON", "{alias: 1}"],
-    ["cut JSON", '{"alias": "mi'],
-    ["nothing", ""],
+    ["invalid JSON", "{alias: 1}"],
+    ["truncated JSON", '{"alias": "mi'],
+    ["an empty body", ""],
     ["bytes that are not UTF-8", new Uint8Array([0x22, 0xff, 0xfe, 0x22])],
     ["deep nesting", "[".repeat(500) + "]".repeat(400)],
   ])("refuses %s", async (_kind, body) => {
@@ -43,7 +43,7 @@ describe("invalid bodies are 400 invalid_request", () => {
     ["2^53 and more", '{"alias": "fake", "context_size": 1e400}', /^context_size: /],
     ["null", "null", /^The request must be an object, got null\.$/],
     ["an array", "[]", /^The request must be an object, got an empty array\.$/],
-  ])("%s, with the path of the field", async (_kind, body, message) => {
+  ])("%s is reported with the path of the field", async (_kind, body, message) => {
     const answer = await error(await post(body));
     expect(answer).toMatchObject({ status: 400, code: "invalid_parameter" });
     expect(answer.message).toMatch(message);
@@ -59,7 +59,7 @@ describe("invalid bodies are 400 invalid_request", () => {
 describe("the body limit", () => {
   const large = JSON.stringify({ alias: "x".repeat(LIMIT) });
 
-  test("413 for a declared length, even where no body is read", async () => {
+  test("413 for a declared length, also on routes without a body", async () => {
     const declared = { "content-length": String(LIMIT + 1) };
     expect(await error(await post(large, declared))).toMatchObject({
       status: 413,
@@ -69,7 +69,7 @@ describe("the body limit", () => {
     expect(unread.status).toBe(413);
   });
 
-  test("413 for a chunked body, without reading it to its end", async () => {
+  test("413 for a chunked body without reading all of it", async () => {
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -90,15 +90,18 @@ describe("the body limit", () => {
 describe("the content encoding", () => {
   const body = '{"alias": "none"}';
 
-  test.each(["identity", "Identity", ""])("%j is none", async (encoding) => {
+  test.each(["identity", "Identity", ""])("%j is accepted", async (encoding) => {
     expect((await post(body, { "content-encoding": encoding })).status).toBe(404);
   });
 
-  test.each(["gzip", "br", "gzip, identity"])("%s is 415, and the message says so", async (encoding) => {
-    const response = await error(await post(body, { "content-encoding": encoding }));
-    expect(response).toMatchObject({ status: 415, code: "unsupported_media_type" });
-    expect(response.message).toContain(`Content-Encoding: ${encoding}`);
-  });
+  test.each(["gzip", "br", "gzip, identity"])(
+    "%s is 415 with the encoding in the message",
+    async (encoding) => {
+      const response = await error(await post(body, { "content-encoding": encoding }));
+      expect(response).toMatchObject({ status: 415, code: "unsupported_media_type" });
+      expect(response.message).toContain(`Content-Encoding: ${encoding}`);
+    },
+  );
 });
 
 describe("the content type", () => {
@@ -110,11 +113,11 @@ describe("the content type", () => {
     "application/json; charset=utf-8",
     "APPLICATION/JSON",
     "application/vnd.api+json",
-  ])("%s is JSON", async (type) => {
+  ])("%s is accepted as JSON", async (type) => {
     expect((await post(body, { "content-type": type, ...page })).status).toBe(404);
   });
 
-  test("curl -d works without a header, outside of a browser", async () => {
+  test("curl -d works without a header", async () => {
     expect((await post(body, { "content-type": "application/x-www-form-urlencoded" })).status).toBe(404);
     expect((await post(new Blob([body]), { "content-type": "" })).status).toBe(404);
   });
@@ -128,7 +131,7 @@ describe("the content type", () => {
     ["application/x-www-form-urlencoded", { "sec-fetch-site": "cross-site" }],
     ["text/plain", {}],
     ["application/xml", {}],
-  ])("%j from %j is 415: a page could send it without asking", async (type, headers) => {
+  ])("%j with %j is 415, since a page could send it without a preflight", async (type, headers) => {
     const response = await post(body, { "content-type": type, ...headers });
     expect(await error(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
   });
@@ -139,7 +142,7 @@ function nested(levels: number): string {
 }
 
 describe("the JSON of a body", () => {
-  test("may be nested 100 levels deep, and not one more", async () => {
+  test("may be nested 100 levels deep but not 101", async () => {
     expect((await post(nested(100))).status).toBe(404);
     expect(await error(await post(nested(101)))).toMatchObject({
       status: 400,
@@ -148,27 +151,27 @@ describe("the JSON of a body", () => {
     });
   });
 
-  test("may hold brackets in texts, however many", async () => {
+  test("may contain many brackets in strings", async () => {
     expect((await post(JSON.stringify({ alias: "none", x: `\\"${"[".repeat(300)}` }))).status).toBe(404);
   });
 });
 
-describe("the bodies of all requests under way", () => {
-  test("are bounded together, and one that is over makes room", () => {
+describe("BodyMemory", () => {
+  test("limits all bodies together, and frees memory when a request ends", () => {
     const bodies = new BodyMemory(1_000_000);
-    const held = Array.from({ length: 4 }, () => bodies.begin());
-    for (const body of held) body.add(1_000_000);
+    const running = Array.from({ length: 4 }, () => bodies.begin());
+    for (const body of running) body.add(1_000_000);
     const ordinary = bodies.begin();
     ordinary.add(64 * 1024);
     const large = bodies.begin();
     expect(() => large.add(1_000_000)).toThrow(expect.objectContaining({ code: "overloaded" }));
     large.release();
     large.release();
-    held[0]!.release();
+    running[0]!.release();
     expect(() => bodies.begin().add(1_000_000)).not.toThrow();
   });
 
-  test("may fill what is allowed to the last byte", () => {
+  test("allows exactly the limit", () => {
     const bodies = new BodyMemory(1000);
     const body = bodies.begin();
     // The beginning of each body is not counted.

@@ -25,12 +25,12 @@ async function get(headers: Record<string, string>, method = "GET") {
   return { status, sent, text: await response.text() };
 }
 
-describe("a file", () => {
-  test("is sent whole, with its length and tag", async () => {
+describe("sendFile", () => {
+  test("sends the full file with length and ETag", async () => {
     expect(await get({})).toEqual({ status: 200, sent: ["10", null, '"abc"', "bytes"], text: "0123456789" });
   });
 
-  test("is not sent to HEAD, but described", async () => {
+  test("sends only headers for HEAD", async () => {
     expect(await get({}, "HEAD")).toEqual({ status: 200, sent: ["10", null, '"abc"', "bytes"], text: "" });
   });
 
@@ -41,26 +41,26 @@ describe("a file", () => {
     ["bytes=-3", "789", "bytes 7-9/10"],
     ["bytes=-99", "0123456789", "bytes 0-9/10"],
     ["bytes=9-9", "9", "bytes 9-9/10"],
-  ])("is sent in part for the range %s", async (range, text, contentRange) => {
+  ])("sends a part for the range %s", async (range, text, contentRange) => {
     const answer = await get({ range });
     expect(answer).toMatchObject({ status: 206, text });
     expect(answer.sent.slice(0, 2)).toEqual([String(text.length), contentRange]);
   });
 
-  test.each(["bytes=10-", "bytes=-0", "bytes=99-100"])("cannot be sent for the range %s", async (range) => {
+  test.each(["bytes=10-", "bytes=-0", "bytes=99-100"])("answers 416 for the range %s", async (range) => {
     const answer = await get({ range });
     expect(answer).toMatchObject({ status: 416, text: "" });
     expect(answer.sent[1]).toBe("bytes */10");
   });
 
   test.each(["bytes=1-2,4-5", "lines=1-2", "bytes=5-2", "bytes=a-b", "bytes="])(
-    "is sent whole for the range %s, which is not one that is understood",
+    "sends the full file for the unsupported range %s",
     async (range) => {
       expect(await get({ range })).toMatchObject({ status: 200, text: "0123456789" });
     },
   );
 
-  test("is sent whole when the range is of another version of it", async () => {
+  test("sends the full file if If-Range does not match", async () => {
     expect(await get({ range: "bytes=2-4", "if-range": '"other"' })).toMatchObject({ status: 200 });
     expect(await get({ range: "bytes=2-4", "if-range": '"abc"' })).toMatchObject({
       status: 206,
@@ -68,11 +68,11 @@ describe("a file", () => {
     });
   });
 
-  test("is not sent again to a client that has it", async () => {
+  test("answers 304 to a client that has the file", async () => {
     expect(await get({ "if-none-match": '"abc"' })).toMatchObject({ status: 304, text: "" });
   });
 
-  test("may be empty", async () => {
+  test("sends an empty file", async () => {
     const response = await app(new Uint8Array()).request("/file");
     expect([response.status, response.headers.get("content-length"), await response.text()]).toEqual([
       200,

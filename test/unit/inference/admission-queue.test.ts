@@ -6,7 +6,7 @@ import { randomNumbers } from "../../support/random-numbers.ts";
 const never = new AbortController().signal;
 
 describe("admission queue", () => {
-  test("lets callers in up to its slots and the others in the order they came", async () => {
+  test("admits calls up to its slots, and the others in order of arrival", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 10 });
     const order: string[] = [];
     const first = await queue.acquire(never);
@@ -23,7 +23,7 @@ describe("admission queue", () => {
     expect(queue.running).toBe(0);
   });
 
-  test("lets calls of one group run at once, and those of others when it is their turn", async () => {
+  test("runs calls of one group in parallel, and another group only after them", async () => {
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
     const order: string[] = [];
     const held = new Map<string, Permit>();
@@ -38,7 +38,7 @@ describe("admission queue", () => {
     expect(queue.running).toBe(1);
     held.get("a2")?.[Symbol.dispose]();
     await Promise.all(done.slice(2, 4));
-    // Though there was room for it, it would have come before those that had waited longer.
+    // A slot was free, but the call would have overtaken calls that had waited longer.
     expect(order).toEqual(["a1", "a2", "b1", "b2"]);
     held.get("b1")?.[Symbol.dispose]();
     held.get("b2")?.[Symbol.dispose]();
@@ -46,12 +46,12 @@ describe("admission queue", () => {
     expect(held.get("a3")?.group).toBe("a");
   });
 
-  test("asks the call in the background to end that has the slot which another one names, and no other", async () => {
+  test("preempts only the low-priority call in the slot that a waiting call requires", async () => {
     const queue = new AdmissionQueue({ slots: 4, maxWaiting: 10 });
     const asked: number[] = [];
     const held: Permit[] = [];
     for (const slot of [0, 1, 2])
-      held.push(await queue.acquire(never, { slot, onYield: () => asked.push(slot) }));
+      held.push(await queue.acquire(never, { slot, onPreempt: () => asked.push(slot) }));
     const named = queue.acquire(never, { slot: 1 });
     expect(asked).toEqual([1]);
     held[1]?.[Symbol.dispose]();
@@ -59,7 +59,7 @@ describe("admission queue", () => {
     expect(asked).toEqual([1]);
   });
 
-  test("lets one call of those in that name a slot, in their order, and others past those that wait for it", async () => {
+  test("admits calls that require one slot one by one, and lets other calls pass those that wait for it", async () => {
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
     const order: string[] = [];
     const held = new Map<string, Permit>();
@@ -80,7 +80,7 @@ describe("admission queue", () => {
     expect(order).toEqual(["a", "d", "e", "b", "c", "f"]);
   });
 
-  test("refuses the caller for whom there is no room to wait", async () => {
+  test("refuses a call beyond the queue limit", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
     await queue.acquire(never);
     void queue.acquire(never);
@@ -89,7 +89,7 @@ describe("admission queue", () => {
     await expect(refusal).rejects.toSatisfy((error: ServiceError) => error.retryAfterSecs! >= 1);
   });
 
-  test("estimates the wait from how long slots were held", async () => {
+  test("estimates Retry-After from the duration of earlier calls", async () => {
     let now = 0;
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 0, now: () => now });
     const before = queue.retryAfterSecs;
@@ -99,7 +99,7 @@ describe("admission queue", () => {
     expect(queue.retryAfterSecs).toBeGreaterThan(before);
   });
 
-  test("a further call of an admitted batch waits even when the queue is full", async () => {
+  test("lets another call of an admitted batch wait even if the queue is full", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 0 });
     const slot = await queue.acquire(never);
     const further = queue.acquire(never, { bypassQueueLimit: true });
@@ -109,7 +109,7 @@ describe("admission queue", () => {
     expect(queue.running).toBe(0);
   });
 
-  test("a caller that goes away leaves the queue", async () => {
+  test("removes an aborted call from the queue", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
     const slot = await queue.acquire(never);
     const client = new AbortController();
@@ -123,7 +123,7 @@ describe("admission queue", () => {
     await expect(queue.acquire(client.signal)).rejects.toThrow("gone");
   });
 
-  test("a slot disposed twice is freed once", async () => {
+  test("frees a slot once if its permit is disposed twice", async () => {
     const queue = new AdmissionQueue({ slots: 2, maxWaiting: 0 });
     const slot = await queue.acquire(never);
     await queue.acquire(never);
@@ -132,7 +132,7 @@ describe("admission queue", () => {
     expect(queue.running).toBe(1);
   });
 
-  test("closing refuses those who wait and those who come", async () => {
+  test("refuses waiting and later calls once closed", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 5 });
     const slot = await queue.acquire(never);
     const waiting = queue.acquire(never);
@@ -143,7 +143,7 @@ describe("admission queue", () => {
     expect(queue.running).toBe(0);
   });
 
-  test("keeps its bounds and leaks nothing over a thousand random operations", async () => {
+  test("stays within its limits and leaks no slot over a thousand random operations", async () => {
     const random = randomNumbers(42);
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 5 });
     const slots: Permit[] = [];
@@ -183,7 +183,7 @@ describe("admission queue", () => {
 });
 
 const sharedQueue = () => new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
-/** Who has been let in, in order. */
+/** Names of admitted calls, in order. */
 function callers(of: AdmissionQueue) {
   const inside: string[] = [];
   const enter = async (name: string, tokens: number, signal = never): Promise<Permit> => {
@@ -194,14 +194,14 @@ function callers(of: AdmissionQueue) {
   return { inside, enter };
 }
 
-test("contexts of their own are never waited for", async () => {
+test("calls never wait for context if each slot has its own", async () => {
   const queue = new AdmissionQueue({ slots: 4, contextTokens: 400, maxWaiting: 0 });
   for (let index = 0; index < 4; index++) await queue.acquire(never, { tokens: 100 });
   expect([queue.running, queue.waiting]).toEqual([4, 0]);
 });
 
 describe("a shared context", () => {
-  test("lets those in who fit together, and the others when there is room", async () => {
+  test("admits calls that fit together, and others when enough tokens are free", async () => {
     const shared = sharedQueue();
     const { inside, enter } = callers(shared);
     const first = await enter("first", 60);
@@ -214,7 +214,7 @@ describe("a shared context", () => {
     expect(inside).toEqual(["first", "second", "third"]);
   });
 
-  test("gives all of it to one who asks for more than there is", async () => {
+  test("reserves all of it for a call that requests more than it has", async () => {
     const shared = sharedQueue();
     const { enter } = callers(shared);
     const greedy = await enter("greedy", 1000);
@@ -224,7 +224,7 @@ describe("a shared context", () => {
     await next;
   });
 
-  test("small callers do not overtake a large one for ever", async () => {
+  test("does not let small calls overtake a large one forever", async () => {
     const { inside, enter } = callers(sharedQueue());
     const first = await enter("first", 50);
     const large = enter("large", 100);
@@ -235,7 +235,7 @@ describe("a shared context", () => {
     expect(inside).toEqual(["first", "large", "small"]);
   });
 
-  test("lets the next in when one turns out to need less", async () => {
+  test("admits the next call when a running one is resized downward", async () => {
     const { inside, enter } = callers(sharedQueue());
     const first = await enter("first", 100);
     const second = enter("second", 60);
@@ -244,7 +244,7 @@ describe("a shared context", () => {
     expect(inside).toEqual(["first", "second"]);
   });
 
-  test("lets those in who stood behind one that went away", async () => {
+  test("admits the calls behind one that was aborted", async () => {
     const { inside, enter } = callers(sharedQueue());
     await enter("first", 60);
     const client = new AbortController();
@@ -256,7 +256,7 @@ describe("a shared context", () => {
     expect(inside).toEqual(["first", "small"]);
   });
 
-  test("has all of it back in the end", async () => {
+  test("has no reserved tokens left in the end", async () => {
     const shared = sharedQueue();
     const { enter } = callers(shared);
     const slot = await enter("one", 70);
@@ -269,23 +269,23 @@ describe("a shared context", () => {
   });
 });
 
-/** Holds a permit until it is asked to yield. */
+/** Acquires a permit as a low-priority call, and records if it is preempted. */
 async function background(
   queue: AdmissionQueue,
   tokens = 0,
 ): Promise<{ permit: Permit; asked: () => boolean }> {
   let isAsked = false;
-  const permit = await queue.acquire(never, { tokens, onYield: () => (isAsked = true) });
+  const permit = await queue.acquire(never, { tokens, onPreempt: () => (isAsked = true) });
   return { permit, asked: () => isAsked };
 }
 
-describe("calls in the background", () => {
-  test("wait behind all others, and beyond the limit of the queue", async () => {
+describe("low-priority calls", () => {
+  test("wait behind all others, and are not subject to the queue limit", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 1 });
     const first = await queue.acquire(never);
     const order: string[] = [];
-    const ask = async (name: string, onYield?: () => void): Promise<void> => {
-      const permit = await queue.acquire(never, { onYield });
+    const ask = async (name: string, onPreempt?: () => void): Promise<void> => {
+      const permit = await queue.acquire(never, { onPreempt });
       order.push(name);
       permit[Symbol.dispose]();
     };
@@ -296,7 +296,7 @@ describe("calls in the background", () => {
     expect(order).toEqual(["before", "behind", "behind too"]);
   });
 
-  test("are asked to end as others wait: the last to begin first, and no more than there are others", async () => {
+  test("are preempted newest first, and no more of them than there are waiting calls", async () => {
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 10 });
     const held = [await background(queue), await background(queue), await background(queue)];
     const asked = (): boolean[] => held.map((each) => each.asked());
@@ -312,7 +312,7 @@ describe("calls in the background", () => {
     expect(asked()).toEqual([false, true, true]);
   });
 
-  test("are asked until there is room for a long prompt", async () => {
+  test("are preempted until a long prompt fits", async () => {
     const queue = new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
     const held = [await background(queue, 40), await background(queue, 40)];
     const long = queue.acquire(never, { tokens: 90 });
@@ -323,7 +323,7 @@ describe("calls in the background", () => {
     expect((await long).tokens).toBe(90);
   });
 
-  test("make room for an answer that grows", async () => {
+  test("are preempted for an answer that grows", async () => {
     const queue = new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
     const answer = await queue.acquire(never, { tokens: 50 });
     const { permit, asked } = await background(queue, 50);
@@ -333,7 +333,7 @@ describe("calls in the background", () => {
     expect(answer.grow(10)).toBe(true);
   });
 
-  test("make way for a call that may not wait, unless another one needs the room", async () => {
+  test("are preempted for a call that may not wait, unless another call waits already", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 10 });
     const { permit, asked } = await background(queue);
     const call = queue.acquire(never, { mayWait: false });
@@ -341,13 +341,13 @@ describe("calls in the background", () => {
     await expect(queue.acquire(never, { mayWait: false })).rejects.toMatchObject({ code: "overloaded" });
     permit[Symbol.dispose]();
     await call;
-    expect(queue.yielding).toBe(0);
+    expect(queue.lowPriority).toBe(0);
   });
 
-  test("ask nobody themselves", async () => {
+  test("preempt no other call", async () => {
     const queue = new AdmissionQueue({ slots: 1, contextTokens: 10, maxWaiting: 10 });
     const { asked, permit } = await background(queue, 10);
-    void queue.acquire(never, { onYield: () => undefined });
+    void queue.acquire(never, { onPreempt: () => undefined });
     expect(permit.grow(5)).toBe(false);
     expect(asked()).toBe(false);
   });

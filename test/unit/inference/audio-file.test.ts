@@ -34,23 +34,23 @@ describe("a WAV file", () => {
   test.each([
     ["of one channel", tinyWav(0.1), 0.1],
     ["of two channels and another rate", tinyWav(0.02, 44_100, 2), 0.02],
-  ])("%s is as long as its samples", (_, file, seconds) => {
+  ])("has the length of its samples: %s", (_, file, seconds) => {
     expect(readAudio(file, HOUR)).toEqual({ data: file, seconds });
   });
 
-  test("whose length was not known when it was begun has the samples that are there", () => {
+  test("has the samples that are present if its declared size is larger", () => {
     const file = tinyWav(0.1);
     const endless = changed(file, (view) => view.setUint32(DATA_SIZE_AT, 0xffff_ffff, true));
     expect(readAudio(endless, HOUR)).toEqual({ data: file, seconds: 0.1 });
   });
 
-  test("keeps nothing but its format and samples", () => {
+  test("is reduced to its format and samples", () => {
     const file = tinyWav(0.02);
     const wordy = joined(file.subarray(0, 12), chunk("LIST", 7), file.subarray(12), chunk("id3 ", 9));
     expect(readAudio(wordy, HOUR).data).toEqual(file);
   });
 
-  test("in the extensible form says its format further behind", () => {
+  test("has its format in the subformat if it is extensible", () => {
     const file = tinyWav(0.02);
     const format = new Uint8Array(8 + 40);
     format.set(file.subarray(12, 36));
@@ -68,30 +68,30 @@ describe("a WAV file", () => {
     ["no chunks", tinyWav(1).slice(0, 12), "no samples"],
     ["no channels", changed(tinyWav(0.1), (view) => view.setUint16(22, 0, true)), "0 channels"],
     ["a rate of 1 Hz", changed(tinyWav(0.1), (view) => view.setUint32(24, 1, true)), "1 Hz"],
-  ])("with %s is refused in words", (_, file, words) => {
+  ])("with %s is refused with an explanation", (_, file, words) => {
     expect(() => checkAudio(file, "file")).toThrow(words);
   });
 });
 
 describe("a FLAC file", () => {
-  test("is as long as it says", () => {
+  test("has the length that it declares", () => {
     expect(readAudio(tinyFlac(3), HOUR).seconds).toBe((3 * 4096) / 16_000);
   });
 
-  test("of a few bytes that claims to be days long is refused before anything is decoded", () => {
+  test("is refused before decoding if a few bytes declare days", () => {
     expect(() => checkAudio(tinyFlac(1, 2 ** 35), "file")).toThrow("60 minutes");
   });
 
   test.each([
     ["that does not say its length", tinyFlac(1, 0), "how long"],
     ["that ends in its header", tinyFlac(1).slice(0, 30), "begin as a FLAC"],
-  ])("%s is refused in words", (_, file, words) => {
+  ])("%s is refused with an explanation", (_, file, words) => {
     expect(() => checkAudio(file, "file")).toThrow(words);
   });
 });
 
 describe("an MP3 file", () => {
-  test("is as long as its frames, and begins with the first", () => {
+  test("has the length of its frames, and begins with the first one", () => {
     const file = tinyMp3(10);
     const tag = Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 20, ...new Uint8Array(20).fill(0xff));
     const { data, seconds } = readAudio(joined(tag, file), HOUR);
@@ -99,7 +99,7 @@ describe("an MP3 file", () => {
     expect(seconds).toBeCloseTo(10 * MP3_FRAME_SECONDS);
   });
 
-  test("cannot hide a file of another format behind its tag", () => {
+  test("cannot hide a file of another format after its tag", () => {
     const tag = Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0);
     expect(() => checkAudio(joined(tag, tinyFlac(1, 2 ** 35)), "file")).toThrow(/not a WAV|minutes/);
   });
@@ -115,7 +115,7 @@ describe("an MP3 file", () => {
   });
 });
 
-test("anything else is not a recording", () => {
+test("a file of another format is refused", () => {
   expect(isAudio(tinyPng(8, 8))).toBe(false);
   expect(() => decodeAudio(Buffer.from("some text").toString("base64"), "audio.0")).toThrow(
     "audio.0: the recording cannot be used: it is not a WAV, MP3 or FLAC file.",
@@ -124,7 +124,7 @@ test("anything else is not a recording", () => {
   expect(() => decodeAudio("%%%", "audio.0")).toThrow("base64");
 });
 
-test("what may be either is taken for what it is", () => {
+test("base64 of unknown kind is decoded as an image or a recording by its content", () => {
   expect(decodeMedia(base64(tinyWav(0.1)), "images.0").type).toBe("audio");
   expect(decodeMedia(`data:audio/flac;base64,${base64(tinyFlac(1))}`, "images.0").type).toBe("audio");
   expect(decodeMedia(base64(tinyPng(8, 8)), "images.0").type).toBe("image");

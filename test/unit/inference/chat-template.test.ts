@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
-import { fittingMessages, traitsOf, withReadableCalls } from "../../../src/inference/chat-template.ts";
+import { messagesForTemplate, traitsOf, withJsonCalls } from "../../../src/inference/chat-template.ts";
 
-test("a family's templates have its texts in their order", () => {
+test("a template belongs to a family if it contains the family's strings in order", () => {
   expect(traitsOf("a [TOOL_CALLS] b [CALL_ID] c [ARGS] d").calls).toBeDefined();
   expect(traitsOf("a [ARGS] b [TOOL_CALLS] c [CALL_ID] d")).toEqual({});
   expect(traitsOf("{{ messages }}")).toEqual({});
   expect(traitsOf(undefined)).toEqual({});
 });
 
-test("a long template that nearly is one of a family is looked through once", () => {
+test("a long template that almost matches a family is searched once", () => {
   expect(traitsOf("[TOOL_CALLS]".repeat(10_000) + "[CALL_ID]".repeat(10_000))).toEqual({});
 });
 
@@ -18,7 +18,7 @@ const text = (words: string): ChatMessage["content"] => [{ type: "text", text: w
 const result = (id: string): ChatMessage => ({ role: "tool", content: text(`of ${id}`), toolCallId: id });
 const user: ChatMessage = { role: "user", content: text("hi") };
 
-/** Each message as its role, its text and the ids of its calls. */
+/** Describes each message by its role, text and call ids. */
 function shown(messages: readonly ChatMessage[]): string[] {
   return messages.map(({ role, content, toolCalls = [] }) => {
     const words = content.map((part) => (part.type === "text" ? part.text : "image"));
@@ -27,11 +27,11 @@ function shown(messages: readonly ChatMessage[]): string[] {
 }
 
 function fit(messages: readonly ChatMessage[]): string[] {
-  return shown(fittingMessages(messages, { oneCallPerMessage: true }));
+  return shown(messagesForTemplate(messages, { oneCallPerMessage: true }));
 }
 
-describe("a template that shows one call for each message", () => {
-  test("gets several calls as several messages, each with its result behind it", () => {
+describe("a template that renders one call per message", () => {
+  test("gets several calls as several messages, each followed by its result", () => {
     const asked: ChatMessage = {
       role: "assistant",
       content: text("I look"),
@@ -47,7 +47,7 @@ describe("a template that shows one call for each message", () => {
     ]);
   });
 
-  test("gets calls without results, too", () => {
+  test("gets calls without results as well", () => {
     const asked: ChatMessage = {
       role: "assistant",
       content: [],
@@ -57,25 +57,25 @@ describe("a template that shows one call for each message", () => {
   });
 });
 
-test("a message that goes on begins as the template begins text", () => {
+test("a continued message begins with the template's markup of text", () => {
   const begun: ChatMessage = { role: "assistant", content: text("It is") };
-  expect(shown(fittingMessages([user, begun], { textStart: "<text>" }))).toEqual([
+  expect(shown(messagesForTemplate([user, begun], { textStart: "<text>" }))).toEqual([
     "user hi",
     "assistant <text>It is",
   ]);
-  expect(shown(fittingMessages([begun, user], { textStart: "<text>" }))).toEqual([
+  expect(shown(messagesForTemplate([begun, user], { textStart: "<text>" }))).toEqual([
     "assistant It is",
     "user hi",
   ]);
 });
 
-test("an empty message at the end is left out: nothing goes on with it", () => {
-  expect(fittingMessages([user, { role: "assistant", content: text("") }], {})).toEqual([user]);
+test("an empty assistant message at the end is left out", () => {
+  expect(messagesForTemplate([user, { role: "assistant", content: text("") }], {})).toEqual([user]);
   const thoughtful: ChatMessage = { role: "assistant", content: [], reasoning: "hm" };
-  expect(fittingMessages([user, thoughtful], {})).toEqual([user, thoughtful]);
+  expect(messagesForTemplate([user, thoughtful], {})).toEqual([user, thoughtful]);
 });
 
-test("other templates get the messages as they are", () => {
+test("other templates get the messages unchanged", () => {
   const messages = [
     user,
     {
@@ -84,7 +84,7 @@ test("other templates get the messages as they are", () => {
       toolCalls: [fittingMessagesCall("a"), fittingMessagesCall("b")],
     },
   ];
-  expect(fittingMessages(messages, traitsOf("{{ messages }}"))).toBe(messages);
+  expect(messagesForTemplate(messages, traitsOf("{{ messages }}"))).toBe(messages);
 });
 
 test.each([
@@ -94,6 +94,6 @@ test.each([
   ["what the length has cut off", '{"city": "Par', '"{\\"city\\": \\"Par"'],
 ])("arguments that are %s become JSON", (_, written, read) => {
   const call = { id: "c", name: "f", arguments: written };
-  const [message] = withReadableCalls([{ role: "assistant", content: [], toolCalls: [call] }]);
+  const [message] = withJsonCalls([{ role: "assistant", content: [], toolCalls: [call] }]);
   expect(message?.toolCalls).toEqual([{ ...call, arguments: read }]);
 });

@@ -1,29 +1,29 @@
 import { describe, expect, test } from "vitest";
-import { checkOfForm, grammarMaker } from "../../../src/inference/schema-compiler.ts";
+import { answerCheck, grammarCompiler } from "../../../src/inference/schema-compiler.ts";
 import type { GrammarWork } from "../../../src/grammar/grammar-work.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 const NEVER = new AbortController().signal;
-const here = grammarMaker(undefined, NEVER);
+const here = grammarCompiler(undefined, NEVER);
 
-describe("the check of an answer", () => {
-  test("says in words what is wrong", async () => {
-    const check = checkOfForm({ type: "json_schema", schema: { uniqueItems: true } }, here);
+describe("the check of a complete answer", () => {
+  test("describes the problem", async () => {
+    const check = answerCheck({ type: "json_schema", schema: { uniqueItems: true } }, here);
     expect(await check("[1,2]")).toBeUndefined();
     expect(await check("[1,1]")).toMatch(/uniqueItems/);
     expect(await check("[1,")).toMatch(/not complete JSON/);
   });
 
-  test("of a large one is made elsewhere, whatever schema a client has sent", async () => {
+  test("runs off-thread for a large answer, whatever the schema", async () => {
     const sent: GrammarWork[] = [];
-    const elsewhere = grammarMaker((work) => {
+    const compile = grammarCompiler((work) => {
       sent.push(work);
       return Promise.resolve({ kind: "checked", failure: undefined });
     }, NEVER);
     const anyOf = Array.from({ length: 4000 }, (_, at) => ({ const: at }));
-    const check = checkOfForm(
+    const check = answerCheck(
       { type: "json_schema", schema: { items: { anyOf }, uniqueItems: true } },
-      elsewhere,
+      compile,
     );
     const text = JSON.stringify(Array.from({ length: 3000 }, (_, at) => at));
     // Here it would take most of a second.
@@ -31,12 +31,12 @@ describe("the check of an answer", () => {
     expect(sent).toMatchObject([{ kind: "check", text }]);
   });
 
-  test("that would take too long fails, and says what to do", async () => {
-    const given = grammarMaker(
+  test("fails with advice if it would take too long", async () => {
+    const given = grammarCompiler(
       () => Promise.resolve({ kind: "unsayable", message: "it is too large" }),
       NEVER,
     );
-    const check = checkOfForm({ type: "json_schema", schema: { uniqueItems: true } }, given);
+    const check = answerCheck({ type: "json_schema", schema: { uniqueItems: true } }, given);
     const text = JSON.stringify(Array.from({ length: 4000 }, (_, at) => at));
     await expect(check(text)).rejects.toMatchObject({
       code: "inference_failed",

@@ -15,7 +15,7 @@ async function* failing(): AsyncGenerator<InferenceEvent> {
 }
 
 describe("collectAnswer", () => {
-  test("joins the pieces of text, reasoning and tool calls", async () => {
+  test("joins the deltas of text, reasoning and tool calls", async () => {
     const logprob = { id: 1, token: "He", logprob: -0.1, bytes: null, top: [] };
     const answer = await collectAnswer(
       stream(
@@ -50,13 +50,13 @@ describe("collectAnswer", () => {
     });
   });
 
-  test("a stream without its last event is an error, not a short answer", async () => {
+  test("fails if the stream ends without its last event", async () => {
     await expect(collectAnswer(stream({ type: "text-delta", text: "Hel" }))).rejects.toMatchObject({
       code: "inference_failed",
     });
   });
 
-  test("passes on what the stream throws", async () => {
+  test("rethrows errors of the stream", async () => {
     await expect(collectAnswer(failing())).rejects.toThrow("broken");
   });
 });

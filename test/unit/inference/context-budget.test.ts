@@ -51,23 +51,23 @@ describe("in a shared context", () => {
     expect(neededTokens(reservedTokensRequest(maxTokens), promptTokens, SHARED)).toBe(expected);
   });
 
-  test("as many answers run as there are slots, in a small one too", () => {
+  test("all slots can run answers, even if the context is small", () => {
     const small = { contextSize: 256, contextTokens: 256, slots: 4 };
     expect(neededTokens(reservedTokensRequest(), 20, small)).toBe(64);
     expect(neededTokens(reservedTokensRequest(), 50, small)).toBe(82);
   });
 
-  test("the prompt is taken for as many tokens as bytes until it is counted", () => {
+  test("a prompt reserves one token per byte until it is counted", () => {
     expect(reservedTokens(reservedTokensRequest(10), SHARED)).toBe(16 + 32 + 10);
     expect(reservedTokens(reservedTokensRequest(), SHARED)).toBe(SHARE);
   });
 
-  test("images are taken for the whole context until they are counted", () => {
+  test("a prompt with images reserves the whole context until it is counted", () => {
     expect(reservedTokens(reservedTokensRequest(10, WITH_IMAGE), SHARED)).toBe(32_768);
   });
 });
 
-test("a context of its own is an answer's alone, as far as it may need it", () => {
+test("an unshared context is reserved up to the answer's limit", () => {
   expect(reservedTokens(reservedTokensRequest(), OWN)).toBe(4096);
   expect(neededTokens(reservedTokensRequest(4000), 500, OWN)).toBe(4096);
   expect(neededTokens(reservedTokensRequest(100), 500, OWN)).toBe(600);
@@ -75,7 +75,7 @@ test("a context of its own is an answer's alone, as far as it may need it", () =
 
 const SPEC = { contextSize: 32_768, slots: 4, sharedContext: true };
 
-/** An engine with so many bytes per token, which notes what it counts. */
+/** Creates an engine with a fixed number of bytes per token, which records what it tokenizes. */
 function engineOf(bytesPerToken: number): { engine: FakeEngine; counted: string[] } {
   const engine = new FakeEngine(SPEC);
   const counted: string[] = [];
@@ -103,44 +103,44 @@ function chat(characters: number): GenerationRequest {
 }
 
 describe("a long prompt without a limit of its answer", () => {
-  test("is counted while others run, and has a share if it fits into one", async () => {
+  test("is tokenized while others run, and reserves one share if it fits", async () => {
     const { engine } = engineOf(4);
     expect(await admissionTokens(engine, chat(20_000), true, never)).toBe(8192);
   });
 
-  test("takes what it is counted to need, with what a template may add", async () => {
+  test("reserves its token count with an allowance for the template", async () => {
     const { engine } = engineOf(4);
     const tokens = await admissionTokens(engine, chat(60_000), true, never);
     expect(tokens).toBeGreaterThan(60_000 / 4 + 1024);
     expect(tokens).toBeLessThan(60_000 / 3 + 1024);
   });
 
-  test("is not counted when nothing runs: it is admitted anyway", async () => {
+  test("is not tokenized if nothing runs, because it is admitted anyway", async () => {
     const { engine, counted } = engineOf(4);
     expect(await admissionTokens(engine, chat(40_000), false, never)).toBe(32_768);
     expect(counted).toEqual([]);
   });
 
-  test("that is too long to be beside others is not counted", async () => {
+  test("is not tokenized if it is too long to run beside others", async () => {
     const { engine, counted } = engineOf(4);
     expect(await admissionTokens(engine, chat(300_000), true, never)).toBe(32_768);
     expect(counted).toEqual([]);
   });
 
-  test("has one token per byte where it cannot be counted", async () => {
+  test("reserves one token per byte if it cannot be tokenized", async () => {
     const { engine } = engineOf(4);
     engine.tokenize = () => Promise.reject(new ServiceError("unsupported_feature", "No tokenizer."));
     expect(await admissionTokens(engine, chat(20_000), true, never)).toBeGreaterThan(20_000);
   });
 });
 
-test("a short prompt is not counted", async () => {
+test("a short prompt is not tokenized at admission", async () => {
   const { engine, counted } = engineOf(4);
   expect(await admissionTokens(engine, chat(100), true, never)).toBe(8192);
   expect(counted).toEqual([]);
 });
 
-test("a prompt in a context of its own is not counted", async () => {
+test("a prompt for an unshared context is not tokenized at admission", async () => {
   const { counted } = engineOf(4);
   const engine = new FakeEngine({ ...SPEC, sharedContext: false });
   expect(await admissionTokens(engine, chat(40_000), true, never)).toBe(32_768);
@@ -164,7 +164,7 @@ const progress = (completionTokens: number): GenerationEvent => ({
   timings,
 });
 
-/** An engine whose answer has so many tokens, few of which have text. It notes the most that it has got to. */
+/** Creates an engine whose answer has this many tokens, few of them with text. Records the longest answer. */
 function engineWith(tokens: number): { engine: FakeEngine; reached: () => number } {
   const engine = new FakeEngine({ slots: 4, contextSize: CONTEXT, sharedContext: true });
   let reached = 0;
@@ -193,7 +193,7 @@ async function run(engine: FakeEngine, permit: Permit, maxTokens?: number): Prom
 }
 
 describe("an answer in a shared context", () => {
-  test("takes more of it as it grows, and its reader sees nothing of that", async () => {
+  test("reserves more tokens as it grows, without events for its reader", async () => {
     const permit = await queueOf().acquire(never, { tokens: 256 });
     const events = await run(engineWith(800).engine, permit);
     expect(permit.tokens).toBeGreaterThanOrEqual(PROMPT_TOKENS + 800);
@@ -201,7 +201,7 @@ describe("an answer in a shared context", () => {
     expect(events.some(({ type }) => type === "answer-progress")).toBe(false);
   });
 
-  test("ends by its length before it needs what others hold, with what was generated", async () => {
+  test("ends with the reason length before it uses tokens reserved by others", async () => {
     const queue = queueOf();
     const permit = await queue.acquire(never, { tokens: 256 });
     await queue.acquire(never, { tokens: 500 });
@@ -214,12 +214,12 @@ describe("an answer in a shared context", () => {
     expect(engine.inFlight).toBe(0);
   });
 
-  test("that is alone is never ended, however much of the context it takes", async () => {
+  test("is not ended if it runs alone, even if it fills the context", async () => {
     const permit = await queueOf().acquire(never, { tokens: 256 });
     expect((await run(engineWith(CONTEXT - PROMPT_TOKENS).engine, permit)).at(-1)).toEqual(DONE);
   });
 
-  test("has all it needs from the beginning if its limit is small", async () => {
+  test("reserves all its tokens at the beginning if its limit is small", async () => {
     const queue = queueOf();
     const permit = await queue.acquire(never, { tokens: PROMPT_TOKENS + 100 });
     await queue.acquire(never, { tokens: CONTEXT - PROMPT_TOKENS - 100 });
@@ -227,7 +227,7 @@ describe("an answer in a shared context", () => {
     expect(permit.tokens).toBe(PROMPT_TOKENS + 100);
   });
 
-  test("counts from its prompt again when it is generated again", async () => {
+  test("is counted from its prompt again when it is generated again", async () => {
     const queue = queueOf();
     const permit = await queue.acquire(never, { tokens: 256 });
     const { engine } = engineWith(600);
@@ -235,7 +235,7 @@ describe("an answer in a shared context", () => {
     expect(permit.tokens).toBeLessThan(PROMPT_TOKENS + 700);
   });
 
-  test("gives back what its prompt turns out not to need", async () => {
+  test("releases the tokens that its prompt does not need", async () => {
     const queue = queueOf();
     const permit = await queue.acquire(never, { tokens: CONTEXT });
     const { engine } = engineWith(16);
@@ -246,7 +246,7 @@ describe("an answer in a shared context", () => {
   });
 });
 
-test("an answer whose client leaves fails with the client's reason", async () => {
+test("an answer whose client disconnects fails with the client's abort reason", async () => {
   const permit = await queueOf().acquire(never, { tokens: 256 });
   const { engine } = engineWith(0);
   engine.script = async function* (_request, signal) {

@@ -12,7 +12,7 @@ import { never, REQUEST } from "./inference-setup.ts";
 const contextExcess = { promptTokens: 18_211, contextSize: 4096 };
 const tooLong = new ServiceError("context_length_exceeded", "Too long.", { contextExcess });
 
-it("a prompt that is too long is refused with what its model's lease says of it, and its figures", async () => {
+it("a prompt that is too long is refused with the message of the model's lease and its token counts", async () => {
   const engine = new FakeEngine();
   // oxlint-disable-next-line require-yield
   engine.script = async function* () {
@@ -37,11 +37,11 @@ it("a prompt that is too long is refused with what its model's lease says of it,
   });
 });
 
-it("its figures cross the boundary of the engine's process", () => {
+it("the token counts of a prompt that is too long cross the process boundary", () => {
   expect(toServiceError(toReportedError(tooLong)).contextExcess).toEqual(contextExcess);
 });
 
-it("the messages API begins with the sentence by which its clients know to shorten a conversation", () => {
+it("the messages API begins the error with the sentence by which its clients know to shorten a conversation", () => {
   expect(renderAnthropicError(tooLong, "req_1")).toMatchObject({
     status: 400,
     body: { error: { message: "prompt is too long: 18211 tokens > 4096 maximum. Too long." } },

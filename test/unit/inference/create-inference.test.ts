@@ -11,7 +11,7 @@ async function* failing(message: string): AsyncGenerator<GenerationEvent> {
 }
 
 describe("a generation", () => {
-  test("streams the engine's events and says how long the request took", async () => {
+  test("streams the engine's events and reports the total time", async () => {
     let now = 0;
     const all = setup({ now: () => (now += 10) });
     const { model, events } = await all.inference.generate(REQUEST, never);
@@ -26,7 +26,7 @@ describe("a generation", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("of a single token is as fast as the whole request", async () => {
+  test("computes the speed of a single token from the whole request", async () => {
     let now = 0;
     const all = setup({ now: () => (now += 10) });
     all.engine.script = async function* () {
@@ -42,7 +42,7 @@ describe("a generation", () => {
     expect(tokensPerSecond).toBeCloseTo(1000 / totalMs);
   });
 
-  test("has given its slot back when its last event is read, though nobody asks for more", async () => {
+  test("has released its slot when its last event is read", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
     for (;;) {
@@ -52,14 +52,14 @@ describe("a generation", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("that fails before its first event rejects, so that the answer can have a status", async () => {
+  test("rejects if it fails before its first event, so that the response can have a status", async () => {
     const all = setup();
     all.engine.script = () => failing("too long");
     await expect(all.inference.generate(REQUEST, never)).rejects.toThrow("too long");
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("that breaks off without its last event is an error", async () => {
+  test("fails if the engine ends without the last event", async () => {
     const all = setup();
     all.engine.script = async function* () {
       yield { type: "start" };
@@ -69,7 +69,7 @@ describe("a generation", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("of an unknown model is counted, and nothing is held", async () => {
+  test("is counted for an unknown model, and reserves nothing", async () => {
     const all = setup();
     await expect(all.inference.generate({ ...REQUEST, model: "other" }, never)).rejects.toMatchObject({
       code: "model_not_found",
@@ -78,12 +78,12 @@ describe("a generation", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("with an empty model name goes to the default model", async () => {
+  test("uses the default model for an empty model name", async () => {
     const { inference } = setup();
     expect((await inference.generate({ ...REQUEST, model: "" }, never)).model).toBe("fake");
   });
 
-  test("reads reasoning and calls as the model's settings say", async () => {
+  test("parses reasoning and calls by the model's settings", async () => {
     const plain = fakeModel();
     const toolFormat = {
       style: "json",
@@ -119,15 +119,15 @@ describe("a generation", () => {
   });
 });
 
-describe("leaving", () => {
-  test("the loop cancels the generation", async () => {
+describe("cancelling a generation", () => {
+  test("by leaving the loop aborts it on the engine", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
     for await (const event of events) if (event.type === "text-delta") break;
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("before the first step frees the slot too", async () => {
+  test("before the first step frees the slot as well", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
     await events.return?.();
@@ -146,7 +146,7 @@ describe("leaving", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("by the signal frees the slot when nobody reads", async () => {
+  test("by the signal frees the slot even without a reader", async () => {
     const all = setup({ slots: 1 });
     all.engine.script = endless;
     const client = new AbortController();
@@ -160,7 +160,7 @@ describe("leaving", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("while waiting for a slot costs nothing", async () => {
+  test("while it waits for a slot leaves no trace", async () => {
     const all = setup({ slots: 1 });
     all.engine.script = endless;
     const first = new AbortController();

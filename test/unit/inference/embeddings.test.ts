@@ -9,7 +9,7 @@ import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-s
 describe("a batch of texts", () => {
   const texts = ["a", "bb", "ccc", "dddd", "eeeee"];
 
-  test("is embedded in single calls, in parallel up to the slots, and answered in order", async () => {
+  test("is embedded by one call each, in parallel up to the slots, and answered in order", async () => {
     const all = setup({ slots: 2 });
     all.engine.onText = (text) => delay(6 - text.length);
     const answer = await all.inference.embed({ input: texts }, never);
@@ -31,14 +31,14 @@ describe("a batch of texts", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("larger than the queue is served all the same", async () => {
+  test("is served even if it is larger than the queue", async () => {
     const all = setup({ slots: 1, config: { models: { queue_size: 0 } } });
     const input = Array.from({ length: 50 }, () => "x");
     expect((await all.inference.embed({ input }, never)).vectors).toHaveLength(50);
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("in the background ends when a request needs its slots", async () => {
+  test("is preempted if it has low priority and a request needs its slots", async () => {
     let isBackground = true;
     const all = setup({ slots: 2, isBackground: () => isBackground });
     const isRunning = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ describe("a batch of texts", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("ends with its client", async () => {
+  test("ends when its client disconnects", async () => {
     const all = setup({ slots: 2 });
     all.engine.onText = (_text, signal) => aborted(signal);
     const client = new AbortController();
@@ -94,7 +94,7 @@ describe("a batch of texts", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("needs a model made for it", async () => {
+  test("requires a model for the task", async () => {
     const { gguf } = fakeModel();
     const reranker = setup({ model: fakeModel({ gguf: { ...gguf, purpose: "rerank" } }) });
     await expect(reranker.inference.embed({ input: texts }, never)).rejects.toMatchObject({
@@ -113,7 +113,7 @@ describe("a batch of texts", () => {
     expect(leftOver(other)).toEqual(NOTHING);
   });
 
-  test("without texts asks nothing of the engine", async () => {
+  test("does not call the engine if it is empty", async () => {
     const all = setup();
     expect(await all.inference.embed({ input: [] }, never)).toMatchObject({ vectors: [], totalTokens: 0 });
     expect(leftOver(all)).toEqual(NOTHING);
@@ -121,7 +121,7 @@ describe("a batch of texts", () => {
 });
 
 const NEVER = new AbortController().signal;
-/** What a step of the fake engine takes: a token for each byte, and one to begin with. */
+/** Batch size of the fake engine, which has a token for each byte and a BOS token. */
 const LIMIT = 64;
 
 /** An engine that refuses texts of more tokens than a limit, as the real one does. */
@@ -138,32 +138,32 @@ function engineOf(limit = LIMIT) {
   return { engine, texts };
 }
 
-test("a text that fits is embedded as it is", async () => {
+test("a text that fits is embedded unchanged", async () => {
   const { engine, texts } = engineOf();
   await embedTruncated(engine, "short", NEVER);
   expect(texts).toEqual(["short"]);
 });
 
-test("of a longer one the first tokens are, as many as fit", async () => {
+test("a text that is too long is truncated to the tokens that fit", async () => {
   const { engine, texts } = engineOf();
   await embedTruncated(engine, "x".repeat(10_000), NEVER);
   expect(texts).toEqual(["x".repeat(LIMIT - 1)]);
 });
 
-test("half a character at the cut is left out", async () => {
+test("an incomplete character at the cut is left out", async () => {
   const { engine, texts } = engineOf();
   await embedTruncated(engine, "🙂".repeat(1000), NEVER);
   expect(texts).toEqual(["🙂".repeat(Math.floor((LIMIT - 1) / 4))]);
 });
 
-test("a little less is taken when the cut text has more tokens than it had in the whole", async () => {
+test("a shorter text is tried if the truncated one has more tokens than counted", async () => {
   const { engine, texts } = engineOf(LIMIT - 2);
   await embedTruncated(engine, "x".repeat(1000), NEVER);
   expect(texts).toHaveLength(1);
   expect(texts[0]!.length).toBeGreaterThan(LIMIT - 8);
 });
 
-test("without a tokenizer the text is shortened until it fits", async () => {
+test("a text is shortened until it fits if the engine has no tokenizer", async () => {
   const { engine, texts } = engineOf();
   const tokenize = engine.tokenize.bind(engine);
   engine.tokenize = () => Promise.reject(new ServiceError("unsupported_feature", "Stock."));
@@ -178,7 +178,7 @@ test("without a tokenizer the text is shortened until it fits", async () => {
   expect(texts[0]!.length).toBeGreaterThan(LIMIT / 2);
 });
 
-test("any other failure is passed on", async () => {
+test("any other error of the engine is thrown", async () => {
   const { engine } = engineOf();
   engine.embed = () => Promise.reject(new ServiceError("engine_crashed", "Gone."));
   await expect(embedTruncated(engine, "x", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });

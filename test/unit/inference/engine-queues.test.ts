@@ -10,8 +10,8 @@ async function* events(text: string): AsyncGenerator<GenerationEvent> {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe("a request that names a slot", () => {
-  test("waits until the request has ended that has it, and lets others have it afterwards", async () => {
+describe("a request that requires a slot", () => {
+  test("waits for the request that occupies the slot, and releases the slot afterwards", async () => {
     const all = setup({ slots: 3 });
     all.engine.busySlots.add(1);
     const leave = new AbortController();
@@ -33,7 +33,7 @@ describe("a request that names a slot", () => {
   test.each([
     ["waits for it", false],
     ["leaves as it gets it", true],
-  ])("leaves it to the next one that %s, and to nobody in between", async (_what, leaves) => {
+  ])("passes the slot to the next such request that %s", async (_what, leaves) => {
     const all = setup({ slots: 3 });
     const asked = vi.spyOn(all.engine, "slots");
     const actions = (): string[] => asked.mock.calls.map(([{ action }]) => action);
@@ -63,7 +63,7 @@ describe("a request that names a slot", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("and is refused its turn lets nothing go", async () => {
+  test("releases nothing if it is refused", async () => {
     const all = setup({ slots: 2, config: { models: { queue_size: 0 } } });
     const asked = vi.spyOn(all.engine, "slots");
     all.engine.script = endless;
@@ -80,7 +80,7 @@ describe("a request that names a slot", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("has a call in the background end that has the slot", async () => {
+  test("preempts a low-priority call in the slot", async () => {
     let isBackground = true;
     const all = setup({ slots: 3, isBackground: () => isBackground });
     all.engine.busySlots.add(1);
@@ -100,7 +100,7 @@ describe("a request that names a slot", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("is told when its time is up before the slot is idle", async () => {
+  test("fails if its deadline comes before the slot is idle", async () => {
     const all = setup({ config: { engine: { request_timeout: "30ms" } } });
     all.engine.busySlots.add(0);
     await expect(all.inference.generate({ ...REQUEST, slot: 0 }, never)).rejects.toMatchObject({
@@ -113,7 +113,7 @@ describe("a request that names a slot", () => {
   test.each([
     [2, 0],
     [5, 1],
-  ])("has a number beyond the last slot counted from the first again: %i", async (slot, taken) => {
+  ])("may have a slot number beyond the last slot, which wraps around: %i", async (slot, taken) => {
     const all = setup({ slots: 2 });
     all.engine.script = () => events("Hello");
     await collectAnswer((await all.inference.generate({ ...REQUEST, slot }, never)).events);

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
 import { Deadline } from "../../../src/inference/deadline.ts";
-import type { EventReader } from "../../../src/inference/stream-filters.ts";
+import type { EventFilter } from "../../../src/inference/stream-filters.ts";
 import { GenerationStream } from "../../../src/inference/generation-stream.ts";
 import { aborted, DONE } from "../../support/fake-engine.ts";
 import { never } from "./inference-setup.ts";
 
 type Run = (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
 
-/** A stream on a scripted engine, and what became of the two. */
-function stream(run: Run, readers: readonly EventReader[] = [], signal = never) {
+/** Creates a stream on a scripted engine, and records how both end. */
+function stream(run: Run, readers: readonly EventFilter[] = [], signal = never) {
   const state = { released: 0, engineAborted: false };
   const held = { [Symbol.dispose]: () => void (state.released += 1) };
   const began = GenerationStream.begin({
@@ -20,9 +20,9 @@ function stream(run: Run, readers: readonly EventReader[] = [], signal = never) 
         state.engineAborted = abort.aborted;
       }
     },
-    readers,
+    filters: readers,
     deadline: new Deadline(signal, Number.POSITIVE_INFINITY),
-    held,
+    resources: held,
     onPrompt: () => undefined,
     onToken: () => undefined,
     fail: () => undefined,
@@ -33,21 +33,21 @@ function stream(run: Run, readers: readonly EventReader[] = [], signal = never) 
 
 const text = (piece: string): GenerationEvent => ({ type: "text-delta", text: piece });
 
-/** Says something, then waits for its signal. */
+/** Generates a delta, then waits for the signal. */
 const endless: Run = async (onEvent, signal) => {
   onEvent({ type: "start" });
   await aborted(signal);
 };
 
-/** Ends an answer where "b" comes. */
-const untilB: EventReader = (event) => (event.type === "text-delta" && event.text === "b" ? [DONE] : [event]);
+/** Filter that ends an answer at "b". */
+const untilB: EventFilter = (event) => (event.type === "text-delta" && event.text === "b" ? [DONE] : [event]);
 
-const broken: EventReader = () => {
+const broken: EventFilter = () => {
   throw new Error("cannot read this");
 };
 
 describe("a generation stream", () => {
-  test("gives back what it holds before its reader sees the end", async () => {
+  test("disposes its resources before its reader sees the end", async () => {
     const { state, began } = stream(async (onEvent) => {
       for (const event of [{ type: "start" }, text("a"), DONE] as const) onEvent(event);
     });
@@ -58,7 +58,7 @@ describe("a generation stream", () => {
     expect(state).toEqual({ released: 1, engineAborted: false });
   });
 
-  test("cancels the engine where a reader of its events ends the answer early", async () => {
+  test("cancels the engine if a filter ends the answer early", async () => {
     const { state, began } = stream(
       async (onEvent, signal) => {
         for (const piece of ["a", "b", "c"]) onEvent(text(piece));
@@ -71,13 +71,13 @@ describe("a generation stream", () => {
     expect(state).toEqual({ released: 1, engineAborted: true });
   });
 
-  test("ends with the error of a reader that cannot read an event", async () => {
+  test("ends with the error of a filter", async () => {
     const { state, began } = stream(endless, [broken]);
     await expect(began).rejects.toThrow("cannot read this");
     expect(state).toEqual({ released: 1, engineAborted: true });
   });
 
-  test("ends an answer of which too much waits to be read", async () => {
+  test("ends an answer whose unread events exceed the buffer", async () => {
     const { state, began } = stream(async (onEvent, signal) => {
       while (!signal.aborted) onEvent(text("x".repeat(1024 * 1024)));
       signal.throwIfAborted();
@@ -88,17 +88,17 @@ describe("a generation stream", () => {
     expect(state).toEqual({ released: 1, engineAborted: true });
   });
 
-  test("says so when the reader is too slow even for the last event", async () => {
+  test("reports a slow reader even at the last event", async () => {
     const { began } = stream(async (onEvent) => {
       onEvent({ type: "start" });
-      // All that may wait but for some bytes: fewer than an event takes.
+      // Fills the buffer except for fewer bytes than an event takes.
       onEvent(text("x".repeat((16 * 1024 * 1024 - 250) / 2)));
       onEvent(DONE);
     });
     await expect(Array.fromAsync(await began)).rejects.toMatchObject({ code: "overloaded" });
   });
 
-  test("gives out what came before the engine failed, then the failure", async () => {
+  test("yields the events before a failure of the engine, then the error", async () => {
     const { state, began } = stream(async (onEvent) => {
       onEvent(text("a"));
       throw new Error("lost");
@@ -109,14 +109,14 @@ describe("a generation stream", () => {
     expect(state.released).toBe(1);
   });
 
-  test("that the engine leaves unfinished is an error", async () => {
+  test("fails if the engine ends without the last event", async () => {
     const { began } = stream(async (onEvent) => onEvent({ type: "start" }));
     const events = await began;
     await events.next();
     await expect(events.next()).rejects.toMatchObject({ code: "inference_failed" });
   });
 
-  test("gives back what it holds when its client goes while nobody reads", async () => {
+  test("disposes its resources if the client disconnects without a reader", async () => {
     const client = new AbortController();
     const { state, began } = stream(endless, [], client.signal);
     await began;

@@ -3,12 +3,12 @@ import { historyText } from "../../../src/inference/history-text.ts";
 
 test.for<[string, { type: string; [field: string]: unknown }, string]>([
   [
-    "a call, without its IDs",
+    "a call without its IDs",
     { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "weather" } },
     '[server_tool_use {"name":"web_search","input":{"query":"weather"}}]',
   ],
   [
-    "results, without what is encrypted",
+    "results without encrypted fields",
     {
       type: "web_search_tool_result",
       tool_use_id: "srvtoolu_1",
@@ -25,7 +25,7 @@ test.for<[string, { type: string; [field: string]: unknown }, string]>([
     '[web_search_tool_result {"content":[{"url":"https://a.b","title":"Weather"}]}]',
   ],
   [
-    "texts alone, plainly",
+    "plain texts",
     {
       type: "mcp_tool_result",
       is_error: undefined,
@@ -35,7 +35,7 @@ test.for<[string, { type: string; [field: string]: unknown }, string]>([
   ],
   ["a summary", { type: "compaction", content: "They met.", signature: "x" }, "[compaction] They met."],
   [
-    "no picture",
+    "without images",
     { type: "image_generation_call", result: "iVBORw0KGgo".repeat(100) },
     "[image_generation_call]",
   ],
@@ -44,6 +44,6 @@ test.for<[string, { type: string; [field: string]: unknown }, string]>([
     { type: "mcp_approval_response", approve: false, count: 0 },
     '[mcp_approval_response {"approve":false,"count":0}]',
   ],
-])("a part of another server's conversation becomes text: %s", ([, part, text]) => {
+])("a part of a conversation that has no type here becomes text: %s", ([, part, text]) => {
   expect(historyText(part)).toBe(text);
 });

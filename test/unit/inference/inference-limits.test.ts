@@ -5,7 +5,7 @@ import { aborted, DONE } from "../../support/fake-engine.ts";
 import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
 import { randomNumbers } from "../../support/random-numbers.ts";
 
-describe("limits", () => {
+describe("limits of a request", () => {
   const LIMIT_MS = 60_000;
   const config = { engine: { request_timeout: "60s" } };
 
@@ -22,7 +22,7 @@ describe("limits", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("a reader that stands still holds its slot no longer than the deadline", async () => {
+  test("a reader that stops reading keeps its slot no longer than the deadline", async () => {
     const all = setup({ config });
     all.engine.script = endless;
     const { events } = await all.inference.generate(REQUEST, never);
@@ -33,14 +33,14 @@ describe("limits", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("no deadline is set when the configuration says never", async () => {
+  test("there is no deadline if the configuration disables it", async () => {
     const { inference } = setup({ config: { engine: { request_timeout: -1 } } });
     expect(await collectAnswer((await inference.generate(REQUEST, never)).events)).toMatchObject({
       text: "Hello world",
     });
   });
 
-  test("beyond slots and queue the answer is overloaded", async () => {
+  test("a request beyond slots and queue limit is refused as overloaded", async () => {
     const all = setup({ slots: 1, config: { models: { queue_size: 1 } } });
     all.engine.script = endless;
     const clients = [new AbortController(), new AbortController()];
@@ -56,7 +56,7 @@ describe("limits", () => {
 });
 
 describe("a crash of the engine", () => {
-  test("ends the running and the waiting requests with an error each", async () => {
+  test("fails the running and the waiting requests", async () => {
     const all = setup({ slots: 1 });
     all.engine.script = endless;
     const { events } = await all.inference.generate(REQUEST, never);
@@ -69,7 +69,7 @@ describe("a crash of the engine", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
-  test("an unload tells those who wait that the model is not loaded any more", async () => {
+  test("unloading a model fails waiting requests with model_not_loaded", async () => {
     const all = setup({ slots: 1 });
     all.engine.script = endless;
     const { events } = await all.inference.generate(REQUEST, never);
@@ -83,7 +83,7 @@ describe("a crash of the engine", () => {
   });
 });
 
-test("nothing is left over after a thousand requests that end in every way", async () => {
+test("no permits, leases or timers are left after a thousand requests that end in every way", async () => {
   const random = randomNumbers(3);
   const all = setup({ slots: 3, config: { models: { queue_size: 6 } } });
   all.engine.script = async function* (_request, signal) {

@@ -18,7 +18,7 @@ export const REQUEST: InferenceRequest = {
   defaults: { sampling: {} },
 };
 
-/** An inference on fakes that tell what happened to them. */
+/** Creates an inference service on fakes that record their calls. */
 interface Setup {
   engine: FakeEngine;
   models: FakeModels;
@@ -41,11 +41,11 @@ export function setup(
   const config = configSchema.parse(options.config ?? {});
   const { isBackground } = options;
   const now = options.now && { now: options.now };
-  const inference = createInference({ models, metrics, config, isBackground, ...now });
+  const inference = createInference({ models, metrics, config, isLowPriority: isBackground, ...now });
   return { engine, models, metrics, inference };
 }
 
-/** What of all requests is left. */
+/** Counts the resources that requests have not released. */
 export function leftOver({ engine, models, metrics, inference }: Setup) {
   return {
     inFlight: engine.inFlight,
@@ -56,10 +56,10 @@ export function leftOver({ engine, models, metrics, inference }: Setup) {
   };
 }
 
-/** What {@link leftOver} is to give in the end. */
+/** Expected result of {@link leftOver} when all requests have ended. */
 export const NOTHING = { inFlight: 0, leases: 0, active: 0, counted: 0, waiting: 0 };
 
-/** Begins, then waits for its signal: a generation that takes for ever. */
+/** Generation that begins and never ends before its signal aborts. */
 export async function* endless(_request: unknown, signal: AbortSignal): AsyncGenerator<{ type: "start" }> {
   yield { type: "start" };
   await aborted(signal);

@@ -14,32 +14,29 @@ it.each<[string, number, Partial<InferenceRequest>, number | undefined, string |
   ["the API's default", 512, { maxTokens: undefined, defaults: DEFAULTS }, undefined, "default"],
   ["the context, below the limit", 300, { maxTokens: undefined, defaults: DEFAULTS }, undefined, "context"],
   ["the context, without a limit", 300, { maxTokens: undefined }, undefined, "context"],
+  ["its time limit", 300, { maxTokens: undefined, sampling: { maxPredictMs: 1 } }, undefined, "time"],
   [
-    "the time that it may take",
-    300,
-    { maxTokens: undefined, sampling: { maxPredictMs: 1 } },
-    undefined,
-    "time",
-  ],
-  [
-    "the indentation of its lines",
+    "its indentation limit",
     300,
     { maxTokens: undefined, sampling: { minIndent: 4 } },
     undefined,
     "indentation",
   ],
-])("an answer that is cut off tells by what: %s", async (_what, tokens, request, ofModel, limitedBy) => {
-  const model = fakeModel({ settings: { ...NO_SETTINGS, maxTokens: ofModel } });
-  const { engine, inference } = setup({ model });
-  engine.script = async function* () {
-    yield { type: "start" };
-    yield { ...DONE, reason: "length", usage: { ...DONE.usage, completionTokens: tokens } };
-  };
-  const { events } = await inference.generate({ ...REQUEST, ...request }, never);
-  expect(await collectAnswer(events)).toMatchObject({ reason: "length", limitedBy });
-});
+])(
+  "a truncated answer reports which limit it reached: %s",
+  async (_what, tokens, request, ofModel, limitedBy) => {
+    const model = fakeModel({ settings: { ...NO_SETTINGS, maxTokens: ofModel } });
+    const { engine, inference } = setup({ model });
+    engine.script = async function* () {
+      yield { type: "start" };
+      yield { ...DONE, reason: "length", usage: { ...DONE.usage, completionTokens: tokens } };
+    };
+    const { events } = await inference.generate({ ...REQUEST, ...request }, never);
+    expect(await collectAnswer(events)).toMatchObject({ reason: "length", limitedBy });
+  },
+);
 
-it("an answer that ends by itself tells no limit, even with as many tokens as it may have", async () => {
+it("an answer that ends by itself reports no limit, even if it has exactly the maximum of tokens", async () => {
   const { inference } = setup();
   const { events } = await inference.generate({ ...REQUEST, maxTokens: 3 }, never);
   expect(await collectAnswer(events)).not.toHaveProperty("limitedBy");

@@ -21,16 +21,16 @@ const tool = (parameters: object): object => ({
 describe("a schema that is too large", () => {
   test.each([
     [
-      "of an answer, by its values",
+      "of an answer, with many values",
       format({ type: "object", enum: Array.from({ length: 30_000 }, () => "a") }),
     ],
     ["of a tool, by its values", tool({ type: "object", enum: Array.from({ length: 30_000 }, () => "a") })],
     ["of an answer, by optional properties", format({ properties: properties(2000, { type: "string" }) })],
     [
-      "of a call that must be made",
+      "of a forced call",
       { ...tool({ properties: properties(2000, { type: "string" }) }), tool_choice: "required" },
     ],
-  ])("%s, is refused in words", async (_, body) => {
+  ])("%s, is refused with an explanation", async (_, body) => {
     const answer = await testApp().post(PATH, body);
     expect(await answer.json()).toMatchObject({
       error: { code: "invalid_parameter", message: expect.stringMatching(/too large|may have at most/) },
@@ -38,12 +38,12 @@ describe("a schema that is too large", () => {
     expect(answer.status).toBe(400);
   });
 
-  test("by very many properties, is refused before it has kept others waiting for seconds", async () => {
+  test("with very many properties is refused before it blocks other requests for seconds", async () => {
     const body = format({ properties: properties(9900, { type: "string" }) });
     expect(await longestTurn(async () => await testApp().post(PATH, body))).toBeLessThan(3000);
   });
 
-  test("is no reason to refuse a request whose model may answer without the tool", async () => {
+  test("does not fail a request whose tool call is optional", async () => {
     for (const parameters of [
       { properties: properties(2000, { type: "number", minimum: 1 }) },
       { $ref: "#/$defs/d0", $defs: { ...chain(4000), d4000: { type: "object" } } },

@@ -13,8 +13,8 @@ const PLAIN = { alias: "plain", adapters: [] };
 
 const named = (path: string, name?: string) => ({ file: { path }, name });
 
-describe("the scales of adapters", () => {
-  test("are the model's own, unless a request chooses", () => {
+describe("the scales of LoRA adapters", () => {
+  test("are the model's, unless the request has its own", () => {
     expect(adapterScales(MODEL, undefined)).toEqual([1, 0.5]);
     expect(adapterScales(PLAIN, undefined)).toBeUndefined();
     expect(adapterScales(PLAIN, [])).toBeUndefined();
@@ -31,7 +31,7 @@ describe("the scales of adapters", () => {
       [0.2, 0.1],
     ],
     [[], [0, 0]],
-  ])("of %j are %j", ([chosen, scales]) => {
+  ])("of the request %j are %j", ([chosen, scales]) => {
     expect(adapterScales(MODEL, chosen)).toEqual(scales);
   });
 
@@ -47,12 +47,12 @@ describe("the scales of adapters", () => {
       /"style" is named twice/,
     ],
     [PLAIN, [{ id: 0, scale: 1 }], /^lora: "plain" has no adapters/],
-  ] as const)("of %j may not be %j", ([model, chosen, message]) => {
+  ] as const)("of the model %j may not be %j", ([model, chosen, message]) => {
     expect(() => adapterScales(model, chosen)).toThrow(message);
   });
 });
 
-test("adapters are called as they are named or after their files, and each by a name of its own", () => {
+test("adapters have unique names, from the Modelfile or their files", () => {
   const adapters = [named("/x/a b.gguf"), named("/y/A-b.gguf", "a-b"), named("/z/…"), named("/a-b.GGUF")];
   expect(nameAdapters(adapters).map(({ name }) => name)).toEqual(["a-b-2", "a-b", "adapter", "a-b-3"]);
 });

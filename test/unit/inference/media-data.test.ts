@@ -11,15 +11,15 @@ test.each([
   ["in lines of 64", encoded.replaceAll(/.{64}/g, "$&\n")],
   ["in lines that are indented", encoded.replaceAll(/.{64}/g, "\n        $&")],
   ["in lines of 76 that end as in mail", encoded.replaceAll(/.{76}/g, "$&\r\n")],
-])("an image is read from base64 %s", (_, text) => {
+])("an image is decoded from base64 %s", (_, text) => {
   expect(Buffer.from(decodeImage(text, "image"))).toEqual(image);
 });
 
-test("thirty megabytes of blanks around an image are refused without a search through them", async () => {
+test("thirty megabytes of whitespace around an image are refused without scanning them", async () => {
   const text = `${" ".repeat(30_000_000)}${encoded}`;
   const longest = await longestTurn(() =>
     Promise.resolve().then(() => expect(() => decodeImage(text, "image")).toThrow("must be an image")),
   );
-  // A search that looks at each blank again takes minutes.
+  // A quadratic scan would take minutes.
   expect(longest).toBeLessThan(1000);
 });

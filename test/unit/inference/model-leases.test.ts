@@ -5,7 +5,7 @@ import { fakeModel, FakeModels } from "../../support/fake-models.ts";
 import { ModelLeases } from "../../../src/inference/model-leases.ts";
 import { never } from "./inference-setup.ts";
 
-/** Models of which one alone fits into memory at a time. */
+/** Models of which only one fits into memory. */
 class CrowdedModels extends FakeModels {
   override async acquire(...call: Parameters<FakeModels["acquire"]>): ReturnType<FakeModels["acquire"]> {
     if (this.leases > 0) throw new ServiceError("overloaded", "The memory is full.");
@@ -18,16 +18,16 @@ function setUp(): { leases: ModelLeases; models: CrowdedModels } {
   return { leases: new ModelLeases(models), models };
 }
 
-test("a request gets the memory of those in the background, which have to wait meanwhile", async () => {
+test("a request gets the memory of low-priority requests, which are refused meanwhile", async () => {
   const { leases, models } = setUp();
   const held = new DisposableStack();
   let late: Promise<unknown> | undefined;
-  const onYield = (): void => {
+  const onPreempt = (): void => {
     using other = new DisposableStack();
-    late ??= leases.acquire({ onYield }, never, other).catch((error: unknown) => error);
+    late ??= leases.acquire({ onPreempt }, never, other).catch((error: unknown) => error);
     held.dispose();
   };
-  await leases.acquire({ onYield }, never, held);
+  await leases.acquire({ onPreempt }, never, held);
   {
     using before = new DisposableStack();
     await leases.acquire({}, never, before);
@@ -35,11 +35,11 @@ test("a request gets the memory of those in the background, which have to wait m
   }
   expect(await late).toMatchObject({ code: "overloaded", retryAfterSecs: 5 });
   using after = new DisposableStack();
-  await leases.acquire({ onYield }, never, after);
+  await leases.acquire({ onPreempt }, never, after);
   expect(models.leases).toBe(1);
 });
 
-test("a request whose memory is held by its like is refused", async () => {
+test("a request is refused if requests of the same priority use the memory", async () => {
   const { leases } = setUp();
   using held = new DisposableStack();
   await leases.acquire({}, never, held);

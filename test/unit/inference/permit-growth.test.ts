@@ -5,7 +5,7 @@ import { randomNumbers } from "../../support/random-numbers.ts";
 
 const sharedQueue = () => new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
 
-/** Who has been let in, in order. */
+/** Names of admitted calls, in order. */
 function callers(of: AdmissionQueue) {
   const inside: string[] = [];
   const enter = async (name: string, tokens: number): Promise<Permit> => {
@@ -17,7 +17,7 @@ function callers(of: AdmissionQueue) {
 }
 
 describe("a shared context", () => {
-  test("lets one that runs grow into what nobody holds, before those who wait for it", async () => {
+  test("lets a running call grow into free tokens before waiting calls get them", async () => {
     const shared = sharedQueue();
     const { inside, enter } = callers(shared);
     const first = await enter("first", 60);
@@ -32,7 +32,7 @@ describe("a shared context", () => {
     expect((await enter("last", 50)).tokens).toBe(50);
   });
 
-  test("lets in one who waits for much as soon as those have ended who grew meanwhile", async () => {
+  test("admits a large waiting call as soon as the calls that grew meanwhile have ended", async () => {
     const { inside, enter } = callers(sharedQueue());
     const [first, second] = [await enter("first", 30), await enter("second", 30)];
     const large = enter("large", 100);
@@ -47,7 +47,7 @@ describe("a shared context", () => {
     expect(inside).toEqual(["first", "second", "large", "later"]);
   });
 
-  test("is never held twice over a thousand random operations, and everyone gets a turn", async () => {
+  test("is never over-reserved in a thousand random operations, and every call is admitted", async () => {
     const random = randomNumbers(7);
     const shared = sharedQueue();
     const running = new Set<Permit>();

@@ -1,4 +1,4 @@
-/** Cuts a text into pieces of random lengths, empty ones among them. */
+/** Cuts a text into deltas of random lengths, including empty ones. */
 export function randomPieces(text: string, random: () => number, maxLength = 6): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {

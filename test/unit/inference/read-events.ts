@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
-import type { EventReader } from "../../../src/inference/stream-filters.ts";
+import type { EventFilter } from "../../../src/inference/stream-filters.ts";
 
-/** What a reader makes of all events of an answer. */
-export function readEvents(read: EventReader, events: Iterable<GenerationEvent>): GenerationEvent[] {
+/** Passes the events of an answer through a filter. */
+export function readEvents(read: EventFilter, events: Iterable<GenerationEvent>): GenerationEvent[] {
   return Array.from(events, (event) => Array.from(read(event))).flat();
 }

@@ -22,7 +22,7 @@ function model(template: string, thinking?: { start: string; end: string }) {
 }
 
 const PLAIN = model("{{ messages }}");
-const NOTHING = { asked: undefined, maxTokens: undefined };
+const NOTHING = { requestedBudget: undefined, maxTokens: undefined };
 
 describe("the budget of reasoning", () => {
   test.for([
@@ -34,16 +34,18 @@ describe("the budget of reasoning", () => {
     expect(resolveReasoning(chat(effort), PLAIN, NOTHING)).toEqual({ reasoning: { budget } });
   });
 
-  test("leaves a fifth of a limited answer", () => {
-    const limited = { asked: undefined, maxTokens: 1000 };
+  test("leaves a fifth of the token limit for the text", () => {
+    const limited = { requestedBudget: undefined, maxTokens: 1000 };
     expect(resolveReasoning(chat("high"), PLAIN, limited)).toEqual({ reasoning: { budget: 800 } });
     expect(resolveReasoning(chat("minimal"), PLAIN, limited)).toEqual({ reasoning: { budget: 256 } });
   });
 
-  test("is what the request says, whatever its effort", () => {
-    const asked = { asked: 7, maxTokens: 5 };
+  test("of the request takes precedence over its effort", () => {
+    const asked = { requestedBudget: 7, maxTokens: 5 };
     expect(resolveReasoning(chat("low"), PLAIN, asked)).toEqual({ reasoning: { budget: 7 } });
-    expect(resolveReasoning(chat(), PLAIN, { asked: 0, maxTokens: 5 })).toEqual({ reasoning: { budget: 0 } });
+    expect(resolveReasoning(chat(), PLAIN, { requestedBudget: 0, maxTokens: 5 })).toEqual({
+      reasoning: { budget: 0 },
+    });
   });
 
   test.for([
@@ -53,11 +55,11 @@ describe("the budget of reasoning", () => {
     ["the template knows efforts", chat("low"), model("{{ reasoning_effort }}")],
     ["the model does not think", chat("low", false), PLAIN],
     ["the prompt is raw", { kind: "prompt", prompt: "hi" }, PLAIN],
-  ] as const)("is none where %s", ([, input, of]) => {
+  ] as const)("is unlimited if %s", ([, input, of]) => {
     expect(resolveReasoning(input, of, NOTHING)).toEqual({});
   });
 
-  test("has the tags of the Modelfile, or of a family that llama.cpp does not read", () => {
+  test("has the tags of the Modelfile, or of a family whose reasoning llama.cpp does not parse", () => {
     const tags = { start: "<r>", end: "</r>" };
     expect(resolveReasoning(chat("low"), model("x", tags), NOTHING).reasoning).toEqual({
       budget: 1024,

@@ -43,13 +43,13 @@ describe("splitReasoning", () => {
     }
   });
 
-  test("the last event comes last, and nothing is held back before it", () => {
+  test("emits all buffered text before the last event", () => {
     const types: string[] = [];
     for (const { type } of readEvents(splitReasoning(TAGS), eventsOf("<th"))) types.push(type);
     expect(types).toEqual(["start", "text-delta", "done"]);
   });
 
-  test("log-probabilities stay with the text and leave the reasoning", () => {
+  test("keeps the log-probabilities of the text and drops those of the reasoning", () => {
     const pieces = ["<think>", "a", "</think>", "b", " c"];
     const events = pieces.map((text): GenerationEvent => ({
       type: "text-delta",
@@ -84,7 +84,7 @@ function read(reasoning: string, pieces: readonly string[], budget = 2): { reaso
   return result;
 }
 
-describe("after reasoning that was cut off", () => {
+describe("reasoning that continues after its budget", () => {
   test.for<[reasoning: string, answer: string, expected: { reasoning: string; text: string }]>([
     ["I", "I add 7.\n</think>\n\n7 + 5", { reasoning: "I\nI add 7.", text: "7 + 5" }],
     ["", "I add 7.\n</think>\n\n7 + 5", { reasoning: "I add 7.", text: "7 + 5" }],
@@ -97,7 +97,7 @@ describe("after reasoning that was cut off", () => {
     ["I", `${LONG}<think>x</think>`, { reasoning: "I", text: `${LONG}<think>x</think>` }],
     ["I", "a</think>b</think>", { reasoning: "I\na", text: "b" }],
     ["I", `${LONG}</think>b</think></think>c`, { reasoning: "I", text: `${LONG}bc` }],
-  ])("%j, %j", ([reasoning, answer, expected]) => {
+  ])("ends at the second end tag: %j, %j", ([reasoning, answer, expected]) => {
     expect(read(reasoning, Array.from(answer))).toEqual(expected);
     const random = randomNumbers(3);
     for (let round = 0; round < 100; round += 1) {
@@ -106,7 +106,7 @@ describe("after reasoning that was cut off", () => {
     }
   });
 
-  test("a long answer is sent before its end, with the log-probabilities of its pieces", () => {
+  test("a long answer is streamed with the log-probabilities of its deltas", () => {
     const pieces = [LONG, "so ", "</", "think>", " 12"];
     const events = pieces.map((piece): GenerationEvent => ({
       type: "text-delta",
@@ -119,7 +119,7 @@ describe("after reasoning that was cut off", () => {
   });
 });
 
-test("a model that has ended its reasoning before its budget may answer with tags, at once", () => {
+test("tags in an answer are text if the reasoning ended before its budget", () => {
   const reader = dropLateEnd({ budget: 1024, tags: TAGS });
   const events: GenerationEvent[] = [
     { type: "reasoning-delta", text: "Tags?" },
@@ -128,7 +128,7 @@ test("a model that has ended its reasoning before its budget may answer with tag
   expect(readEvents(reader, events)).toEqual(events);
 });
 
-test("the tags are those of the template", () => {
+test("the reasoning tags are found in the chat template", () => {
   expect(tagsOfTemplate("{% if '</think>' in content %}")).toEqual(TAGS);
   expect(tagsOfTemplate("{{ messages }}")).toBeUndefined();
   expect(tagsOfTemplate(undefined)).toBeUndefined();

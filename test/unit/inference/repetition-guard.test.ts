@@ -11,7 +11,7 @@ import { FakeMetrics } from "../../support/fake-metrics.ts";
 import { fakeModel, FakeModels } from "../../support/fake-models.ts";
 import { never, REQUEST } from "./inference-setup.ts";
 
-/** Most tokens that the engine would generate. */
+/** Number of tokens that the engine would generate. */
 const TOKENS = 3000;
 
 interface Case {
@@ -21,7 +21,7 @@ interface Case {
   readonly event?: (index: number) => GenerationEvent;
 }
 
-/** The answer of an engine that repeats itself until it is stopped. */
+/** Collects the answer of an engine that repeats itself until it is stopped. */
 async function answerOf({ request, ofModel, config, event }: Case) {
   const engine = new FakeEngine();
   let generated = 0;
@@ -46,8 +46,8 @@ async function answerOf({ request, ofModel, config, event }: Case) {
   return { answer: await collectAnswer(events), generated, stopped, models, inference };
 }
 
-describe("the guard against repetition", () => {
-  it("ends the answer as if it had reached its length, says so, and stops the engine at once", async () => {
+describe("the repetition guard", () => {
+  it("ends the answer with the reason length, reports the repetition, and stops the engine at once", async () => {
     const { answer, generated, stopped, models, inference } = await answerOf({
       request: { repetitionGuard: true },
     });
@@ -62,7 +62,7 @@ describe("the guard against repetition", () => {
     expect([models.leases, inference.activeRequests]).toEqual([0, 0]);
   });
 
-  it("counts tokens whose texts have been joined, however many were", async () => {
+  it("counts every token of a joined delta", async () => {
     const { answer } = await answerOf({
       request: { repetitionGuard: true },
       event: (index) => {
@@ -94,7 +94,7 @@ describe("the guard against repetition", () => {
     ["the model", { ofModel: true }, true],
     ["the model, against the configuration", { config: { repetition_guard: true }, ofModel: false }, false],
     ["the request, against the model", { ofModel: true, request: { repetitionGuard: false } }, false],
-  ])("is decided by %s", async (_who, options, isOn) => {
+  ])("is controlled by %s", async (_who, options, isOn) => {
     const { generated } = await answerOf(options);
     expect(generated < TOKENS).toBe(isOn);
   });
@@ -108,19 +108,19 @@ describe("the guard against repetition", () => {
           ? { type: "tool-call-start", index: 0, id: "1", name: "look" }
           : { type: "tool-call-delta", index: 0, arguments: " " },
     ],
-  ])("looks at %s, too", async (_what, event) => {
+  ])("checks %s as well", async (_what, event) => {
     const { answer, generated } = await answerOf({ request: { repetitionGuard: true }, event });
     expect(answer.limitedBy).toBe("repetition");
     expect(generated).toBeLessThan(300);
   });
 });
 
-/** As a tokenizer might: words with the blank before them, digits, marks, and runs of blanks. */
+/** Splits text like a tokenizer: words with a leading space, digits, punctuation, and runs of whitespace. */
 function pieces(text: string): string[] {
   return text.match(/ ?\p{L}+|\d|\n| +|[^\p{L}\d\s]/gu) ?? [];
 }
 
-/** How many pieces a text has until it is taken for a loop; undefined: it never is. */
+/** Returns the number of tokens until a loop is detected; undefined: never. */
 function foundAfter(tokens: readonly string[]): number | undefined {
   const finder = new RepetitionFinder();
   const at = tokens.findIndex((token) => finder.add(token));
@@ -140,24 +140,24 @@ const INTRODUCTION = lines(
   (index) => `Chapter ${index}: what happened on day ${index * 7} of the journey.`,
 );
 
-describe("a text that runs in circles", () => {
+describe("a repetitive text", () => {
   it.each([
     ["a single token", [" the"], 256],
     ["blanks, as in a grammar that allows any number", [" "], 256],
     ["line breaks and blanks", ["\n", "    "], 256],
     ["an exclamation mark", ["!"], 256],
     ["a sentence", STORY, 512],
-  ])("is found after a few hundred tokens of it: %s", (_what, span, after) => {
+  ])("is detected after a few hundred tokens: %s", (_what, span, after) => {
     expect(foundAfter(times(2000, span))).toBe(after);
   });
 
-  it("is found wherever it begins", () => {
+  it("is detected wherever the repetition begins", () => {
     const after = foundAfter([...INTRODUCTION, ...times(2000, STORY)]);
     expect(after).toBeGreaterThan(INTRODUCTION.length + 500);
     expect(after).toBeLessThan(INTRODUCTION.length + 516);
   });
 
-  it("is found after four times of a long span", () => {
+  it("is detected after four repeats of a long span", () => {
     const chapter = lines(
       40,
       (index) => `And then number ${index} said that it had seen ${index * 3} of them.`,
@@ -165,17 +165,17 @@ describe("a text that runs in circles", () => {
     expect(foundAfter(times(10, chapter))).toBe(4 * chapter.length);
   });
 
-  it("is found in data, too, but only when there is far more of it than arrays have", () => {
+  it("is detected in data only if it is far longer than common arrays", () => {
     expect(foundAfter(times(5000, ["0", ","]))).toBe(4096);
   });
 
-  it("is found after a change of the span", () => {
+  it("is detected after a change of the span", () => {
     const after = foundAfter([...times(50, [" ha"]), ...times(100, [" so", " what"]), ...times(900, STORY)]);
     expect(after).toBeDefined();
   });
 });
 
-describe("a text that repeats much and still goes on", () => {
+describe("a text with long but finite repetition", () => {
   it.each([
     ["a story", lines(200, (index) => `${STORY.join("")} She counted ${index} ships that morning.`)],
     ["a table whose rows differ in a number", lines(300, (index) => `| ${index} | n/a | yes | no | n/a |`)],
@@ -196,8 +196,8 @@ describe("a text that repeats much and still goes on", () => {
     expect(foundAfter(tokens)).toBeUndefined();
   });
 
-  it("takes as long for each token of a long text as for each of a short one", () => {
-    // Where every token cost as much as there are tokens before it, this would take minutes.
+  it("takes constant time per token", () => {
+    // With linear time per token, this would take minutes.
     const length = 100_000;
     const tokens = Array.from({ length }, (_, index) =>
       index % 200 === 199 ? String(index) : STORY[index % STORY.length]!,

@@ -5,7 +5,7 @@ import type { ModelSettings } from "../../../src/models/model.ts";
 import { fakeModel } from "../../support/fake-models.ts";
 import { type ChatInput, USER, PNG, TOOL, chat, model, resolve, type ReadyRequest } from "./resolve-setup.ts";
 
-test("an answer in a context that shifts, which is never full, ends after ten contexts", async () => {
+test("an answer with context shift, whose context is never full, ends after ten contexts", async () => {
   const shifting = model({}, {}, { contextSize: 300, loadSettings: { contextShift: true } });
   expect(await resolve({}, shifting)).toMatchObject({ request: { maxTokens: 3000 }, tokenLimit: undefined });
   expect((await resolve({ maxTokens: 5 }, shifting)).request.maxTokens).toBe(5);
@@ -13,7 +13,7 @@ test("an answer in a context that shifts, which is never full, ends after ten co
 });
 
 describe("settings", () => {
-  test("the request wins over the model, the model over the dialect's defaults", async () => {
+  test("the request takes precedence over the model, the model over the API's defaults", async () => {
     const { request: resolved } = await resolve(
       {
         maxTokens: 5,
@@ -27,11 +27,11 @@ describe("settings", () => {
     expect(resolved.stop).toEqual(["###"]);
   });
 
-  test("stops of the request replace those of the model, an empty list too", async () => {
+  test("stop sequences of the request replace the model's, even if empty", async () => {
     expect((await resolve({ stop: [] }, model({ stop: ["###"] }))).request.stop).toEqual([]);
   });
 
-  test("without any bound the answer may fill the context", async () => {
+  test("an answer without any limit may fill the context", async () => {
     expect((await resolve({})).request).not.toHaveProperty("maxTokens");
   });
 });
@@ -44,7 +44,7 @@ async function think(settings: Partial<ModelSettings>, thinking?: boolean) {
 describe("thinking", () => {
   const thinker = { thinking: { start: "<think>", end: "</think>", enabled: false } };
 
-  test("is what the request says, then what the Modelfile says, and off else", async () => {
+  test("follows the request, then the Modelfile, and is off by default", async () => {
     expect(await think(thinker, true)).toMatchObject({ thinking: true });
     expect(await think(thinker)).toMatchObject({ thinking: false });
     expect(await think({})).toMatchObject({ thinking: false });
@@ -54,7 +54,7 @@ describe("thinking", () => {
     expect((await resolve({})).request.input).not.toHaveProperty("thinking");
   });
 
-  test("an effort switches it on for a model that can, and is a mere hint to another", async () => {
+  test("is switched on by an effort if the model supports it", async () => {
     const input = chat({ templateVariables: { reasoning_effort: "low" } });
     expect((await resolve({ input }, model(thinker, { thinking: true }))).request.input).toMatchObject({
       thinking: true,
@@ -62,7 +62,7 @@ describe("thinking", () => {
     expect((await resolve({ input })).request.input).not.toHaveProperty("thinking");
   });
 
-  test("the Modelfile's tags tell how to read the answer", async () => {
+  test("is parsed by the tags of the Modelfile", async () => {
     expect((await resolve({}, model(thinker))).reasoningTags).toMatchObject({
       start: "<think>",
       end: "</think>",
@@ -71,11 +71,11 @@ describe("thinking", () => {
   });
 });
 
-describe("a call that must be made", () => {
+describe("a forced call", () => {
   const able = model({}, { tools: true });
   const tools = [TOOL, { name: "now", parameters: { type: "object" } }];
 
-  test("is asked for as JSON by schema, with the tools still shown", async () => {
+  test("is enforced as JSON by a schema, with the tools still rendered", async () => {
     const resolved = await resolve({ input: chat({ tools, toolChoice: { name: "now" } }) }, able);
     expect(resolved.request.input).toMatchObject({ tools, toolChoice: "none" });
     expect(resolved.request.format).toMatchObject({
@@ -86,7 +86,7 @@ describe("a call that must be made", () => {
     expect(resolved.calls).toEqual({ kind: "forced" });
   });
 
-  test("leaves the engine alone when it may be left out", async () => {
+  test("is left to the engine if it is optional", async () => {
     const resolved = await resolve({ input: chat({ tools }), format: { type: "text" } }, able);
     expect(resolved.request).toMatchObject({
       input: { tools, toolChoice: "auto" },
@@ -105,7 +105,7 @@ describe("a TOOLFORMAT", () => {
     resultEnd: "</result>",
   };
 
-  test("writes the tools into the text and reads the calls from it", async () => {
+  test("renders the tools as text and parses the calls from text", async () => {
     const resolved = await resolve(
       { input: chat({ tools: [TOOL], parallelToolCalls: false }) },
       model({ toolFormat }),
@@ -120,7 +120,7 @@ describe("a TOOLFORMAT", () => {
     expect(resolved.request.format).toEqual({ type: "text" });
   });
 
-  test("shows the tools as text when a call is required too", async () => {
+  test("renders the tools as text if a call is required as well", async () => {
     const resolved = await resolve(
       { input: chat({ tools: [TOOL], toolChoice: "required" }) },
       model({ toolFormat }),
@@ -129,14 +129,14 @@ describe("a TOOLFORMAT", () => {
     expect(resolved.calls).toEqual({ kind: "forced" });
   });
 
-  test("rests when the conversation has to do with no tools", async () => {
+  test("has no effect on a conversation without tools", async () => {
     expect((await resolve({}, model({ toolFormat }))).calls).toBeUndefined();
   });
 });
 
 const purpose = (kind: "embed" | "rerank") => model({}, {}, { gguf: { ...fakeModel().gguf, purpose: kind } });
 
-describe("what a model cannot do", () => {
+describe("a feature that the model does not support", () => {
   const image = chat({ messages: [{ role: "user", content: [{ type: "image", data: PNG }] }] });
 
   test.for<[string, Partial<ReadyRequest>, Model, string]>([
@@ -147,7 +147,7 @@ describe("what a model cannot do", () => {
     ["write JSON", { format: { type: "json" } }, model({}, { json: false }), "format"],
     ["generate (embedding model)", {}, purpose("embed"), "model"],
     ["generate (reranker)", { input: { kind: "prompt", prompt: "" } }, purpose("rerank"), "model"],
-  ])("%s is refused with a sentence that says what to do", async ([, changes, of, param]) => {
+  ])("is refused with advice: %s", async ([, changes, of, param]) => {
     await expect(resolve(changes, of)).rejects.toThrow(
       expect.objectContaining({
         code: "unsupported_feature",
@@ -157,7 +157,7 @@ describe("what a model cannot do", () => {
     );
   });
 
-  test("a tool choice that no tool answers is an error of the request", async () => {
+  test("is refused if the tool choice names no tool of the request", async () => {
     const invalid = expect.objectContaining({ code: "invalid_parameter", param: "tool_choice" });
     const able = model({}, { tools: true });
     await expect(resolve({ input: chat({ toolChoice: "required" }) }, able)).rejects.toThrow(invalid);
@@ -166,57 +166,57 @@ describe("what a model cannot do", () => {
     ).rejects.toThrow(invalid);
   });
 
-  test("tools that must not be called trouble nobody", async () => {
+  test("is not refused if calls are not allowed", async () => {
     await expect(resolve({ input: chat({ tools: [TOOL], toolChoice: "none" }) })).resolves.toBeDefined();
   });
 });
 
-describe("a template whose prompt begins reasoning that llama.cpp does not see", () => {
+describe("a template that opens reasoning in the prompt, which llama.cpp does not recognize", () => {
   const gguf = { ...fakeModel().gguf, chatTemplate: "{{ '<｜Assistant｜></think>' }}" };
   const deepseek = model({}, { thinking: true }, { gguf });
   const tagsOf = async (changes: Partial<ChatInput>) =>
     (await resolve({ input: chat(changes) }, deepseek)).reasoningTags;
 
-  test("has answers that begin with reasoning, when it is asked for", async () => {
+  test("has answers that begin with reasoning if thinking is requested", async () => {
     expect(await tagsOf({ thinking: true })).toEqual({ start: "", end: "</think>" });
     expect(await tagsOf({ thinking: false })).toBeUndefined();
   });
 
-  test("has none where a message goes on", async () => {
+  test("has no reasoning if a message is continued", async () => {
     const begun: ChatMessage = { role: "assistant", content: [{ type: "text", text: "It is" }] };
     expect(await tagsOf({ thinking: true, messages: [USER, begun] })).toBeUndefined();
   });
 });
 
-describe("an effort or a budget of thinking", () => {
-  const wishes = [
+describe("a reasoning effort or budget", () => {
+  const requests = [
     { input: chat({ templateVariables: { reasoning_effort: "low" } }) },
     { reasoningBudget: 5 },
     { input: { kind: "instruct", prompt: "hi", images: [] }, reasoningBudget: 5 },
   ] as const;
 
-  test("that a model without thinking cannot follow is told", async () => {
-    for (const wish of wishes) {
-      expect((await resolve(wish, model({}, {}, { alias: "plain" }))).warnings).toEqual([
+  test("has a warning if the model does not support thinking", async () => {
+    for (const request of requests) {
+      expect((await resolve(request, model({}, {}, { alias: "plain" }))).warnings).toEqual([
         '"plain" does not support thinking, so it answers without',
       ]);
     }
   });
 
-  test("is not told where it is followed, or asks for nothing", async () => {
-    for (const wish of wishes)
-      expect((await resolve(wish, model({}, { thinking: true }))).warnings).toEqual([]);
-    expect((await resolve(wishes[0], model({ template: "{{ reasoning_effort }}" }))).warnings).toEqual([]);
+  test("has no warning if it is applied, or disables thinking", async () => {
+    for (const request of requests)
+      expect((await resolve(request, model({}, { thinking: true }))).warnings).toEqual([]);
+    expect((await resolve(requests[0], model({ template: "{{ reasoning_effort }}" }))).warnings).toEqual([]);
     for (const reasoningBudget of [0, undefined])
       expect((await resolve({ reasoningBudget })).warnings).toEqual([]);
   });
 });
 
-describe("a schema with a type that nobody knows", () => {
+describe("a schema with an unknown type", () => {
   const schema = { type: "object", properties: { a: { type: "strin" } } };
   const why = "is not enforced";
 
-  test("is told, of a format and of a tool", async () => {
+  test("has a warning, in a format and in a tool", async () => {
     expect((await resolve({ format: { type: "json_schema", schema } })).warnings).toEqual([
       `properties.a.type ${why}: it is not a type of JSON Schema`,
     ]);
@@ -226,7 +226,7 @@ describe("a schema with a type that nobody knows", () => {
     ]);
   });
 
-  test("is refused where it is strict", async () => {
+  test("is refused if it is strict", async () => {
     await expect(resolve({ format: { type: "json_schema", schema, strict: true } })).rejects.toThrow(why);
     const input = chat({ tools: [{ name: "add", parameters: schema, strict: true }] });
     await expect(resolve({ input }, model({}, { tools: true }))).rejects.toThrow(why);

@@ -20,7 +20,7 @@ describe("the model's first messages", () => {
   ] as const;
   const FIRST = first.map(({ role, content }) => text(role, content));
 
-  test("stand behind the system prompt, the model's or the request's", async () => {
+  test("come after the system prompt of the model or the request", async () => {
     const of = model({ system: "Be kind.", messages: first });
     expect((await resolve({}, of)).request.input).toMatchObject({
       messages: [text("system", "Be kind."), ...FIRST, USER],
@@ -31,7 +31,7 @@ describe("the model's first messages", () => {
     });
   });
 
-  test("make one system message with the system prompt where they begin with one", async () => {
+  test("are joined with the system prompt if they begin with a system message", async () => {
     const of = model({ system: "Be kind.", messages: [{ role: "system", content: "Be brief." }, ...first] });
     const joined = {
       role: "system",
@@ -47,7 +47,7 @@ describe("the model's first messages", () => {
     });
   });
 
-  test("are left out of a prompt that is text alone", async () => {
+  test("are left out of a plain text prompt", async () => {
     const input = { kind: "instruct" as const, prompt: "hi", images: [] };
     const { request: plain } = await resolveGeneration(
       request({ input }),
@@ -61,15 +61,15 @@ describe("the model's first messages", () => {
   });
 });
 
-describe("system prompt", () => {
+describe("the system prompt", () => {
   const SYSTEM: ChatMessage = { role: "system", content: [{ type: "text", text: "Be kind." }] };
 
-  test("the model's is put first when the conversation has none", async () => {
+  test("of the model comes first if the conversation has none", async () => {
     const { input } = (await resolve({}, model({ system: "Be kind." }))).request;
     expect(input).toMatchObject({ messages: [SYSTEM, USER] });
   });
 
-  test("the conversation's own stays alone", async () => {
+  test("of the conversation replaces the model's", async () => {
     const own: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
     const { input } = (
       await resolve({ input: chat({ messages: [own, USER] }) }, model({ system: "Be kind." }))
@@ -77,7 +77,7 @@ describe("system prompt", () => {
     expect(input).toMatchObject({ messages: [own, USER] });
   });
 
-  test("of several at the beginning one is made, since many templates know only one", async () => {
+  test("is joined from several leading messages, as many templates support only one", async () => {
     const other: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
     const { input } = (await resolve({ input: chat({ messages: [SYSTEM, other, USER, other] }) })).request;
     expect(input).toMatchObject({
@@ -85,7 +85,7 @@ describe("system prompt", () => {
     });
   });
 
-  test("an instruction uses its own, the model's, or none when it is empty", async () => {
+  test("of an instruction is its own, the model's, or none if empty", async () => {
     expect(await instruct()).toMatchObject({ messages: [SYSTEM, USER] });
     expect(await instruct("")).toMatchObject({ messages: [USER] });
     expect(await instruct("Own.")).toMatchObject({
@@ -95,7 +95,7 @@ describe("system prompt", () => {
 });
 
 describe("instructions", () => {
-  test("go as plain text to a model without a chat template", async () => {
+  test("are plain text for a model without a chat template", async () => {
     const { input } = (
       await resolveGeneration(
         request({ input: { kind: "instruct", prompt: "Once", system: "Tell.", images: [] } }),

@@ -2,13 +2,13 @@ import type { ChatMessage, OutputFormat } from "../../../src/engine/protocol/gen
 import type { InferenceRequest } from "../../../src/inference/inference.ts";
 import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
 import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
-import { grammarMaker } from "../../../src/inference/schema-compiler.ts";
+import { grammarCompiler } from "../../../src/inference/schema-compiler.ts";
 import { fakeModel } from "../../support/fake-models.ts";
 
 const WITH_TEMPLATE = { hasChatTemplate: true };
 export const USER: ChatMessage = { role: "user", content: [{ type: "text", text: "hi" }] };
 export const PNG = new Uint8Array([1, 2, 3]);
-export const MAKE = grammarMaker(undefined, new AbortController().signal);
+export const MAKE = grammarCompiler(undefined, new AbortController().signal);
 export const TOOL = { name: "add" };
 
 export type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;

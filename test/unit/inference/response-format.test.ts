@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { testApp } from "../../support/test-app.ts";
 
-/** Most characters that a grammar may have. */
+/** Maximum length of a grammar. */
 const MOST = 256 * 1024;
 
-/** A grammar as long as may be, of parts between a beginning and an end. */
+/** Grammar of maximum length, made of parts between a beginning and an end. */
 function longest(begin: string, part: string, end = ""): string {
   return begin + part.repeat(Math.floor((MOST - begin.length - end.length) / part.length)) + end;
 }
 
-/** How often others had their turn while an answer was made. */
+/** Number of event loop iterations while an answer was prepared. */
 async function turnsDuring(work: Promise<Response>): Promise<{ turns: number; answer: Response }> {
   let turns = 0;
   let isOver = false;
@@ -30,7 +30,7 @@ describe("a grammar of 256 KiB", () => {
     ["of one class", longest("root ::= [", "ab", "]")],
     ["of groups", longest("root ::= ", "([a])")],
     ["of rules", longest("root ::= [a]", "\nr ::= [a]")],
-  ])("%s is read while other requests have their turns", async (_what, grammar) => {
+  ])("%s is parsed without blocking the event loop", async (_what, grammar) => {
     const all = testApp();
     const { turns, answer } = await turnsDuring(all.post("/v1/completions", { prompt: "hi", grammar }));
     expect(answer.status).toBe(200);
@@ -48,7 +48,7 @@ describe("a grammar of 256 KiB", () => {
     ["with a repetition of blanks", longest('root ::= "a"{0,', "\t", "x"), /it needs a part of the rule/],
     ["of literals without ends", longest("root ::= ", '"\\'), /it needs an escape/],
     ["that begins with itself", longest("root ::= root ", "[a]"), /its rule "root" begins with itself/],
-  ])("%s is refused before the model is asked for", async (_what, grammar, message) => {
+  ])("%s is refused before the model is loaded", async (_what, grammar, message) => {
     const all = testApp();
     const answer = await all.post("/v1/completions", { prompt: "hi", grammar, model: "none" });
     expect(answer.status).toBe(400);
@@ -60,7 +60,7 @@ describe("a grammar of 256 KiB", () => {
   test.each([
     ["that cannot be read", longest("root ::= root ", "[a]")],
     ["of classes without ends", longest("root ::= ", "[")],
-  ])("%s is called by the name of its field", async (_what, guided_grammar) => {
+  ])("%s is reported with the name of its field", async (_what, guided_grammar) => {
     const answer = await testApp().post("/v1/completions", { prompt: "hi", guided_grammar });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
@@ -68,7 +68,7 @@ describe("a grammar of 256 KiB", () => {
     });
   });
 
-  test("is read once for all choices of a request", async () => {
+  test("is parsed once for all choices of a request", async () => {
     const all = testApp();
     const body = { prompt: "hi", grammar: longest("root ::= ", "[a]") };
     const { turns } = await turnsDuring(all.post("/v1/completions", body));

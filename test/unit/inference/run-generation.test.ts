@@ -6,7 +6,7 @@ import { NEVER, promptRequest } from "../../support/engine-fixture.ts";
 
 type Done = Extract<GenerationEvent, { type: "done" }>;
 
-/** Generates with an engine that says one text after the other; only "right" fits. */
+/** Generates with an engine that yields these texts in turn; only "right" passes the check. */
 async function generate(
   texts: readonly string[],
   done: Partial<Done> = {},
@@ -46,7 +46,7 @@ function textOf(events: readonly GenerationEvent[]): string {
 }
 
 describe("an answer that is checked when it is complete", () => {
-  test("is passed on piece by piece once it fits", async () => {
+  test("is passed on delta by delta once it passes", async () => {
     const { events, text, failure } = await generate(["right"]);
     expect(failure).toBeUndefined();
     expect(text).toBe("right");
@@ -58,7 +58,7 @@ describe("an answer that is checked when it is complete", () => {
     ]);
   });
 
-  test("is generated again if it does not fit, with another seed and with chance; the client sees one answer", async () => {
+  test("is generated again with another seed and temperature if it fails; the client sees one answer", async () => {
     const { requests, events, text } = await generate(["wrong", "right"]);
     expect(requests.map(({ sampling }) => sampling)).toEqual([
       { seed: 5, temperature: 0 },
@@ -68,7 +68,7 @@ describe("an answer that is checked when it is complete", () => {
     expect(events.filter(({ type }) => type === "start" || type === "done")).toHaveLength(2);
   });
 
-  test("tells the tokens of each try before it is complete", async () => {
+  test("reports the token ids of each try before it is complete", async () => {
     const { events } = await generate(["wrong", "right"], {}, { reportsTokens: true });
     expect(events.filter(({ type }) => type !== "text-delta")).toEqual([
       { type: "start" },
@@ -79,18 +79,18 @@ describe("an answer that is checked when it is complete", () => {
     ]);
   });
 
-  test("goes on with the try that another machine has begun, and begins the next one itself", async () => {
+  test("continues the try of another machine, and begins the next one itself", async () => {
     const begun = { given: [1, 2] };
     const { requests, text } = await generate(["wrong", "right"], {}, begun, 1);
     expect(text).toBe("right");
     expect(requests[0]).toMatchObject({ ...begun, sampling: { seed: 6, temperature: 0.7 } });
     expect(requests[1]?.sampling).toEqual({ seed: 7, temperature: 0.7 });
     expect(requests[1]).not.toHaveProperty("given");
-    // Whatever another machine says, there is one try.
+    // There is one try left, even if another machine claims more failed ones.
     expect((await generate(["right"], {}, begun, 1e9)).text).toBe("right");
   });
 
-  test("fails after three tries, and says what is wrong", async () => {
+  test("fails after three tries with the problem", async () => {
     const { requests, events, failure } = await generate(["a", "b", "c", "right"]);
     expect(failure).toMatchObject({
       code: "inference_failed",
@@ -101,7 +101,7 @@ describe("an answer that is checked when it is complete", () => {
   });
 
   test.each<Partial<Done>>([{ reason: "length" }, { stopSequence: "g" }])(
-    "is passed on as it is when it was cut off: %j",
+    "is not checked if it was truncated: %j",
     async (done) => {
       const { requests, text } = await generate(["wron"], done);
       expect([text, requests.length]).toEqual(["wron", 1]);

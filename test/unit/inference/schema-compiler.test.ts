@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { grammarMaker } from "../../../src/inference/schema-compiler.ts";
-import { type GrammarWork, made, makeGrammar, makeQuickly } from "../../../src/grammar/grammar-work.ts";
+import { grammarCompiler } from "../../../src/inference/schema-compiler.ts";
+import {
+  type GrammarWork,
+  compiledGrammar,
+  compileGrammar,
+  compileIfQuick,
+} from "../../../src/grammar/grammar-work.ts";
 import { TextGrammarError } from "../../../src/grammar/text-grammar.ts";
 import { REAL_SCHEMAS } from "../../conformance/real-schemas.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
@@ -10,11 +15,11 @@ const NEVER = new AbortController().signal;
 const properties = (count: number, of: (at: number) => unknown): object =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, of(at)]));
 
-/** Each takes a tenth of a second of a processor, or much more. */
+/** Inputs that take at least a tenth of a second of CPU time each. */
 const LARGE: readonly [string, GrammarWork][] = [
   ["thousands of properties", { kind: "schema", schema: { properties: properties(9000, () => ({})) } }],
   [
-    "patterns that are read together",
+    "patterns that are intersected",
     {
       kind: "schema",
       schema: { oneOf: Array.from({ length: 300 }, (_, at) => ({ type: "string", pattern: `^a.{${at}}b` })) },
@@ -32,33 +37,33 @@ const LARGE: readonly [string, GrammarWork][] = [
     {
       kind: "texts",
       language: "choice",
-      given: Array.from({ length: 4000 }, (_, at) => ((at * 2654435761) >>> 0).toString(36).repeat(2)),
+      source: Array.from({ length: 4000 }, (_, at) => ((at * 2654435761) >>> 0).toString(36).repeat(2)),
     },
   ],
   [
-    "a pattern with many courses",
-    { kind: "texts", language: "regex", given: "(?=.*[a-z]{20})(?=.*[0-9]{8})(a|b|[0-9])*a(a|b){12}" },
+    "a pattern with many alternatives",
+    { kind: "texts", language: "regex", source: "(?=.*[a-z]{20})(?=.*[0-9]{8})(a|b|[0-9])*a(a|b){12}" },
   ],
   [
     "rules of Lark",
     {
       kind: "texts",
       language: "lark",
-      given: Array.from(
+      source: Array.from(
         { length: 500 },
         (_, at) => `${at === 0 ? "start" : `r${at}`}: /[a-z]{1,20}x${at}/`,
       ).join("\n"),
     },
   ],
   [
-    "what llama.cpp leaves out of a long pattern",
+    "the keywords that llama.cpp drops from a long pattern",
     { kind: "llama", schemas: [{ type: "string", pattern: `^${"(a|[b-z])?".repeat(20_000)}$` }] },
   ],
   [
-    "the check of an answer in which many values meet many subschemas",
+    "the check of an answer with many values against many subschemas",
     {
       kind: "check",
-      by: {
+      against: {
         kind: "schema",
         schema: { items: { anyOf: Array.from({ length: 500 }, (_, at) => ({ const: at })) } },
       },
@@ -69,53 +74,53 @@ const LARGE: readonly [string, GrammarWork][] = [
     "the check of an answer by patterns",
     {
       kind: "check",
-      by: { kind: "schema", schema: { items: { pattern: "(a|b)*a(a|b){12}" }, uniqueItems: true } },
+      against: { kind: "schema", schema: { items: { pattern: "(a|b)*a(a|b){12}" }, uniqueItems: true } },
       text: '["a"]',
     },
   ],
   [
-    "a long answer that goes on",
+    "a long answer that is continued",
     { kind: "rest", grammar: 'root ::= ("a" | "a" root)*', beginning: "a".repeat(5000) },
   ],
 ];
 
 describe("a grammar", () => {
-  test("of a schema as agents send them is mostly made at once, and then as it would be made with more time", () => {
+  test("for schemas of agents is mostly compiled at once, with the same result as without a time limit", () => {
     const works = Object.values(REAL_SCHEMAS).map((schema): GrammarWork => ({ kind: "schema", schema }));
-    const quick = works.filter((work) => makeQuickly(work) !== undefined);
+    const quick = works.filter((work) => compileIfQuick(work) !== undefined);
     expect(quick.length).toBeGreaterThan(works.length / 2);
-    for (const work of quick) expect(makeQuickly(work)).toEqual(makeGrammar(work));
+    for (const work of quick) expect(compileIfQuick(work)).toEqual(compileGrammar(work));
   });
 
-  test.each(LARGE)("that takes long is made elsewhere: %s", async (_what, work) => {
+  test.each(LARGE)("is compiled off-thread if it takes long: %s", async (_what, work) => {
     const sent: GrammarWork[] = [];
-    const make = grammarMaker(async (each) => {
+    const make = grammarCompiler(async (each) => {
       sent.push(each);
       return { kind: "made", grammar: "", unenforced: [] };
     }, NEVER);
     const turn = await longestTurn(async () => await make(work));
     expect(sent).toEqual([work]);
-    // A few milliseconds; collections of garbage that other tests have left count as well.
+    // A few milliseconds, with an allowance for garbage collection.
     expect(turn).toBeLessThan(200);
   });
 
-  test("that cannot be said is told, wherever that is found out", async () => {
+  test("that cannot be expressed is an error, on either thread", async () => {
     const works: GrammarWork[] = [
-      { kind: "texts", language: "regex", given: String.raw`(a)\1` },
-      { kind: "texts", language: "lark", given: 'begin: "x"' },
+      { kind: "texts", language: "regex", source: String.raw`(a)\1` },
+      { kind: "texts", language: "lark", source: 'begin: "x"' },
     ];
     for (const work of works) {
-      expect(makeQuickly(work)).toEqual(makeGrammar(work));
-      expect(() => made(makeGrammar(work))).toThrow(TextGrammarError);
+      expect(compileIfQuick(work)).toEqual(compileGrammar(work));
+      expect(() => compiledGrammar(compileGrammar(work))).toThrow(TextGrammarError);
     }
   });
 
-  test("is made here where there is no elsewhere, as in a page", async () => {
-    const make = grammarMaker(undefined, NEVER);
+  test("is compiled on this thread if there is no other, as in a page", async () => {
+    const make = grammarCompiler(undefined, NEVER);
     const work: GrammarWork = {
       kind: "schema",
       schema: { enum: Array.from({ length: 1500 }, (_, at) => `v${at}`) },
     };
-    expect(await make(work)).toEqual(makeGrammar(work));
+    expect(await make(work)).toEqual(compileGrammar(work));
   });
 });

@@ -3,9 +3,9 @@ import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol
 import {
   dropReasoningEcho,
   dropTextTags,
-  dropUnseenLogprobs,
+  dropNonTextLogprobs,
   firstCallOnly,
-  tidyAnswer,
+  trimTemplateText,
 } from "../../../src/inference/stream-filters.ts";
 import { DONE, eventsOf } from "../../support/fake-engine.ts";
 import { randomNumbers } from "../../support/random-numbers.ts";
@@ -18,7 +18,7 @@ function dropUnseenLogprobsPiece(text: string, token: string): GenerationEvent {
   return { type: "text-delta", text, logprobs: [logprob] };
 }
 
-test("only the tokens of the text keep their log-probabilities", () => {
+test("only the log-probabilities of text tokens are kept", () => {
   function* stream(): Generator<GenerationEvent> {
     yield { type: "start" };
     yield { type: "reasoning-delta", text: "hm" };
@@ -31,7 +31,7 @@ test("only the tokens of the text keep their log-probabilities", () => {
     yield dropUnseenLogprobsPiece("", "look");
     yield DONE;
   }
-  expect(readEvents(dropUnseenLogprobs(), stream())).toEqual([
+  expect(readEvents(dropNonTextLogprobs(), stream())).toEqual([
     { type: "start" },
     { type: "reasoning-delta", text: "hm" },
     dropUnseenLogprobsPiece("ü", "ü"),
@@ -47,7 +47,7 @@ const soFar = {
   timings: { promptMs: 5, completionMs: 40 },
 };
 
-test("the turn ends where a second call begins", () => {
+test("the answer ends where a second call begins", () => {
   const at = THINKING_AND_TOOLS.findIndex(isSecond);
   const begun = THINKING_AND_TOOLS.slice(0, at);
   expect(THINKING_AND_TOOLS.length).toBeGreaterThan(at + 2);
@@ -60,7 +60,7 @@ test("the turn ends where a second call begins", () => {
   ]);
 });
 
-test("one call, or none, passes as it is", () => {
+test("an answer with at most one call is unchanged", () => {
   expect(readEvents(firstCallOnly(), PLAIN_TEXT)).toEqual(PLAIN_TEXT);
   const single = THINKING_AND_TOOLS.filter((event) => !isSecond(event));
   expect(readEvents(firstCallOnly(), single)).toEqual(single);
@@ -71,13 +71,13 @@ const say = (text: string): GenerationEvent => ({ type: "text-delta", text });
 const done = eventsOf().at(-1);
 
 function tidied(events: readonly GenerationEvent[], endOfTurn?: string, goesOn = false): string[] {
-  return readEvents(tidyAnswer(endOfTurn, goesOn), [...events, done!]).flatMap((event) =>
+  return readEvents(trimTemplateText(endOfTurn, goesOn), [...events, done!]).flatMap((event) =>
     event.type === "text-delta" || event.type === "reasoning-delta" ? [`${event.type[0]}:${event.text}`] : [],
   );
 }
 
-describe("what a template puts around the parts of an answer is dropped", () => {
-  test("blanks around reasoning, not those within", () => {
+describe("markup of a template is dropped from an answer", () => {
+  test("whitespace around reasoning is dropped, but not within", () => {
     const events = [
       think("\n"),
       think("\nLet"),
@@ -90,16 +90,16 @@ describe("what a template puts around the parts of an answer is dropped", () => 
     expect(tidied(events)).toEqual(["r:Let", "r: \nme", "t:Yes "]);
   });
 
-  test("not those before reasoning that goes on", () => {
+  test("leading whitespace of continued reasoning is kept", () => {
     expect(tidied([think(" so."), say("\n\nYes")], undefined, true)).toEqual(["r: so.", "t:Yes"]);
     expect(tidied([say(" fine")], undefined, true)).toEqual(["t: fine"]);
   });
 
-  test("nothing of an answer without reasoning", () => {
+  test("an answer without reasoning is unchanged", () => {
     expect(tidied([say("\n"), say(" yes\n")])).toEqual(["t:\n", "t: yes\n"]);
   });
 
-  test("the token that ends the turn, at the end only", () => {
+  test("the end-of-turn token is dropped only at the end", () => {
     expect(tidied([say("a<end>"), say("b"), say("c<end>")], "<end>")).toEqual(["t:a<end>", "t:b", "t:c"]);
     expect(tidied([say("c<end>")])).toEqual(["t:c<end>"]);
   });
@@ -113,7 +113,7 @@ function read(...events: GenerationEvent[]): GenerationEvent[] {
   return readEvents(dropReasoningEcho(["<|calls|>", "<|call|>"]), events);
 }
 
-test("what comes again as reasoning is not text", () => {
+test("text that is repeated as reasoning is dropped", () => {
   expect(
     read(
       reasoning("If "),
@@ -126,7 +126,7 @@ test("what comes again as reasoning is not text", () => {
   ).toEqual([reasoning("If "), reasoning("<|cat"), reasoning("s"), DONE]);
 });
 
-test("text behind reasoning is text, even if it begins like a tag", () => {
+test("text after reasoning is kept, even if it begins like a tag", () => {
   const events = [
     reasoning("Hm."),
     dropReasoningEchoText("<|"),
@@ -137,12 +137,12 @@ test("text behind reasoning is text, even if it begins like a tag", () => {
   expect(read(...events)).toEqual(events);
 });
 
-test.each([DONE, CALL])("text that is only the beginning of a tag is not lost in front of %j", (end) => {
+test.each([DONE, CALL])("text that is only the beginning of a tag is kept before %j", (end) => {
   const events = [reasoning("Hm."), dropReasoningEchoText("<|"), end];
   expect(read(...events)).toEqual(events);
 });
 
-test("text without reasoning is passed on at once", () => {
+test("text without reasoning is emitted at once", () => {
   expect(read(dropReasoningEchoText("<|"))).toEqual([dropReasoningEchoText("<|")]);
 });
 
@@ -160,7 +160,7 @@ test.each([
   ["<response>a </response> b</resp", "a </response> b</resp"],
   ["<resp", "<resp"],
   ["<response>cut of", "cut of"],
-])("the text of %j is without its tags", (whole, expected) => {
+])("tags are dropped from the text of %j", (whole, expected) => {
   const random = randomNumbers(5);
   for (let round = 0; round < 50; round += 1) expect(textOf(randomPieces(whole, random))).toBe(expected);
 });

@@ -16,11 +16,11 @@ describe("token ids as a prompt", () => {
     ["with the token that begins every prompt", [BEGIN_TOKEN, ...bytes("grüße")], "grüße"],
     ["without it, for the model puts it there", bytes("grüße"), "grüße"],
     ["with a blank that belongs to the text", [BEGIN_TOKEN, ...bytes(" a")], " a"],
-  ])("become the text that gives them, %s", async (_, ids, text) => {
+  ])("become the text that is tokenized to them, %s", async (_, ids, text) => {
     expect(await promptFromTokens(new FakeEngine(), ids, "prompt", NEVER)).toBe(text);
   });
 
-  test("lose the blank that the tokenizer adds by itself", async () => {
+  test("lose the leading space that the tokenizer adds", async () => {
     const engine = new FakeEngine();
     const plain = engine.tokenize.bind(engine);
     engine.tokenize = (text, options) => plain(text === "" ? "" : ` ${text}`, options);
@@ -31,14 +31,14 @@ describe("token ids as a prompt", () => {
     ["no text gives them", [BEGIN_TOKEN, ...HALF_A_CHARACTER]],
     ["their text gives others", [...bytes("a"), BEGIN_TOKEN]],
     ["they are not ids at all", [2 ** 31]],
-  ])("are refused when %s", async (_, ids) => {
+  ])("are refused if %s", async (_, ids) => {
     await expect(promptFromTokens(new FakeEngine(), ids, "prompt", NEVER)).rejects.toMatchObject({
       code: "invalid_parameter",
       param: "prompt",
     });
   });
 
-  test("reach the engine as that text", async () => {
+  test("are sent to the engine as that text", async () => {
     const app = testApp();
     await app.post("/v1/completions", { prompt: [bytes("one"), bytes("two")] });
     expect(app.engine.requests.map(({ input }) => input)).toEqual([
@@ -48,7 +48,7 @@ describe("token ids as a prompt", () => {
   });
 });
 
-test("pieces are cut where each token ends", async () => {
+test("bytes are split where each token ends", async () => {
   const ids = toTokenIds([7, 8, 9], "tokens");
   const pieces = await splitTokenTexts(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
   expect(pieces).toEqual([
@@ -58,7 +58,7 @@ test("pieces are cut where each token ends", async () => {
   ]);
 });
 
-test("the routes answer as llama.cpp's server does", async () => {
+test("the token routes answer like llama.cpp's server", async () => {
   const app = testApp();
   const answer = async (path: string, body: object): Promise<unknown> => (await app.post(path, body)).json();
   expect(await answer("/tokenize", { content: "ab" })).toEqual({ tokens: [97, 98] });
@@ -72,7 +72,7 @@ test("the routes answer as llama.cpp's server does", async () => {
   expect(await answer("/detokenize", { tokens: bytes("ü") })).toEqual({ content: "ü" });
 });
 
-test("tokens are counted at the first report of progress, and nothing more is computed", async () => {
+test("a prompt is counted at the first progress report, and the request is cancelled", async () => {
   const app = testApp();
   let isLeft = false;
   app.engine.script = async function* () {
@@ -98,7 +98,7 @@ async function* onlyTheEnd() {
   yield { ...DONE, totalMs: 1, tokensPerSecond: 1 };
 }
 
-test("without such a report the end says the number", async () => {
+test("a prompt is counted at the end of the answer if there is no progress report", async () => {
   const inference = {
     generate: async () => ({ model: "fake", loadMs: 0, sampling: {}, warnings: [], events: onlyTheEnd() }),
   };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { beyondBounds } from "../../../src/json/json-bounds.ts";
+import { exceededBound } from "../../../src/json/json-bounds.ts";
 
 describe("the bounds of a JSON text", () => {
   const bounds = { depth: 3, values: 8 };
@@ -7,15 +7,15 @@ describe("the bounds of a JSON text", () => {
   test.each(['{"a":[{}]}', '"[[[[[[["', '"\\"[[[[[["', "[1,2,3,4,5,6]", "", '"', '"\\'])(
     "allow %s",
     (text) => {
-      expect(beyondBounds(text, bounds)).toBeUndefined();
+      expect(exceededBound(text, bounds)).toBeUndefined();
     },
   );
 
-  test.each(["[[[[", '{"a":{"b":{"c":{}}}}', '["\\\\",[[[['])("forbid the depth of %s", (text) => {
-    expect(beyondBounds(text, bounds)).toBe("depth");
+  test.each(["[[[[", '{"a":{"b":{"c":{}}}}', '["\\\\",[[[['])("reject the depth of %s", (text) => {
+    expect(exceededBound(text, bounds)).toBe("depth");
   });
 
-  test.each(["[1,2,3,4,5,6,7,8]", ",,,,,,,,,"])("forbid the number of values of %s", (text) => {
-    expect(beyondBounds(text, bounds)).toBe("values");
+  test.each(["[1,2,3,4,5,6,7,8]", ",,,,,,,,,"])("reject the number of values of %s", (text) => {
+    expect(exceededBound(text, bounds)).toBe("values");
   });
 });

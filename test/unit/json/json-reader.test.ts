@@ -13,7 +13,7 @@ function read(text: string, step = text.length): unknown {
   return reader.end();
 }
 
-/** What JSON.parse makes of a text, or that it refuses it. */
+/** Result of JSON.parse for a text, or its failure. */
 function parsed(parse: () => unknown): unknown {
   try {
     return { value: parse() };
@@ -76,23 +76,23 @@ const NO_JSON = [
   "]",
 ];
 
-describe("what JSON.parse makes of a text", () => {
-  test.each(TEXTS)("%s, however it is cut", (text) => {
+describe("the incremental reader has the result of JSON.parse", () => {
+  test.each(TEXTS)("for %s, split at any position", (text) => {
     for (const step of [1, 2, 3, 5, 7, text.length]) expect(read(text, step)).toStrictEqual(JSON.parse(text));
   });
 
-  test("__proto__ is a field like any other", () => {
+  test("with __proto__ as a normal field", () => {
     const value = read('{"__proto__":{"polluted":1}}');
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.keys(Object(value))).toEqual(["__proto__"]);
   });
 
-  test.each(NO_JSON)("a syntax error for %j, however it is cut", (text) => {
+  test.each(NO_JSON)("as a syntax error for %j, split at any position", (text) => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError);
     for (const step of [1, 2, Math.max(1, text.length)]) expect(() => read(text, step)).toThrow(SyntaxError);
   });
 
-  test("also for texts with random damage, cut at random", () => {
+  test("for texts with random damage, split at random positions", () => {
     const random = randoms(7);
     const pick = (count: number): number => Math.floor(random() * count);
     const alphabet = '{}[],:"\\ux019.eE+-tfn \n中\ud83d';
@@ -111,14 +111,14 @@ describe("what JSON.parse makes of a text", () => {
   });
 });
 
-describe("a text is refused at the character that is too much", () => {
+describe("the incremental reader at the character beyond a limit", () => {
   test.each([
     ["nested too deep", "[".repeat(MAX_JSON_DEPTH), "[", /100 levels/],
     ["fields nested too deep", '{"a":'.repeat(MAX_JSON_DEPTH), "{", /100 levels/],
     ["too many values", `[${"{},".repeat(MAX_JSON_ITEMS - 1)}`, "{", /131072 values other than numbers/],
     ["too many names", `{${'"a":1,'.repeat(MAX_JSON_ITEMS - 1)}`, '"', /131072 values/],
     ["too many numbers", `[${"1,".repeat(MAX_JSON_NUMBERS)}`, "1,", /1049600 numbers/],
-  ])("refuses one more than the bound: %s", (_, fitting, more, message) => {
+  ])("rejects %s", (_, fitting, more, message) => {
     const reader = new JsonReader("The text");
     reader.write(fitting);
     expect(() => reader.write(more)).toThrow(
@@ -126,7 +126,7 @@ describe("a text is refused at the character that is too much", () => {
     );
   });
 
-  test("a number of a million digits is none", () => {
+  test("a number of a million digits is rejected", () => {
     expect(() => read("1".repeat(1_000_000), 1000)).toThrow(SyntaxError);
   });
 });

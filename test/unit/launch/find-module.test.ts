@@ -7,21 +7,21 @@ const having =
     files.includes(file.pathname);
 
 describe("findModule", () => {
-  it("runs the sources in a clone of the repository", () => {
+  it("finds the sources in a clone of the repository", () => {
     const exists = having("/app/src/cli/main.ts", "/app/dist/src/cli/main.js");
     expect(findModule("../cli/main", "file:///app/src/launch/daybreak.mjs", exists)?.pathname).toBe(
       "/app/src/cli/main.ts",
     );
   });
 
-  it("runs the built program in the published package", () => {
+  it("finds the built program in the published package", () => {
     const exists = having("/app/dist/src/cli/main.js");
     expect(findModule("../cli/main", "file:///app/dist/src/launch/daybreak.mjs", exists)?.pathname).toBe(
       "/app/dist/src/cli/main.js",
     );
   });
 
-  it("finds nothing where neither is there", () => {
+  it("finds nothing if both are missing", () => {
     expect(findModule("../cli/main", "file:///app/src/launch/daybreak.mjs", having())).toBeUndefined();
   });
 });

@@ -20,7 +20,7 @@ function launcher(program: string, { way = "child", binary = process.execPath, o
     ${way === "child" ? "process.execve = undefined;" : ""}
     const { handOver } = await import(${JSON.stringify(HAND_OVER)});
     await handOver(${JSON.stringify(binary)}, ["--input-type=module", "--eval", ${JSON.stringify(program)}], ${options});`;
-  // A session of its own has no controlling terminal, as under a service manager.
+  // A new session has no controlling terminal, as under a service manager.
   const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { detached: true });
   running.push(child);
   return child;
@@ -35,19 +35,19 @@ const WAITS_FOR_SIGNAL = (signal: string) => `
   process.stdin.resume();
   console.log("pid", process.pid);`;
 
-// Windows replaces no process by another.
+// Windows cannot replace a process.
 describe.each(isWindows ? ["child"] : ["child", "execve"])("handing over by %s", (way) => {
-  it("keeps the exit code", async () => {
+  it("passes the exit code on", async () => {
     expect(await end(launcher("process.exit(7)", { way }))).toEqual({ code: 7, signal: null });
   });
 
-  it("keeps standard input and output", async () => {
+  it("passes standard input and output on", async () => {
     const child = launcher("process.stdin.pipe(process.stdout)", { way });
     child.stdin.end("through and through");
     expect(await text(child.stdout)).toBe("through and through");
   });
 
-  // Windows knows no signals.
+  // Windows has no signals.
   it.skipIf(isWindows).each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("passes %s on", async (signal) => {
     const child = launcher(WAITS_FOR_SIGNAL(signal), { way });
     const output = text(child.stdout);
@@ -66,17 +66,17 @@ describe.each(isWindows ? ["child"] : ["child", "execve"])("handing over by %s",
 });
 
 describe("handing over", () => {
-  it.skipIf(isWindows)("replaces the process where Node can do that", async () => {
+  it.skipIf(isWindows)("replaces the process if Node can do that", async () => {
     const child = launcher("console.log(process.pid)", { way: "execve" });
     expect(Number(await text(child.stdout))).toBe(child.pid);
   });
 
-  it("is ready to pass signals on before the program begins", async () => {
+  it("forwards signals before the program starts", async () => {
     const options = `{ spawn() { console.log(process.listenerCount("SIGTERM")); throw new Error("enough"); } }`;
     expect(await text(launcher("", { options }).stdout)).toBe("1\n");
   });
 
-  it("says that the binary cannot be started", async () => {
+  it("reports a binary that cannot be started", async () => {
     const child = launcher("", { binary: "/nowhere/node" });
     const errors = text(child.stderr);
     expect((await end(child)).code).toBe(126);
@@ -94,7 +94,7 @@ function parentOf(program: string): ChildProcessWithoutNullStreams {
   return child;
 }
 
-/** What is said of a program that cannot be started. */
+/** Message about a program that cannot be started. */
 async function complaint(program: string): Promise<string> {
   const child = parentOf(program);
   const errors = text(child.stderr);
@@ -102,7 +102,7 @@ async function complaint(program: string): Promise<string> {
   return await errors;
 }
 
-// Windows knows no interpreters.
+// Windows has no interpreters.
 describe.skipIf(isWindows)("a program that runs as a child", () => {
   let folder: string;
   beforeAll(() => {
@@ -116,7 +116,7 @@ describe.skipIf(isWindows)("a program that runs as a child", () => {
     return file;
   }
 
-  it("gets its arguments, and gives its exit code", async () => {
+  it("gets its arguments, and its exit code is passed on", async () => {
     const script = programFile('#!/bin/sh -e\necho "$0 $1"\nexit 9\n');
     const child = parentOf(script);
     const output = text(child.stdout);
@@ -124,23 +124,23 @@ describe.skipIf(isWindows)("a program that runs as a child", () => {
     expect(await output).toBe(`${script} first\n`);
   });
 
-  it("has no channel to its parent, which programs on Node would take for one of messages", async () => {
+  it("has no IPC channel, which programs on Node would use for messages", async () => {
     const script = programFile(`#!/bin/sh\necho "<$NODE_CHANNEL_FD>"\n`);
     expect(await text(parentOf(script).stdout)).toBe("<>\n");
   });
 
-  it("is told of when its interpreter is gone", async () => {
+  it("is reported when its interpreter does not exist", async () => {
     const script = programFile("#!/gone/node --flag\n");
     expect(await complaint(script)).toBe(
       `daybreak: cannot start ${script}: its interpreter "/gone/node" does not exist on this system. Install it again.\n`,
     );
   });
 
-  it("is told of with the stray character when its lines end as on Windows", async () => {
+  it("is reported with the carriage return when its lines end like those of Windows", async () => {
     expect(await complaint(programFile("#!/bin/sh\r\nexit 3\r\n"))).toContain('"/bin/sh\\r" does not exist');
   });
 
-  it("is told of when it does not exist or may not be executed", async () => {
+  it("is reported when it does not exist or may not be executed", async () => {
     expect(await complaint(path.join(folder, "nothing"))).toContain("nothing: it does not exist.");
     expect(await complaint(programFile("#!/bin/sh\n", 0o644))).toContain("this user may not execute it");
   });

@@ -6,7 +6,7 @@ import { machineProblem, wasmProblem } from "../../../src/launch/machine-problem
 const LAUNCHER = fileURLToPath(new URL("../../../src/launch/daybreak.mjs", import.meta.url));
 
 describe("a machine", () => {
-  it.each(["x64", "arm64", "riscv64", "loong64", "ppc64"])("with %s, little-endian, will do", (arch) => {
+  it.each(["x64", "arm64", "riscv64", "loong64", "ppc64"])("with %s, little-endian, is supported", (arch) => {
     expect(machineProblem({ arch, endianness: "LE" })).toBeUndefined();
   });
 
@@ -15,17 +15,17 @@ describe("a machine", () => {
     ["ia32", "LE", /32 bits \(ia32\)/],
     ["s390x", "BE", /does not run on this processor \(s390x\): it needs one that is little-endian/],
     ["ppc64", "BE", /\(ppc64\).*little-endian/],
-  ])("with %s (%s) is told of in a sentence", (arch, endianness, problem) => {
+  ])("with %s (%s) is not supported, with an explanation", (arch, endianness, problem) => {
     expect(machineProblem({ arch, endianness })).toMatch(problem);
   });
 });
 
-describe("a Node that is late enough", () => {
-  it("has what models need", () => {
+describe("a Node that is new enough", () => {
+  it("has the WebAssembly features that models need", () => {
     expect(wasmProblem()).toBeUndefined();
   });
 
-  it("without promises or large memories in WebAssembly is told of in a sentence", () => {
+  it("without JSPI or memory64 is not supported, with an explanation", () => {
     const [yes, no] = [(): boolean => true, (): boolean => false];
     const Suspending = Object;
     expect(wasmProblem({ validate: yes })).toMatch(/lacks .*JSPI/);
@@ -33,7 +33,7 @@ describe("a Node that is late enough", () => {
     expect(wasmProblem(Object.assign({ validate: yes }, { Suspending }))).toBeUndefined();
   });
 
-  it("without WebAssembly is told of in a sentence, before anything else is loaded", () => {
+  it("without WebAssembly is not supported, which is reported before other modules are loaded", () => {
     const args = ["--jitless", LAUNCHER, "--version"];
     const { status, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(status).toBe(1);

@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { runtimeSuits } from "../../../src/launch/runtime.mjs";
+import { isSuitableRuntime } from "../../../src/launch/runtime.mjs";
 import { SYSTEM_NODE, SYSTEM_PATH } from "../../e2e/system-node.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const RUN = path.join(ROOT, "scripts/node.mjs");
 
-test("every script of package.json starts through a file that finds a Node which is new enough", () => {
+test("every script of package.json starts through a file that finds a suitable Node", () => {
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(
     readFileSync(path.join(ROOT, "package.json"), "utf8"),
   );
@@ -19,7 +19,7 @@ test("every script of package.json starts through a file that finds a Node which
   expect(commands.filter((command) => !finds.test(command))).toEqual([]);
 });
 
-test("a script runs under such a Node, and so does what it starts, whichever Node the system has", () => {
+test("a script and its child processes run under a suitable Node, independent of the system's Node", () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak run "));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const script = path.join(folder, "versions.mjs");
@@ -36,6 +36,6 @@ test("a script runs under such a Node, and so does what it starts, whichever Nod
   });
   expect(stderr).toBe("");
   const { own, child, args } = JSON.parse(stdout);
-  expect(runtimeSuits({ node: own.slice(1) })).toBe(true);
+  expect(isSuitableRuntime({ node: own.slice(1) })).toBe(true);
   expect({ child, args, status }).toEqual({ child: own, args: ["a b", "--flag"], status: 3 });
 });

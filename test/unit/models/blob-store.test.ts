@@ -32,8 +32,8 @@ async function* broken() {
   throw new Error("the client is gone");
 }
 
-describe("uploaded files", () => {
-  test("are found by their digests once they are complete", async () => {
+describe("BlobStore", () => {
+  test("finds a complete upload by its digest", async () => {
     const blobs = store();
     expect(await blobs.find(DIGEST)).toBeUndefined();
     await blobs.write(DIGEST, [MODEL.subarray(0, 3), MODEL.subarray(3)]);
@@ -42,28 +42,28 @@ describe("uploaded files", () => {
   });
 
   test.each<[string, string, Buffer, RegExp]>([
-    ["have another digest", digestOf(Buffer.from("x")), MODEL, /digest does not match/],
-    ["are not GGUF", digestOf(Buffer.from("{}")), Buffer.from("{}"), /Only GGUF/],
-    ["are empty", digestOf(Buffer.from("")), Buffer.from(""), /Only GGUF/],
-  ])("that %s leave nothing behind", async (_, digest, bytes, message) => {
+    ["has another digest", digestOf(Buffer.from("x")), MODEL, /digest does not match/],
+    ["is not GGUF", digestOf(Buffer.from("{}")), Buffer.from("{}"), /Only GGUF/],
+    ["is empty", digestOf(Buffer.from("")), Buffer.from(""), /Only GGUF/],
+  ])("leaves no file of an upload that %s", async (_, digest, bytes, message) => {
     await expect(store().write(digest, [bytes])).rejects.toThrow(message);
     expect(names()).toEqual([]);
   });
 
-  test("that end too early leave nothing behind", async () => {
+  test("leaves no file of an upload that ends too early", async () => {
     await expect(store().write(DIGEST, broken())).rejects.toThrow("the client is gone");
     expect(names()).toEqual([]);
   });
 
   test.each(["sha256:../../evil", "md5:00", `sha256:${"0".repeat(63)}`])(
-    "cannot be named %s",
+    "rejects the digest %s",
     async (digest) => {
       await expect(store().find(digest)).rejects.toMatchObject({ code: "invalid_parameter" });
       await expect(store().write(digest, [MODEL])).rejects.toMatchObject({ code: "invalid_parameter" });
     },
   );
 
-  test("that no model has needed for a day are removed with the next upload", async () => {
+  test("removes files that no model has needed for a day at the next upload", async () => {
     const used = Buffer.from("GGUF used");
     const unused = Buffer.from("GGUF unused");
     const blobs = store((name) => name.includes(digestOf(used).slice(7)));

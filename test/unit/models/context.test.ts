@@ -6,13 +6,13 @@ import { type FixtureOptions, startModels } from "./service-fixture.ts";
 
 const MIB = 1024 ** 2;
 
-/** An engine of 10 MiB with a context that takes this many KiB for each token. */
+/** Estimates an engine at 10 MiB, and this many KiB per token of context. */
 const withCache =
   (kib: number): NonNullable<FixtureOptions["estimateMemory"]> =>
   (_gguf, { contextSize }) =>
     10 * MIB + contextSize * kib * 1024;
 
-/** The context of a model that was trained for so many tokens. */
+/** Returns the context of a model that was trained for a number of tokens. */
 async function loaded(trained: number, options: FixtureOptions = {}, load: Partial<LoadOptions> = {}) {
   const { models, engines, userFile } = await startModels(options);
   const path = userFile("a.gguf", tinyLlama({ context: trained }));
@@ -20,31 +20,34 @@ async function loaded(trained: number, options: FixtureOptions = {}, load: Parti
   return { contextSize, contextSource, spec: engines.last.spec };
 }
 
-describe("the context of a model that nobody asked for", () => {
+describe("an automatic context", () => {
   it.each([
     [2048, 2048, "trained"],
     [8192, 8192, "trained"],
     [32_768, 32_768, "trained"],
     [131_072, 32_768, "automatic"],
-  ])("trained for %i tokens is %i", async (trained, contextSize, contextSource) => {
+  ])("of a model trained for %i tokens has %i", async (trained, contextSize, contextSource) => {
     expect(await loaded(trained)).toMatchObject({ contextSize, contextSource });
   });
 
-  // Of 100 MiB, an engine with 4096 tokens leaves some; a larger context may take half of that.
+  // A larger context may take half of what an engine with 4096 tokens leaves of 100 MiB.
   it.each([
     [1, 32_768],
     [2, 16_384],
     [4, 8192],
     [8, 4096],
-  ])("with %i KiB for each token is %i, which half of the free memory holds", async (kib, contextSize) => {
-    const found = await loaded(131_072, { estimateMemory: withCache(kib) });
-    expect(found).toMatchObject({
-      contextSize,
-      contextSource: contextSize === 32_768 ? "automatic" : "memory",
-    });
-  });
+  ])(
+    "with %i KiB per token has %i tokens, which fit into half of the free memory",
+    async (kib, contextSize) => {
+      const found = await loaded(131_072, { estimateMemory: withCache(kib) });
+      expect(found).toMatchObject({
+        contextSize,
+        contextSource: contextSize === 32_768 ? "automatic" : "memory",
+      });
+    },
+  );
 
-  it("is the smallest one where an engine can hold no more", async () => {
+  it("is the smallest one if an engine can hold no more", async () => {
     const found = await loaded(131_072, {
       estimateMemory: (_gguf, { contextSize }) => {
         if (contextSize > 4096) throw new ServiceError("insufficient_memory", "Too much.");
@@ -54,22 +57,22 @@ describe("the context of a model that nobody asked for", () => {
     expect(found).toMatchObject({ contextSize: 4096, contextSource: "memory" });
   });
 
-  it("takes no layers from the GPU", async () => {
+  it("moves no layers off the GPU", async () => {
     const found = await loaded(131_072, {
-      placeLayers: async (_gguf, spec) => ({
+      offloadLayers: async (_gguf, spec) => ({
         spec: { ...spec, gpuLayers: spec.contextSize > 8192 ? 2 : -1 },
       }),
     });
     expect(found).toMatchObject({ contextSize: 8192, spec: { gpuLayers: -1 } });
   });
 
-  it("leaves an encoder's as it was, whose step reads a whole text", async () => {
+  it("does not enlarge the context of an encoder, whose batch holds a full text", async () => {
     const { models, engines, userFile } = await startModels();
     await models.load({ alias: "bert", path: userFile("bert.gguf", tinyBert({ context: 32_768 })) });
     expect(engines.last.spec).toMatchObject({ contextSize: 4096, batchSize: 4096 });
   });
 
-  it("is what an unloaded model is said to get", async () => {
+  it("is reported for an unloaded model", async () => {
     const { models, userFile } = await startModels({ estimateMemory: withCache(4) });
     const path = userFile("a.gguf", tinyLlama({ context: 131_072 }));
     await models.load({ alias: "a", path });
@@ -77,7 +80,7 @@ describe("the context of a model that nobody asked for", () => {
     expect(await models.get("a")).toMatchObject({ contextSize: 8192, contextSource: "memory" });
   });
 
-  it("does not count what models have that are not idle, and counts idle ones that may be unloaded", async () => {
+  it("counts memory of idle models as free only if they may be evicted", async () => {
     for (const [autoLoad, contextSize] of [
       [false, 8192],
       [true, 32_768],
@@ -92,7 +95,7 @@ describe("the context of a model that nobody asked for", () => {
     }
   });
 
-  it("never keeps a model from being loaded: two at once that were planned for the same memory both are", async () => {
+  it("falls back to a smaller one if two loads were planned for the same memory", async () => {
     const { models, userFile } = await startModels({
       config: { memory_budget: 60 * MIB, auto_load: false },
       estimateMemory: withCache(1),
@@ -103,22 +106,22 @@ describe("the context of a model that nobody asked for", () => {
     expect(sizes.toSorted((one, other) => one - other)[0]).toBe(4096);
   });
 
-  it("has steps that are no shorter than those of the usual one, as far as memory allows", async () => {
+  it("has batches as large as those of the base context, as far as memory allows", async () => {
     const large = await loaded(131_072);
     const usual = await loaded(131_072, {}, { contextSize: 4096 });
     expect(large.spec.batchSize).toBe(usual.spec.batchSize);
   });
 });
 
-describe("a context that somebody asked for", () => {
+describe("a context size that is set", () => {
   const scarce = { estimateMemory: withCache(8) };
 
-  it("is loaded as asked, even if it takes nearly all memory", async () => {
+  it("in the request is used even if it takes nearly all memory", async () => {
     const found = await loaded(131_072, scarce, { contextSize: 11_000 });
     expect(found).toMatchObject({ contextSize: 11_000, contextSource: "request" });
   });
 
-  it("in the configuration is used, up to what the model was trained for", async () => {
+  it("in the configuration is limited to the context the model was trained for", async () => {
     const config = { context_size: 6000 };
     expect(await loaded(131_072, { config })).toMatchObject({
       contextSize: 6000,
@@ -127,7 +130,7 @@ describe("a context that somebody asked for", () => {
     expect(await loaded(2048, { config })).toMatchObject({ contextSize: 2048, contextSource: "trained" });
   });
 
-  it("in the Modelfile is used before the configuration and before the caller's default", async () => {
+  it("in the Modelfile precedes the configuration and the caller's default", async () => {
     const { models, userFile } = await startModels({ config: { context_size: 6000 } });
     const file = userFile("a.gguf", tinyLlama({ context: 131_072 }));
     await models.create("own", `FROM ${file}\nPARAMETER num_ctx 9000`, {});
@@ -135,7 +138,7 @@ describe("a context that somebody asked for", () => {
     expect(model).toMatchObject({ contextSize: 9000, contextSource: "modelfile" });
   });
 
-  it("by the caller's default is used only where nothing else says how much", async () => {
+  it("as the caller's default is used only if no other source sets one", async () => {
     const fallback = { fallbackContext: 4096 };
     expect(await loaded(131_072, {}, fallback)).toMatchObject({
       contextSize: 4096,

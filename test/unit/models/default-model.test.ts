@@ -7,21 +7,21 @@ import { ALIAS, startModels } from "./service-fixture.ts";
 const MINI = "daybreak-mini";
 const NEVER = new AbortController().signal;
 
-describe("the default model", () => {
-  it("is the one that ships when nothing else is said", async () => {
+describe("DefaultModel", () => {
+  it("is the shipped model if none is configured or chosen", async () => {
     const { models } = await startModels();
     expect(models.defaultAlias).toBe(MINI);
     expect((await models.get(MINI)).isDefault).toBe(true);
   });
 
-  it("is never one that generates no text", async () => {
+  it("is never a model that does not generate text", async () => {
     const { models, userFile } = await startModels();
     await models.load({ alias: "embedder", path: userFile("bert.gguf", tinyBert()) });
     await models.delete(MINI);
     expect(models.defaultAlias).toBeUndefined();
   });
 
-  it("is the configured one, by alias or by path", async () => {
+  it("is the configured model, given by alias or path", async () => {
     const fixture = await startModels();
     await fixture.hub.add("ada", "tiny-GGUF", "tiny.gguf");
     expect((await fixture.restart({ default: ALIAS })).models.defaultAlias).toBe(ALIAS);
@@ -30,7 +30,7 @@ describe("the default model", () => {
     expect((await fixture.restart({ default: file })).models.defaultAlias).toBe("own");
   });
 
-  it("stays the configured one when that is missing, so that requests say what is missing", async () => {
+  it("stays the configured model while that is missing, so that requests fail with the reason", async () => {
     const { models, hub } = await startModels({ config: { default: ALIAS } });
     expect(models.defaultAlias).toBe(ALIAS);
     await expect(models.acquire(undefined, NEVER)).rejects.toMatchObject({
@@ -48,7 +48,7 @@ describe("the default model", () => {
     expect(warnings).toContain("The configured default model cannot be used");
   });
 
-  it("can be chosen, alone or with a load, and the choice outlives a restart", async () => {
+  it("can be chosen alone or with a load, and the choice survives a restart", async () => {
     const fixture = await startModels();
     await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf"), setDefault: true });
     expect(fixture.models.defaultAlias).toBe("mine");
@@ -58,27 +58,27 @@ describe("the default model", () => {
     expect((await fixture.restart()).models.defaultAlias).toBe(MINI);
   });
 
-  it("is the configured one again after a restart, whatever was chosen", async () => {
+  it("is the configured model again after a restart, whatever was chosen", async () => {
     const fixture = await startModels({ config: { default: MINI } });
     await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf"), setDefault: true });
     expect(fixture.models.defaultAlias).toBe("mine");
     expect((await fixture.restart()).models.defaultAlias).toBe(MINI);
   });
 
-  it("cannot be a model that does not exist", async () => {
+  it("rejects a choice of a model that does not exist", async () => {
     const { models } = await startModels();
     await expect(models.setDefault("nobody")).rejects.toMatchObject({ code: "model_not_found" });
     expect(models.defaultAlias).toBe(MINI);
   });
 
-  it("falls back when the chosen one is deleted", async () => {
+  it("falls back to another model if the chosen one is deleted", async () => {
     const { models, userFile } = await startModels();
     await models.load({ alias: "mine", path: userFile("x.gguf"), setDefault: true });
     await models.delete("mine");
     expect(models.defaultAlias).toBe(MINI);
   });
 
-  it("is any other when the one that ships is not there, and none when there is none", async () => {
+  it("is any model if the shipped one is missing, and undefined without models", async () => {
     const fixture = await startModels();
     await rm(path.join(fixture.shippedDir, "daybreak-mini.gguf"));
     await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf") });

@@ -8,8 +8,8 @@ import { ALIAS, startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";
 
-describe("a model made from a Modelfile", () => {
-  it("is its base with settings of its own, and outlives a restart", async () => {
+describe("a model created from a Modelfile", () => {
+  it("has its base with its own settings, and survives a restart", async () => {
     const fixture = await startModels();
     const modelfile = `FROM ${MINI}\nSYSTEM Be brief.\nPARAMETER num_ctx 300\nPARAMETER temperature 0.1`;
     await fixture.models.create("made", modelfile, {});
@@ -26,7 +26,7 @@ describe("a model made from a Modelfile", () => {
     expect(engines.last.spec.contextSize).toBe(300);
   });
 
-  it("brings its template, adapters and projector to the engine", async () => {
+  it("passes its template, adapters and projector to the engine", async () => {
     const { models, engines, userDir, userFile } = await startModels();
     const adapter = userFile("lora.gguf", tinyLora());
     userFile("mmproj.gguf", tinyProjector());
@@ -52,7 +52,7 @@ describe("a model made from a Modelfile", () => {
     });
   });
 
-  it("brings its draft model, unless guesses are off, and guesses with what repeats where that is asked for", async () => {
+  it("passes its draft model to the engine unless speculation is off, and drafts ngrams if requested", async () => {
     const { models, engines, userDir, userFile } = await startModels();
     const draft = userFile("small.gguf", tinyLlama());
     await models.create("made", `FROM ${MINI}\nDRAFT small.gguf`, { baseFolder: userDir });
@@ -69,14 +69,14 @@ describe("a model made from a Modelfile", () => {
     expect(engines.last.spec).toMatchObject({ guessTokens: 16 });
   });
 
-  it("cannot have a draft model with other tokens, or a projector for one", async () => {
+  it("rejects a draft model with another vocabulary, or a projector as draft model", async () => {
     const { models, userFile } = await startModels();
     const eyes = userFile("eyes.gguf", tinyProjector());
     for (const draft of [SHIPPED_MODEL, eyes])
       await expect(models.load({ alias: MINI, draft })).rejects.toMatchObject({ code: "invalid_model_file" });
   });
 
-  it("may be made from another made one, whose settings shine through", async () => {
+  it("inherits the settings of a created model that is its base", async () => {
     const { models } = await startModels();
     const first = `FROM ${MINI}\nSYSTEM First.\nPARAMETER temperature 0.1\nPARAMETER top_k 5`;
     await models.create("first", first, {});
@@ -85,7 +85,7 @@ describe("a model made from a Modelfile", () => {
     expect(model.capabilities.tools).toBe(true);
   });
 
-  it("begins its chats with messages of its own, or with those of its base", async () => {
+  it("begins chats with its own messages, or with those of its base", async () => {
     const { models } = await startModels();
     await models.create("first", `FROM ${MINI}\nMESSAGE user Hi.\nMESSAGE assistant Ho.`, {});
     const hiHo = [
@@ -97,7 +97,7 @@ describe("a model made from a Modelfile", () => {
     expect(third.settings.messages).toEqual([{ role: "system", content: "Be brief." }]);
   });
 
-  it("cannot be made from itself, directly or around a corner", async () => {
+  it("rejects a base that is created from it, directly or through another model", async () => {
     const { models, hub } = await startModels();
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     await models.create("a", `FROM ${MINI}`, {});
@@ -116,13 +116,13 @@ describe("a model made from a Modelfile", () => {
     ["an adapter that does not exist", `FROM ${MINI}\nADAPTER /no.gguf`, "model_file_not_found"],
     ["a wrong digest", `FROM ${MINI}\nDIGEST sha256:${"0".repeat(64)}`, "checksum_mismatch"],
     ["a directive that there is not", `FROM ${MINI}\nFORM x`, "invalid_modelfile"],
-  ])("is not made with %s", async (_what, modelfile, code) => {
+  ])("is not created with %s", async (_what, modelfile, code) => {
     const { models } = await startModels();
     await expect(models.create("made", modelfile, {})).rejects.toMatchObject({ code });
     await expect(models.get("made")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  it("is not made with an adapter that is another kind of file, which is said", async () => {
+  it("is not created with another kind of file as adapter, and the error names the kind", async () => {
     const { models, userFile } = await startModels();
     const file = userFile("model.gguf", tinyLlama());
     await expect(models.create("made", `FROM ${MINI}\nADAPTER ${file}`, {})).rejects.toMatchObject({
@@ -131,7 +131,7 @@ describe("a model made from a Modelfile", () => {
     });
   });
 
-  it("is made with the right digest", async () => {
+  it("is created if its digest matches", async () => {
     const { models, shippedDir } = await startModels();
     const bytes = readFileSync(path.join(shippedDir, "daybreak-mini.gguf"));
     const digest = createHash("sha256").update(bytes).digest("hex");
@@ -139,7 +139,7 @@ describe("a model made from a Modelfile", () => {
     expect((await models.load({ alias: "made" })).state).toBe("loaded");
   });
 
-  it("stays inside the allowed folders with its files", async () => {
+  it("rejects files outside of the allowed folders", async () => {
     const fixture = await startModels();
     const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
     const from = path.join(fixture.shippedDir, "daybreak-mini.gguf");
@@ -149,7 +149,7 @@ describe("a model made from a Modelfile", () => {
     await models.create("made", `FROM ${fixture.userFile("x.gguf")}`, {});
   });
 
-  it("takes the place of an earlier one of its name, but of no other model", async () => {
+  it("replaces a created model of the same name, but no other model", async () => {
     const { models } = await startModels();
     await models.create("made", `FROM ${MINI}`, {});
     const remade = await models.create("made", `FROM ${MINI}\nSYSTEM New.`, {});
@@ -159,7 +159,7 @@ describe("a model made from a Modelfile", () => {
     });
   });
 
-  it.each(["hf:a/b", "/some/path"])("cannot be called %s", async (name) => {
+  it.each(["hf:a/b", "/some/path"])("rejects the name %s", async (name) => {
     const { models } = await startModels();
     await expect(models.create(name, `FROM ${MINI}`, {})).rejects.toMatchObject({
       code: "invalid_model_name",
@@ -167,8 +167,8 @@ describe("a model made from a Modelfile", () => {
   });
 });
 
-describe("a copy", () => {
-  it("of a made model has its settings, and lives without it", async () => {
+describe("copying", () => {
+  it("a created model copies its settings, and the copy works without the original", async () => {
     const { models } = await startModels();
     await models.create("made", `FROM ${MINI}\nSYSTEM Be brief.`, {});
     await models.copy("made", "twin");
@@ -179,7 +179,7 @@ describe("a copy", () => {
   it.each([
     ["a model that ships", MINI, MINI],
     ["a model of the hub", ALIAS, "hf:ada/tiny-GGUF:tiny.gguf"],
-  ])("of %s is made from it", async (_what, source, from) => {
+  ])("%s creates a model from it", async (_what, source, from) => {
     const { models, hub } = await startModels();
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     const copy = await models.copy(source, "twin");
@@ -187,7 +187,7 @@ describe("a copy", () => {
     expect(await models.modelfile("twin")).toBe(`FROM ${from}\n`);
   });
 
-  it("of a user's own file does not need its entry", async () => {
+  it("a file loaded by path works without the entry of the original", async () => {
     const { models, userFile } = await startModels();
     await models.load({ alias: "mine", path: userFile("x.gguf") });
     await models.copy("mine", "twin");
@@ -195,7 +195,7 @@ describe("a copy", () => {
     expect((await models.get("twin")).gguf.name).toBe("x.gguf");
   });
 
-  it("does not take a name that is taken", async () => {
+  it("to a name that is taken is rejected", async () => {
     const { models } = await startModels();
     await expect(models.copy(MINI, MINI)).rejects.toMatchObject({ code: "model_exists" });
   });

@@ -5,8 +5,8 @@ import { ALIAS, startModels } from "./service-fixture.ts";
 const MINI = "daybreak-mini";
 const NEVER = new AbortController().signal;
 
-describe("deleting a model", () => {
-  it("of the hub removes its files", async () => {
+describe("deleting", () => {
+  it("a model of the hub deletes its files", async () => {
     const { models, hub, events } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
     expect(await models.delete(ALIAS)).toEqual({ alias: ALIAS, source: "hub" });
@@ -15,7 +15,7 @@ describe("deleting a model", () => {
     await expect(models.get(ALIAS)).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  it("of the user's own only forgets it", async () => {
+  it("a file loaded by path only unregisters it", async () => {
     const fixture = await startModels();
     const file = fixture.userFile("x.gguf");
     await fixture.models.load({ alias: "mine", path: file });
@@ -25,14 +25,14 @@ describe("deleting a model", () => {
     await expect(models.get("mine")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  it("that ships forgets it until the next start", async () => {
+  it("a shipped model hides it until the next start", async () => {
     const fixture = await startModels();
     await fixture.models.delete(MINI);
     await expect(fixture.models.get(MINI)).rejects.toMatchObject({ code: "model_not_found" });
     expect((await (await fixture.restart()).models.get(MINI)).alias).toBe(MINI);
   });
 
-  it("that ships is undone by loading it, and by pulling it, which needs no hub", async () => {
+  it("a shipped model is undone by loading or pulling it, without the hub", async () => {
     const { models, hub, events } = await startModels();
     expect(await models.delete(MINI)).toEqual({ alias: MINI, source: "shipped" });
     expect(await models.list()).toEqual([]);
@@ -49,7 +49,7 @@ describe("deleting a model", () => {
     expect(events.map(({ type }) => type)).not.toContain("model-downloaded");
   });
 
-  it("that ships leaves what was made from it usable", async () => {
+  it("a shipped model keeps models created from it usable", async () => {
     const { models } = await startModels();
     await models.create("made", `FROM ${MINI}`, {});
     await models.delete(MINI);
@@ -57,7 +57,7 @@ describe("deleting a model", () => {
     expect((await models.load({ alias: "made" })).state).toBe("loaded");
   });
 
-  it("that was made removes the definition, and the base stays", async () => {
+  it("a created model removes its definition and keeps its base", async () => {
     const { models } = await startModels();
     await models.create("made", `FROM ${MINI}`, {});
     await models.delete("made");
@@ -65,7 +65,7 @@ describe("deleting a model", () => {
     expect((await models.get(MINI)).alias).toBe(MINI);
   });
 
-  it("that is loaded unloads it first", async () => {
+  it("a loaded model unloads it first", async () => {
     const { models, engines, events } = await startModels();
     await models.load({ alias: MINI });
     await models.delete(MINI);
@@ -73,7 +73,7 @@ describe("deleting a model", () => {
     expect(events.map(({ type }) => type)).toEqual(["model-loaded", "model-unloaded", "model-deleted"]);
   });
 
-  it("also works when it cannot be used any more", async () => {
+  it("a model works even if its files are unusable", async () => {
     const { models } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
     await models.create("made", `FROM ${ALIAS}`, {});
@@ -86,7 +86,7 @@ describe("deleting a model", () => {
     expect((await models.list()).map(({ alias }) => alias)).toEqual([MINI]);
   });
 
-  it("is refused while it is being downloaded", async () => {
+  it("a model is rejected while it is being downloaded", async () => {
     const { models, hub } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -99,14 +99,14 @@ describe("deleting a model", () => {
     expect((await models.get(ALIAS)).state).toBe("available");
   });
 
-  it("that nobody knows is refused", async () => {
+  it("an unknown model is rejected", async () => {
     const { models } = await startModels();
     await expect(models.delete("nobody")).rejects.toMatchObject({ code: "model_not_found" });
   });
 });
 
 describe("pulling", () => {
-  it("reports one download, however many wait for it", async () => {
+  it("emits one model-downloaded event for concurrent callers", async () => {
     const { models, events } = await startModels();
     const results = await Promise.all([
       models.pull(ALIAS, () => {}, NEVER),
@@ -117,7 +117,7 @@ describe("pulling", () => {
     expect(events.map(({ type }) => type)).toEqual(["model-downloaded"]);
   });
 
-  it("needs an alias of the hub or a spec", async () => {
+  it("rejects a name that is no alias or spec of the hub", async () => {
     const { models } = await startModels();
     await expect(models.pull("nobody", () => {}, NEVER)).rejects.toMatchObject({
       code: "model_not_found",

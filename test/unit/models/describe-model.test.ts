@@ -10,10 +10,10 @@ const generate = (
   chatTemplate,
 });
 
-/** Of a projector for images. */
+/** Media of an image projector. */
 const IMAGES = { image: true, audio: false };
 
-describe("the capabilities of a model", () => {
+describe("detectCapabilities()", () => {
   it.each([
     ["no template", undefined, { tools: false, thinking: false }],
     ["a plain template", PLAIN, { tools: false, thinking: false }],
@@ -22,35 +22,39 @@ describe("the capabilities of a model", () => {
       "{%- if tools %}{{ tools | tojson }}{% endif %}",
       { tools: true, thinking: false },
     ],
-    ["one that only repeats earlier calls", "{% if message['tool_calls'] %}{% endif %}", { tools: false }],
+    [
+      "a template that only repeats earlier tool calls",
+      "{% if message['tool_calls'] %}{% endif %}",
+      { tools: false },
+    ],
     ["a switch for thinking", "{% if enable_thinking is false %}{% endif %}", { thinking: true }],
-    ["marks of thinking", "{{ '<think>\\n' }}", { thinking: true }],
-    ["marks that are taken away", "{{ content.split('</think>')[-1] }}", { thinking: true }],
-    ["other marks of thinking", "[THINK]", { thinking: true }],
+    ["thinking tags", "{{ '<think>\\n' }}", { thinking: true }],
+    ["thinking tags that are removed", "{{ content.split('</think>')[-1] }}", { thinking: true }],
+    ["other thinking tags", "[THINK]", { thinking: true }],
     ["a channel for thinking", "<|channel|>analysis<|message|>", { thinking: true }],
-  ])("are read from %s", (_what, template, expected) => {
+  ])("reads them from %s", (_what, template, expected) => {
     expect(detectCapabilities(generate(template), undefined, NO_SETTINGS)).toMatchObject({
       json: true,
       ...expected,
     });
   });
 
-  it("include hearing with an audio projector, and not seeing", () => {
+  it("with an audio projector has audio and no vision", () => {
     const able = detectCapabilities(generate(PLAIN), { image: false, audio: true }, NO_SETTINGS);
     expect(able).toMatchObject({ vision: false, audio: true });
   });
 
-  it("include vision with a projector", () => {
+  it("with an image projector has vision", () => {
     expect(detectCapabilities(generate(PLAIN), IMAGES, NO_SETTINGS).vision).toBe(true);
     expect(detectCapabilities(generate(PLAIN), undefined, NO_SETTINGS).vision).toBe(false);
   });
 
-  it.each(["embed", "rerank"] as const)("are none of these when the model is there to %s", (purpose) => {
+  it.each(["embed", "rerank"] as const)("finds none for a model that can only %s", (purpose) => {
     const all = detectCapabilities({ purpose, chatTemplate: "{{ tools }}<think>" }, IMAGES, NO_SETTINGS);
     expect(all).toEqual({ vision: false, audio: false, tools: false, thinking: false, json: false });
   });
 
-  it("follow the template of the model's settings, not the one in the file", () => {
+  it("uses the template of the settings instead of the one in the file", () => {
     const settings = { ...NO_SETTINGS, template: PLAIN };
     expect(detectCapabilities(generate("{{ tools }}<think>"), undefined, settings)).toMatchObject({
       tools: false,
@@ -58,7 +62,7 @@ describe("the capabilities of a model", () => {
     });
   });
 
-  it("follow how thinking and calls look, where the settings say it", () => {
+  it("uses the thinking tags and tool format of the settings", () => {
     const toolFormat = { style: "json", callStart: "<", callEnd: ">", resultStart: "[", resultEnd: "]" };
     const thinking = { start: "<t>", end: "</t>", enabled: true };
     const able = detectCapabilities(generate(PLAIN), undefined, { ...NO_SETTINGS, toolFormat, thinking });
@@ -70,7 +74,7 @@ describe("the capabilities of a model", () => {
     expect(off.thinking).toBe(false);
   });
 
-  it("are above all what the settings say outright", () => {
+  it("lets capabilities in the settings override everything", () => {
     const capabilities = { vision: true, audio: true, tools: true, thinking: true, json: false };
     expect(detectCapabilities(generate(PLAIN), undefined, { ...NO_SETTINGS, capabilities })).toEqual(
       capabilities,

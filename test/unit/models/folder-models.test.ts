@@ -5,10 +5,10 @@ import { addToLmStudio, addToOllama } from "../../support/model-stores.ts";
 import { tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
 import { ALIAS, type Fixture, startModels } from "./service-fixture.ts";
 
-/** Longer than a look into the folders counts. */
+/** Longer than the minimum time between scans. */
 const LATER_MS = 6000;
 
-/** A daemon with the folders `lmstudio` and `ollama` of its user. */
+/** Starts a models service with the folders `lmstudio` and `ollama` in models.dirs. */
 async function start(): Promise<Fixture & { lmstudio: string; ollama: string }> {
   const fixture = await startModels();
   const lmstudio = path.join(fixture.userDir, "lmstudio");
@@ -28,7 +28,7 @@ async function aliases({ models }: Fixture): Promise<string[]> {
   return (await models.list()).map(({ alias }) => alias);
 }
 
-it("the models in folders of the configuration are listed, and load from where they are", async () => {
+it("models in folders of models.dirs are listed and loaded from there", async () => {
   const fixture = await start();
   const { models, engines, cacheDir, lmstudio } = fixture;
   expect(await aliases(fixture)).toEqual(["daybreak-mini", "mario:1b", "tiny-Q8_0"]);
@@ -47,13 +47,13 @@ it("the models in folders of the configuration are listed, and load from where t
   expect(readdirSync(cacheDir)).not.toContain("imported");
 });
 
-it("their Modelfiles keep what they say, and copies of them too", async () => {
+it("models in folders of models.dirs keep the settings of their Modelfiles, and so do their copies", async () => {
   const { models } = await start();
   expect(await models.modelfile("mario:1b")).toMatch(/SYSTEM "You are Mario\."\nLICENSE "MIT"\n$/);
   expect((await models.copy("mario:1b", "luigi")).settings.system).toBe("You are Mario.");
 });
 
-it("files that come and go are seen", async () => {
+it("the list follows files that are added to and deleted from folders", async () => {
   const fixture = await start();
   await aliases(fixture);
   addToLmStudio(fixture.lmstudio, "new.gguf");
@@ -62,11 +62,11 @@ it("files that come and go are seen", async () => {
   expect(await aliases(fixture)).toEqual(["daybreak-mini", "new", "tiny-Q8_0"]);
   await fixture.clock.advance(LATER_MS);
   await aliases(fixture);
-  // One warning about the folder that is gone, however often it is looked for.
+  // One warning about the deleted folder, however often it is scanned.
   expect(fixture.warnings).toEqual([expect.stringMatching(/^models\.dirs: There is no folder/)]);
 });
 
-it("names that are taken get a number in folders, and give way to models of the user's own", async () => {
+it("models in folders get a number if their name is taken, and registered models precede them", async () => {
   const fixture = await start();
   const { models, lmstudio, hub } = fixture;
   addToLmStudio(lmstudio, "other/tiny-Q8_0.gguf", tinyLlama({ name: "other" }));
@@ -87,7 +87,7 @@ it("names that are taken get a number in folders, and give way to models of the 
   });
 });
 
-it("they cannot be deleted, and stay in memory when somebody tries", async () => {
+it("models in folders cannot be deleted, and an attempt does not unload them", async () => {
   const { models } = await start();
   await models.load({ alias: "mario:1b" });
   await expect(models.delete("mario:1b")).rejects.toMatchObject({

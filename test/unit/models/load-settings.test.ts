@@ -6,7 +6,7 @@ import { startModels } from "./service-fixture.ts";
 
 const WIDE = { headWidths: { key: 64, value: 64 }, purpose: "generate" } as const;
 
-describe("the settings of a load", () => {
+describe("load settings", () => {
   it.each([
     [{ cacheTypeV: "q8_0", flashAttention: "false" }, WIDE, /^cache_type_v: q8_0 needs flash attention/],
     [{ cacheTypeK: "q4_0" }, { ...WIDE, headWidths: { key: 80, value: 64 } }, /^cache_type_k: .* have 80/],
@@ -24,7 +24,7 @@ describe("the settings of a load", () => {
     [{ ropeScaling: "none", ropeFreqScale: 0.5 }, WIDE, /^rope_freq_scale: has no effect/],
     [{ ropeScaling: "linear", yarnBetaFast: 8 }, WIDE, /^yarn_beta_fast: has no effect/],
     [{ pooling: "mean" }, { ...WIDE, purpose: "rerank" }, /^pooling: cannot be set for a reranker/],
-  ] as const)("may not be %j for a model with %j", (settings, model, message) => {
+  ] as const)("reject %j for a model with %j", (settings, model, message) => {
     expect(() => checkLoadSettings(settings, model)).toThrow(message);
   });
 
@@ -35,7 +35,7 @@ describe("the settings of a load", () => {
     { cacheTypeV: "f32", flashAttention: "false" },
     { yarnOrigCtx: 4096 },
     { ropeScaling: "none", ropeFreqScale: 1 },
-  ] as const)("may be %j", (settings) => {
+  ] as const)("accept %j", (settings) => {
     expect(() => checkLoadSettings(settings, WIDE)).not.toThrow();
   });
 
@@ -60,7 +60,7 @@ describe("the settings of a load", () => {
     expect(loadSettings).toMatchObject(expected);
   });
 
-  it("are refused when a model is created that could not be loaded with them", async () => {
+  it("are checked when a model is created", async () => {
     const { models } = await startModels();
     const modelfile = "FROM daybreak-mini\nFLASH_ATTENTION false\nPARAMETER cache_type_v q8_0";
     await expect(models.create("made", modelfile, {})).rejects.toMatchObject({
@@ -69,7 +69,7 @@ describe("the settings of a load", () => {
     });
   });
 
-  it("give a model whose context shifts slots of their own, and a single one where that takes too much", async () => {
+  it("with a context shift give slots separate contexts, and a single slot if those take too much memory", async () => {
     const { models, engines, userFile } = await startModels();
     const load = { contextShift: true };
     await models.load({ alias: "small", path: userFile("small.gguf"), load });
@@ -79,13 +79,13 @@ describe("the settings of a load", () => {
     expect(engines.last.spec).toMatchObject({ contextShift: true, sharedContext: false, slots: 1 });
   });
 
-  it("leave an encoder its context, which cannot shift", async () => {
+  it("ignore a context shift for an encoder", async () => {
     const { models, engines, userFile } = await startModels({ engineConfig: { context_shift: true } });
     await models.load({ alias: "bert", path: userFile("bert.gguf", tinyBert()) });
     expect(engines.last.spec).toMatchObject({ contextShift: false });
   });
 
-  it("stretch the context that a model is loaded with", async () => {
+  it("with RoPE scaling extend the context that a model is loaded with", async () => {
     const { models, userFile, warnings } = await startModels();
     const path = userFile("a.gguf", tinyLlama({ context: 1024 }));
     const model = await models.load({ alias: "a", path, load: { ropeScaling: "yarn", ropeFreqScale: 0.25 } });
@@ -93,7 +93,7 @@ describe("the settings of a load", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("say how tokens are guessed: the load, then the Modelfile, then the configuration", async () => {
+  it("take speculation from the load, then the Modelfile, then the configuration", async () => {
     const { models, engines } = await startModels();
     await models.create("guessing", "FROM daybreak-mini\nPARAMETER speculation ngram", {});
     expect(await models.get("guessing")).toMatchObject({ speculation: "ngram" });
@@ -111,7 +111,7 @@ describe("the settings of a load", () => {
     ).rejects.toMatchObject({ code: "invalid_modelfile", message: expect.stringContaining("ngram") });
   });
 
-  it("are numbers with fractions in the environment, too", () => {
+  it("accept fractional numbers in environment variables", () => {
     const env = { SERVICE_ENGINE_ROPE_FREQ_SCALE: "0.25", XDG_CONFIG_HOME: "/nowhere" };
     const { engine } = loadConfig({ env, platform: "linux" }).config;
     expect(engine.rope_freq_scale).toBe(0.25);

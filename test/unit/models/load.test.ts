@@ -14,7 +14,7 @@ import { startModels } from "./service-fixture.ts";
 const MINI = "daybreak-mini";
 
 describe("loading a model", () => {
-  it("starts its engine with what the specification says when nothing is asked for", async () => {
+  it("starts its engine with the default specification if nothing is requested", async () => {
     const { models, engines, shippedDir } = await startModels();
 
     const model = await models.load({ alias: MINI });
@@ -32,25 +32,25 @@ describe("loading a model", () => {
   });
 
   it.each([
-    ["the trained size where the memory holds it", 8192, undefined, 8192, 0],
-    ["the trained size when that is small", 512, undefined, 512, 0],
-    ["what is asked for", 8192, 1024, 1024, 0],
-    ["more than trained when that is asked for, with a warning", 512, 2048, 2048, 1],
-  ])("gives %s as context", async (_what, trained, asked, expected, warnings) => {
+    ["the trained size if it fits into memory", 8192, undefined, 8192, 0],
+    ["a small trained size", 512, undefined, 512, 0],
+    ["the requested size", 8192, 1024, 1024, 0],
+    ["a requested size above the trained one, with a warning,", 512, 2048, 2048, 1],
+  ])("gives %s as context", async (_what, trained, requested, expected, warnings) => {
     const fixture = await startModels();
     const file = fixture.userFile("a.gguf", tinyLlama({ context: trained }));
-    const model = await fixture.models.load({ alias: "a", path: file, contextSize: asked });
+    const model = await fixture.models.load({ alias: "a", path: file, contextSize: requested });
     expect(model.contextSize).toBe(expected);
     expect(fixture.warnings).toHaveLength(warnings);
   });
 
-  it("processes an encoder's text in one step", async () => {
+  it("processes an encoder's text in one batch", async () => {
     const { models, engines, userFile } = await startModels();
     await models.load({ alias: "bert", path: userFile("bert.gguf", tinyBert({ context: 128 })) });
     expect(engines.starts[0]?.spec).toMatchObject({ purpose: "embed", contextSize: 128, batchSize: 128 });
   });
 
-  it("by path remembers the file under its alias", async () => {
+  it("by path registers the file under its alias", async () => {
     const fixture = await startModels();
     await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf") });
     await fixture.models.unload("mine");
@@ -60,7 +60,7 @@ describe("loading a model", () => {
     expect(await models.get("mine")).toMatchObject({ state: "available", source: { kind: "file" } });
   });
 
-  it("by a path alone calls the model after its file", async () => {
+  it("by a path alone names the model after its file", async () => {
     const { models, userFile, userDir } = await startModels();
     const file = userFile("Some Model.gguf");
     expect((await models.load({ alias: file })).alias).toBe("Some-Model");
@@ -72,7 +72,7 @@ describe("loading a model", () => {
     await expect(models.load({ alias: file })).rejects.toMatchObject({ code: "model_already_loaded" });
   });
 
-  it.each(["constructor", "toString", "UPPER_case.1", "name:tag"])("takes the alias %s", async (alias) => {
+  it.each(["constructor", "toString", "UPPER_case.1", "name:tag"])("accepts the alias %s", async (alias) => {
     const fixture = await startModels();
     await fixture.models.load({ alias, path: fixture.userFile("x.gguf") });
     const { models } = await fixture.restart();
@@ -81,7 +81,7 @@ describe("loading a model", () => {
     await expect(models.get(alias)).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  it("that fails forgets the file again", async () => {
+  it("unregisters the file again if the load fails", async () => {
     const { models, engines, userFile } = await startModels();
     engines.error = new ServiceError("model_load_failed", "No.");
     await expect(models.load({ alias: "mine", path: userFile("x.gguf") })).rejects.toMatchObject({
@@ -90,7 +90,7 @@ describe("loading a model", () => {
     await expect(models.get("mine")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  it("refuses an alias that another model has, and takes it for the very same file", async () => {
+  it("rejects an alias of another model, and accepts it for the same file", async () => {
     const { models, userFile, shippedDir } = await startModels();
     await expect(models.load({ alias: MINI, path: userFile("x.gguf") })).rejects.toMatchObject({
       code: "model_exists",
@@ -110,7 +110,7 @@ describe("loading a model", () => {
     expect(engines.starts[0]?.spec.modelFiles).toEqual(files);
   });
 
-  it("refuses a projector as a model, and a model as a projector", async () => {
+  it("rejects a projector as a model, and a model as a projector", async () => {
     const { models, userFile } = await startModels();
     const projector = userFile("mmproj.gguf", tinyProjector());
     const model = userFile("x.gguf");
@@ -122,7 +122,7 @@ describe("loading a model", () => {
     });
   });
 
-  it("takes a projector for one load of a model that has none", async () => {
+  it("uses a projector for a single load of a model without one", async () => {
     const { models, engines, userFile } = await startModels();
     const mmproj = userFile("mmproj.gguf", tinyProjector());
     const model = await models.load({ alias: MINI, mmproj });
@@ -130,7 +130,7 @@ describe("loading a model", () => {
     expect(engines.starts[0]?.spec.projectorFile).toBe(mmproj);
   });
 
-  it("is refused when there is too little memory, with both numbers", async () => {
+  it("is rejected with both figures if there is too little memory", async () => {
     const { models, engines } = await startModels({ estimateMemory: () => 200 * 1024 * 1024 });
     await expect(models.load({ alias: MINI })).rejects.toMatchObject({
       code: "insufficient_memory",
@@ -160,7 +160,7 @@ describe("a path in a load request", () => {
     }
   });
 
-  it.skipIf(!FILES_HAVE_LINKS)("goes to the engine as the real file behind its symlinks", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("is passed to the engine with its symlinks resolved", async () => {
     const { models, engines, userFile, userDir } = await startModels();
     const blob = userFile("blob");
     const link = path.join(userDir, "link.gguf");
@@ -171,22 +171,19 @@ describe("a path in a load request", () => {
   });
 
   describe("confined to a folder", () => {
-    it.skipIf(!FOLDERS_HAVE_LINKS)(
-      "may lie inside, also through a symlink of the folder itself",
-      async () => {
-        const fixture = await startModels();
-        const inside = fixture.userFile("inside.gguf");
-        const other = path.join(fixture.cacheDir, "way-in");
-        await linkFolder(fixture.userDir, other);
-        const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
+    it.skipIf(!FOLDERS_HAVE_LINKS)("may be inside, also through a symlink of the folder itself", async () => {
+      const fixture = await startModels();
+      const inside = fixture.userFile("inside.gguf");
+      const other = path.join(fixture.cacheDir, "way-in");
+      await linkFolder(fixture.userDir, other);
+      const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
 
-        for (const [alias, file] of Object.entries({ a: inside, b: path.join(other, "inside.gguf") })) {
-          expect((await models.load({ alias, path: file })).state).toBe("loaded");
-        }
-      },
-    );
+      for (const [alias, file] of Object.entries({ a: inside, b: path.join(other, "inside.gguf") })) {
+        expect((await models.load({ alias, path: file })).state).toBe("loaded");
+      }
+    });
 
-    it("may not lie outside, whether it exists or not", async () => {
+    it("may not be outside, whether it exists or not", async () => {
       const fixture = await startModels();
       const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
       const shipped = path.join(fixture.shippedDir, "daybreak-mini.gguf");
@@ -203,7 +200,7 @@ describe("a path in a load request", () => {
       }
     });
 
-    it.skipIf(!FILES_HAVE_LINKS)("may not leave by a symlink", async () => {
+    it.skipIf(!FILES_HAVE_LINKS)("may not leave through a symlink", async () => {
       const fixture = await startModels();
       const link = path.join(fixture.userDir, "link.gguf");
       await symlink(path.join(fixture.shippedDir, "daybreak-mini.gguf"), link);
@@ -226,7 +223,7 @@ describe("a path in a load request", () => {
       });
     });
 
-    it("still loads what ships", async () => {
+    it("does not confine shipped models", async () => {
       const fixture = await startModels();
       const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
       expect((await models.load({ alias: MINI })).state).toBe("loaded");
@@ -246,7 +243,7 @@ describe("a path in a load request", () => {
 });
 
 describe("two loads of one alias", () => {
-  it("are one when they ask for the same, and the second answers as loaded too", async () => {
+  it("with the same settings are one load, and both succeed", async () => {
     const { models, engines } = await startModels();
     engines.manual = true;
     const clients = [new AbortController().signal, new AbortController().signal];
@@ -258,7 +255,7 @@ describe("two loads of one alias", () => {
     expect(engines.starts).toHaveLength(1);
   });
 
-  it("clash when they ask for different things", async () => {
+  it("with different settings conflict", async () => {
     const { models, engines } = await startModels();
     engines.manual = true;
     const first = models.load({ alias: MINI });
@@ -271,7 +268,7 @@ describe("two loads of one alias", () => {
     await first;
   });
 
-  it("one after the other clash", async () => {
+  it("in succession conflict", async () => {
     const { models } = await startModels();
     await models.load({ alias: MINI });
     await expect(models.load({ alias: MINI })).rejects.toMatchObject({ code: "model_already_loaded" });
@@ -280,7 +277,7 @@ describe("two loads of one alias", () => {
   });
 });
 
-/** Who waits for a load listens to its client. */
+/** Requests listen to the signal of their client while they wait for a load. */
 function waits(client: AbortSignal): boolean {
   return getEventListeners(client, "abort").length > 0;
 }

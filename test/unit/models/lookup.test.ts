@@ -6,7 +6,7 @@ import { CHATML_TEMPLATE, tinyBert, tinyLlama, tinyLora, tinyProjector } from ".
 import { ALIAS, startModels } from "./service-fixture.ts";
 
 describe("the models on disk", () => {
-  it("are those that ship, the user's own, the made ones and those of the hub cache", async () => {
+  it("are the shipped and created ones, files loaded by path, and those of the hub cache", async () => {
     const { models, hub, userFile } = await startModels();
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     await hub.add("bob", "other-GGUF", "other.gguf");
@@ -48,12 +48,12 @@ describe("the models on disk", () => {
     ["constructor", "model_not_found", /No model/],
     ["__proto__", "invalid_model_name", /begins with a letter or digit/],
     ["../../etc/passwd", "invalid_model_name", /must end in \.gguf/],
-  ])("are not %s", async (name, code, message) => {
+  ])("do not include %s", async (name, code, message) => {
     const { models } = await startModels();
     await expect(models.get(name)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  it("leave out what is not a model: projectors, adapters, rubbish", async () => {
+  it("do not include projectors, adapters and other files", async () => {
     const { models, shippedDir, hub } = await startModels();
     writeGguf(path.join(shippedDir, "lora.gguf"), tinyLora());
     await hub.add("ada", "tiny-GGUF", "projector.gguf", tinyProjector());
@@ -61,7 +61,7 @@ describe("the models on disk", () => {
     expect((await models.list()).map(({ alias }) => alias)).toEqual(["daybreak-mini"]);
   });
 
-  it("give way: a user's own file goes before an alias of the hub of the same name", async () => {
+  it("prefer a file loaded by path to a hub alias of the same name", async () => {
     const { models, hub, userFile } = await startModels();
     await models.load({ alias: ALIAS, path: userFile("own.gguf") });
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
@@ -70,7 +70,7 @@ describe("the models on disk", () => {
     expect((await models.list()).map(({ alias }) => alias)).toContain("hf:ada/tiny-GGUF:tiny.gguf");
   });
 
-  it("that run stay in the list when their file has gone, and can be unloaded", async () => {
+  it("include loaded models whose file has been deleted, which can be unloaded", async () => {
     const { models, userFile } = await startModels();
     const file = userFile("mine.gguf");
     await models.load({ alias: "mine", path: file });
@@ -82,7 +82,7 @@ describe("the models on disk", () => {
     await models.delete("mine");
   });
 
-  it("tell what they can do", async () => {
+  it("report their capabilities", async () => {
     const { models, userFile } = await startModels();
     const plain = await models.load({ alias: "plain", path: userFile("plain.gguf") });
     expect(plain.capabilities).toEqual({

@@ -6,36 +6,36 @@ import { type FixtureOptions, startModels } from "./service-fixture.ts";
 const MINI = "daybreak-mini";
 const MIB = 1024 ** 2;
 
-/** Whether the slots of the shipped model share a context when it is loaded so. */
+/** Returns true if the slots of the shipped model share a context when it is loaded with these options. */
 async function isShared(options: FixtureOptions = {}, contextSize?: number): Promise<boolean | undefined> {
   const { models, engines } = await startModels(options);
   await models.load({ alias: MINI, contextSize });
   return engines.starts[0]?.spec.sharedContext;
 }
 
-describe("a context for each slot", () => {
-  it("is planned where it is cheap", async () => {
+describe("separate contexts for slots", () => {
+  it("are planned if they are cheap", async () => {
     expect(await isShared()).toBe(false);
   });
 
-  it("is not planned for a single slot, nor for a large cache", async () => {
+  it("are not planned for a single slot, nor for a large KV cache", async () => {
     expect(await isShared({ config: { slots: 1 } })).toBe(true);
     expect(await isShared({}, 2 ** 24)).toBe(true);
   });
 
-  it("is not planned for an encoder, which keeps none", async () => {
+  it("are not planned for an encoder, which has no KV cache", async () => {
     const { models, engines, userFile } = await startModels();
     await models.load({ alias: "bert", path: userFile("bert.gguf", tinyBert({ context: 128 })) });
     expect(engines.starts[0]?.spec.sharedContext).toBe(true);
   });
 
-  it("is given up where the model fits into the budget only without", async () => {
+  it("are not used if the model fits into the budget only without them", async () => {
     expect(
       await isShared({ estimateMemory: (_gguf, { sharedContext }) => (sharedContext ? 10 : 101) * MIB }),
     ).toBe(true);
   });
 
-  it("is given up where an engine could not hold it", async () => {
+  it("are not used if an engine could not hold them", async () => {
     expect(
       await isShared({
         estimateMemory: (_gguf, { sharedContext }) => {
@@ -46,10 +46,10 @@ describe("a context for each slot", () => {
     ).toBe(true);
   });
 
-  it("is given up where it would take layers from the GPU, with no word about that", async () => {
+  it("are not used if they would move layers off the GPU, and no warning is logged", async () => {
     const warning = "Only some layers fit.";
     const { models, engines, warnings } = await startModels({
-      placeLayers: async (_gguf, spec) =>
+      offloadLayers: async (_gguf, spec) =>
         spec.sharedContext
           ? { spec: { ...spec, gpuLayers: -1 } }
           : { spec: { ...spec, gpuLayers: 2 }, warning },
@@ -59,7 +59,7 @@ describe("a context for each slot", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("is part of the estimate by which room is made", async () => {
+  it("count towards the memory that is reserved", async () => {
     const seen: boolean[] = [];
     await isShared({
       estimateMemory: (_gguf, { sharedContext }) => {

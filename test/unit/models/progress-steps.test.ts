@@ -10,7 +10,7 @@ const result: PullResult = { alias: "mini", repo: "owner/repo", sizeBytes: 1000 
 
 const unheard = (_progress: PullProgress): void => undefined;
 
-/** A pull that the test leads, under a clock that stands still until it is moved. */
+/** Creates a pull that the test controls, with a clock that the test sets. */
 function scripted() {
   const outcome = Promise.withResolvers<PullResult>();
   let report = unheard;
@@ -41,8 +41,8 @@ async function collect(steps: AsyncIterable<PullStep>): Promise<PullStep[]> {
   return all;
 }
 
-describe("the steps of a pull", () => {
-  test("are downloading from 0 to 1, verifying, success", async () => {
+describe("PullSteps", () => {
+  test("yields downloading from 0 to 1, verifying, success", async () => {
     const pull = scripted();
     const iterator = pull.steps[Symbol.asyncIterator]();
     const seen: unknown[] = [];
@@ -65,10 +65,10 @@ describe("the steps of a pull", () => {
     expect((await iterator.next()).done).toBe(true);
   });
 
-  test("are complete for a model that is there already", async () => {
+  test("yields complete steps for a model that is on disk already", async () => {
     const pull = scripted();
     pull.succeed();
-    await pull.steps.begun();
+    await pull.steps.started();
     expect(await collect(pull.steps)).toEqual([
       { status: "downloading", progress: 1, totalBytes: 1000, downloadedBytes: 1000 },
       { status: "verifying" },
@@ -76,7 +76,7 @@ describe("the steps of a pull", () => {
     ]);
   });
 
-  test("keep their order when several files are verified one by one", async () => {
+  test("keeps the order if several files are verified one by one", async () => {
     const pull = scripted();
     const all = collect(pull.steps);
     pull.downloading(400);
@@ -90,7 +90,7 @@ describe("the steps of a pull", () => {
     expect(statuses.filter((status) => status === "verifying")).toHaveLength(1);
   });
 
-  test("never let the progress fall", async () => {
+  test("never decreases the progress", async () => {
     const pull = scripted();
     const iterator = pull.steps[Symbol.asyncIterator]();
     pull.downloading(500);
@@ -102,25 +102,25 @@ describe("the steps of a pull", () => {
     expect((await next).value).toMatchObject({ progress: 0.6 });
   });
 
-  test("end in the error when the download fails", async () => {
+  test("ends with the error if the download fails", async () => {
     const pull = scripted();
     pull.downloading(1000);
-    await pull.steps.begun();
+    await pull.steps.started();
     pull.fail();
     await expect(collect(pull.steps)).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
-  test("a failure before the first byte is known before the stream begins", async () => {
+  test("reports a failure before the first byte before the stream begins", async () => {
     const pull = scripted();
     pull.downloading(0);
     pull.fail();
-    await expect(pull.steps.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
+    await expect(pull.steps.started()).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
-  test("say why nothing comes, before the first byte and later", async () => {
+  test("reports the reason of pauses, before the first byte and later", async () => {
     const pull = scripted();
     pull.retrying("connect ECONNREFUSED 127.0.0.1:9", 500);
-    await pull.steps.begun();
+    await pull.steps.started();
     const iterator = pull.steps[Symbol.asyncIterator]();
     expect((await iterator.next()).value).toEqual({
       status: "downloading",
@@ -142,7 +142,7 @@ describe("the steps of a pull", () => {
     await expect(iterator.next()).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
-  test("are few, however often the download reports", async () => {
+  test("yields few steps, however often the download reports", async () => {
     let report = unheard;
     const outcome = Promise.withResolvers<PullResult>();
     const steps = new PullSteps(
@@ -174,24 +174,24 @@ function progress(completedBytes: number): QuantizeProgress {
   return { from: "F16", to: "Q8_0", completedBytes, totalBytes: 100 };
 }
 
-describe("the steps of a quantization", () => {
-  test("end with all bytes and the result, however quick it is", async () => {
+describe("QuantizeSteps", () => {
+  test("ends with all bytes and the result, however quick it is", async () => {
     const steps = new QuantizeSteps(async (report) => {
       for (const bytes of [1, 50, 100]) report(progress(bytes));
       return RESULT;
     });
-    await steps.begun();
+    await steps.started();
     const seen = await Array.fromAsync(steps);
     expect(seen.at(-2)).toMatchObject({ status: "quantizing", completedBytes: 100 });
     expect(seen.at(-1)).toEqual({ status: "success", ...RESULT });
   });
 
-  test("fail before the first of them when the work cannot begin", async () => {
+  test("fails before its first step if the work cannot begin", async () => {
     const steps = new QuantizeSteps(async () => await Promise.reject(new Error("no")));
-    await expect(steps.begun()).rejects.toThrow("no");
+    await expect(steps.started()).rejects.toThrow("no");
   });
 
-  test("are at most ten in a second", async () => {
+  test("yields at most ten steps per second", async () => {
     let now = 0;
     const work = Promise.withResolvers<QuantizedModel>();
     const reports: ((progress: QuantizeProgress) => void)[] = [];

@@ -25,7 +25,7 @@ async function bytesOf(model: GgufFile): Promise<Buffer> {
   return await readFile(file);
 }
 
-/** The real names and the real hub cache, on a hub of the test. */
+/** Models service with the real name resolver and hub cache, on a fixture hub. */
 async function startWithHub(): Promise<Fixture> {
   const shards = await Promise.all(shardsOf(tinyLlama({ name: "big" }), 3).map(bytesOf));
   const hub = await fixtureHub({
@@ -62,7 +62,7 @@ async function startWithHub(): Promise<Fixture> {
 }
 
 describe("a model of the hub", () => {
-  it("that an older revision holds too can be deleted by that revision, and stays in the newer one", async () => {
+  it("in an older revision can be deleted by that revision, and stays in the newer one", async () => {
     const content = (await bytesOf(tinyLlama({ name: "same" }))).toString("latin1");
     const fixture = await startWithHub();
     const root = await otherToolsRepo(fixture.cacheDir, "eve/same-GGUF", {
@@ -81,7 +81,7 @@ describe("a model of the hub", () => {
   });
 
   it.each(["tiny:1b", "hf:ada/tiny-GGUF:tiny-Q4_K_M.gguf"])(
-    "is seen while %s is being pulled, under the name it will have",
+    "is listed while %s is being pulled, under its future name",
     async (name) => {
       const { models } = await startWithHub();
       const seen: (typeof models.downloads)[number][] = [];
@@ -95,7 +95,7 @@ describe("a model of the hub", () => {
     },
   );
 
-  it("is pulled by alias, loaded from the blobs themselves, and deleted", async () => {
+  it("is pulled by alias, loaded from its blobs, and deleted", async () => {
     const { models, engines } = await startWithHub();
     const pulled = await models.pull("tiny:1b", () => {}, NEVER);
     expect(pulled).toMatchObject({ alias: "tiny:1b", repo: "ada/tiny-GGUF" });
@@ -111,7 +111,7 @@ describe("a model of the hub", () => {
     expect((await models.list()).map((other) => other.alias)).toEqual(["daybreak-mini"]);
   });
 
-  it("has a name of its own for each quantization, and every name leads back to it", async () => {
+  it("has a separate name for each quantization, which resolves to it", async () => {
     const { models } = await startWithHub();
     await models.pull("tiny:1b", () => {}, NEVER);
     const { alias: other } = await models.pull("hf:ada/tiny-GGUF:Q8_0", () => {}, NEVER);
@@ -127,7 +127,7 @@ describe("a model of the hub", () => {
     expect((await models.get(other)).gguf.name).toBe("better");
   });
 
-  it("brings its projector when its alias says vision, also when it is pulled by its spec", async () => {
+  it("is pulled with its projector if its alias has the tag vision, also by its spec", async () => {
     for (const name of ["seer:1b", "hf:ada/seer-GGUF:seer-Q8_0.gguf"]) {
       const { models, engines } = await startWithHub();
       const { alias: seer } = await models.pull(name, () => {}, NEVER);
@@ -136,7 +136,7 @@ describe("a model of the hub", () => {
     }
   });
 
-  it("brings the projector of its repository when no alias knows it", async () => {
+  it("is pulled with the projector of its repository if it has no alias", async () => {
     const { models } = await startWithHub();
     const { alias: looker } = await models.pull("hf:ada/looker-GGUF", () => {}, NEVER);
     expect((await models.load({ alias: looker })).capabilities.vision).toBe(true);
@@ -150,10 +150,10 @@ describe("a model of the hub", () => {
     expect(engines.last.spec.modelFiles).toHaveLength(3);
   });
 
-  it("can be the base of a made one", async () => {
+  it("can be the base of a created model", async () => {
     const { models } = await startWithHub();
     await models.pull("tiny:1b", () => {}, NEVER);
-    const made = await models.create("my-tiny", "FROM hf:ada/tiny-GGUF", {});
-    expect(made.gguf.name).toBe("small");
+    const created = await models.create("my-tiny", "FROM hf:ada/tiny-GGUF", {});
+    expect(created.gguf.name).toBe("small");
   });
 });

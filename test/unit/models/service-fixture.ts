@@ -25,15 +25,15 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 const MIB = 1024 * 1024;
 
-/** The only alias that there is, unless a test has others. */
+/** Default alias table of tests, with one alias. */
 export const ALIAS = "tiny:1b";
 const ALIASES: AliasTable = new Map([[ALIAS, { repo: "ada/tiny-GGUF", file: "tiny.gguf", tags: [] }]]);
 
-/** A hub whose cache is a folder of files `owner--repo--file`. */
+/** Fake hub whose cache is a folder of files `owner--repo--file`. */
 class FakeHub implements HubStore {
   readonly folder: string;
   readonly #cached = new Map<string, CachedModel>();
-  /** Pulls wait for it. */
+  /** Promise that pulls wait for. */
   untilPulled: Promise<void> = Promise.resolve();
   pulls = 0;
 
@@ -94,11 +94,11 @@ export interface Fixture {
   readonly warnings: string[];
   readonly cacheDir: string;
   readonly shippedDir: string;
-  /** A folder for the user's own files. */
+  /** Folder for files of the user. */
   readonly userDir: string;
-  /** Writes a model of the user's and returns its path. */
+  /** Writes a model file of the user and returns its path. */
   readonly userFile: (name: string, model?: GgufFile) => string;
-  /** The same daemon, started again with perhaps another configuration. */
+  /** Restarts the service, optionally with another configuration. */
   readonly restart: (config?: ConfigInput["models"]) => Promise<Fixture>;
 }
 
@@ -106,17 +106,17 @@ export interface FixtureOptions {
   readonly config?: ConfigInput["models"];
   readonly engineConfig?: ConfigInput["engine"];
   readonly estimateMemory?: EstimateMemory;
-  readonly placeLayers?: OffloadLayers;
+  readonly offloadLayers?: OffloadLayers;
   readonly quantizeTensors?: QuantizeTensors;
   readonly measureSpace?: FreeSpace;
   readonly root?: string;
   readonly hub?: FakeHub;
   readonly aliases?: AliasTable;
-  /** A hub that is not the simple fake of this file. */
+  /** Hub in place of the fake one of this file. */
   readonly store?: (cacheDir: string) => HubStore;
 }
 
-/** A models layer on a fresh folder with the shipped model, a fake hub and fake engines. */
+/** Starts a models service in a new folder with the shipped model, a fake hub and fake engines. */
 export async function startModels(options: FixtureOptions = {}): Promise<Fixture> {
   const root = options.root ?? (await temporaryFolder());
   const cacheDir = path.join(root, "cache");
@@ -145,8 +145,9 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
         throw new Error("this test quantizes nothing");
       }),
     ...(options.measureSpace && { measureSpace: options.measureSpace }),
-    placeLayers:
-      options.placeLayers ?? (async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } })),
+    offloadLayers:
+      options.offloadLayers ??
+      (async (_gguf, spec, preferred) => ({ spec: { ...spec, gpuLayers: preferred ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,
     resolver: createNameResolver(options.aliases ?? ALIASES),
     shippedDir,

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { binaryPlatforms } from "../../../scripts/release/binary-platforms.ts";
 
-/** The first bytes of a file, as 32-bit words in the order in which they stand there. */
+/** First bytes of a file, from 32-bit words in file order. */
 function words(...values: number[]): Uint8Array {
   const view = new DataView(new ArrayBuffer(values.length * 4));
   for (const [index, value] of values.entries()) view.setUint32(index * 4, value);
@@ -18,7 +18,7 @@ function windowsProgram(machine: number): Uint8Array {
   return bytes;
 }
 
-it("knows for which platform the Node is that runs this", () => {
+it("detects the platform of the running Node", () => {
   expect(binaryPlatforms(readFileSync(process.execPath))).toContain(`${process.platform}-${process.arch}`);
 });
 
@@ -35,6 +35,6 @@ it.each([
   ["Windows on ARM", windowsProgram(0xaa64), ["win32-arm64"]],
   ["Linux on RISC-V", words(0x7f454c46, 0x02010100, 0, 0, 0x0200f300), []],
   ["nothing", words(0x23212f62), []],
-])("knows a binary for %s", (_what, bytes, platforms) => {
+])("detects a binary for %s", (_what, bytes, platforms) => {
   expect(binaryPlatforms(bytes)).toEqual(platforms);
 });

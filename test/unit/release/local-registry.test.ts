@@ -8,7 +8,7 @@ import { startLocalRegistry } from "../../../scripts/release/local-registry.ts";
 const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-registry-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it("tells of the packages in a folder and of others, and gives those in the folder", async () => {
+it("lists the packages in a folder and others, and serves those in the folder", async () => {
   mkdirSync(path.join(folder, "package"));
   const manifest = { name: "@scope/one", version: "1.2.3", os: ["linux"] };
   writeFileSync(path.join(folder, "package/package.json"), JSON.stringify(manifest));

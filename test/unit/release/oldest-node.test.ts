@@ -7,7 +7,7 @@ const Lock = z.object({
   packages: z.record(z.string(), z.object({ dev: z.boolean().optional(), engines: Engines })),
 });
 
-test("no package that is installed with Daybreak needs a newer Node than Daybreak: yarn would refuse them all", async () => {
+test("no dependency needs a newer Node than Daybreak, because yarn would reject the installation", async () => {
   const lock = await readFile(new URL("../../../package-lock.json", import.meta.url), "utf8");
   const { "": daybreak, ...others } = Lock.parse(JSON.parse(lock)).packages;
   const ours = oldest(daybreak?.engines?.node ?? "");

@@ -14,13 +14,13 @@ describe.each(PLATFORMS)("the packages for %s", (name) => {
   const platform = platformOf(name);
   const manifests = [nodeManifest(project, platform), dawnManifest(project, platform)];
 
-  it("tell their platform in lists, which every installer reads", () => {
+  it("have their platform in lists, which every installer reads", () => {
     for (const manifest of manifests) {
       expect(manifest).toMatchObject({ os: [platform.platform], cpu: [platform.arch] });
     }
   });
 
-  it("run nothing at installing and put no command in the way of the user's own", () => {
+  it("have no install scripts and no commands", () => {
     for (const manifest of manifests) {
       expect(Object.keys(manifest)).not.toContain("scripts");
       expect(Object.keys(manifest)).not.toContain("bin");
@@ -28,7 +28,7 @@ describe.each(PLATFORMS)("the packages for %s", (name) => {
   });
 });
 
-it("says for Linux which C library is needed, and for others none", () => {
+it("the manifests name a C library for Linux only", () => {
   expect(nodeManifest(project, platformOf("linux-arm64"))).toMatchObject({ libc: ["glibc"] });
   expect(nodeManifest(project, platformOf("darwin-arm64"))).not.toHaveProperty("libc");
 });
@@ -36,7 +36,7 @@ it("says for Linux which C library is needed, and for others none", () => {
 describe("the published package", () => {
   const released = releasedManifest(project, PLATFORMS.map(platformOf));
 
-  it("brings along our own packages alone, in the versions that are packed", () => {
+  it("depends only on our own platform packages, in the packed versions", () => {
     const expected = PLATFORMS.map(platformOf).flatMap((platform) =>
       [nodeManifest(project, platform), dawnManifest(project, platform)].map((each) => [
         each.name,
@@ -57,6 +57,6 @@ describe("the published package", () => {
   });
 });
 
-it("releases nothing for platforms that nothing comes along for", () => {
+it("there are no packages for unsupported platforms", () => {
   expect(() => platformOf("sunos-sparc")).toThrow("Nothing is released for sunos-sparc.");
 });

@@ -39,7 +39,7 @@ describe.each(["zip", "tar.gz"])("an archive of the kind %s", (kind) => {
   });
 });
 
-// Windows has no such modes.
+// Windows has no such permissions.
 it.skipIf(process.platform === "win32")(
   "holds the folder with its files, and programs can be run",
   async () => {
@@ -58,7 +58,7 @@ it.skipIf(process.platform === "win32")(
   },
 );
 
-it("holds them as a zip file, too", async () => {
+it("a zip archive has the same files and permissions", async () => {
   const [home = ""] = copies();
   await writeArchive(home, `${folder}/product.zip`);
   const files = unzipSync(readFileSync(`${folder}/product.zip`));

@@ -6,7 +6,7 @@ beforeEach(() => {
   return () => vi.unstubAllGlobals();
 });
 
-/** A client and a server that hear each other in the next turn, as a page and its worker do. */
+/** Connects a client and a server that receive messages asynchronously, like a page and its worker. */
 function connect(serve: Serve): { client: FetchClient; asked: string[] } {
   const asked: string[] = [];
   const client = new FetchClient((message) => {
@@ -18,7 +18,7 @@ function connect(serve: Serve): { client: FetchClient; asked: string[] } {
 }
 
 describe("fetch through messages", () => {
-  test("carries method, path, headers and body there, status, headers and body back", async () => {
+  test("transfers method, path, headers and body of requests, and status, headers and body of responses", async () => {
     const { client } = connect(async (request, { body }) =>
       Response.json(
         {
@@ -44,24 +44,24 @@ describe("fetch through messages", () => {
     });
   });
 
-  test("ignores the host of an address, so that clients may be given any", async () => {
+  test("ignores the host of a URL, so that clients may use any base URL", async () => {
     const { client } = connect((request) => new Response(request.url));
     expect(await (await client.fetch("http://127.0.0.1:8080/v1/models")).text()).toBe(
       "http://engine/v1/models",
     );
   });
 
-  test("delivers a stream piece by piece, as fast as it is read", async () => {
-    let made = 0;
+  test("delivers a stream in chunks, no faster than it is read", async () => {
+    let produced = 0;
     const { client } = connect(
       () =>
         new Response(
           new ReadableStream(
             {
               pull(controller) {
-                made += 1;
-                if (made > 100) controller.close();
-                else controller.enqueue(new TextEncoder().encode(`${made} `));
+                produced += 1;
+                if (produced > 100) controller.close();
+                else controller.enqueue(new TextEncoder().encode(`${produced} `));
               },
             },
             { highWaterMark: 0 },
@@ -71,13 +71,13 @@ describe("fetch through messages", () => {
     const reader = (await client.fetch("/stream")).body!.getReader();
     const { value } = await reader.read();
     expect(new TextDecoder().decode(value)).toBe("1 ");
-    expect(made).toBeLessThan(5);
-    let rest = 1;
-    while (!(await reader.read()).done) rest += 1;
-    expect(rest).toBe(100);
+    expect(produced).toBeLessThan(5);
+    let chunkCount = 1;
+    while (!(await reader.read()).done) chunkCount += 1;
+    expect(chunkCount).toBe(100);
   });
 
-  test("aborts the request there when its signal aborts here", async () => {
+  test("aborts the request on the server if the signal of the client aborts", async () => {
     const ended = Promise.withResolvers<void>();
     const { client } = connect(
       (request) =>
@@ -92,7 +92,7 @@ describe("fetch through messages", () => {
     await ended.promise;
   });
 
-  test("ends the stream there when its reader leaves", async () => {
+  test("cancels the stream on the server if the client cancels its body", async () => {
     const cancelled = Promise.withResolvers<void>();
     const { client } = connect(
       () =>
@@ -104,7 +104,7 @@ describe("fetch through messages", () => {
     await expect(cancelled.promise).resolves.toBeUndefined();
   });
 
-  test("rejects when the answer fails, before its head and in its body", async () => {
+  test("rejects if the response fails, before its headers or in its body", async () => {
     const { client } = connect((request) => {
       if (request.url.endsWith("early")) throw new Error("no answer");
       return new Response(
@@ -116,7 +116,7 @@ describe("fetch through messages", () => {
     await expect(late.text()).rejects.toThrow("broke off");
   });
 
-  test("rejects what is under way, and what comes later, when the other side has ended", async () => {
+  test("rejects requests in flight and later ones after it was ended", async () => {
     const client = new FetchClient(() => undefined);
     const waiting = client.fetch("/");
     await Promise.resolve();
@@ -125,7 +125,7 @@ describe("fetch through messages", () => {
     await expect(client.fetch("/")).rejects.toThrow("closed");
   });
 
-  test("keeps requests apart that run at the same time", async () => {
+  test("returns the right response to each of several concurrent requests", async () => {
     const { client } = connect(async (request) => new Response(request.url));
     const texts = await Promise.all(["/a", "/b", "/c"].map(async (url) => (await client.fetch(url)).text()));
     expect(texts).toEqual(["http://engine/a", "http://engine/b", "http://engine/c"]);

@@ -9,7 +9,7 @@ interface Adapter {
   readonly info?: object;
 }
 
-/** What a worker of a browser with one adapter sees. */
+/** Global scope of a worker in a browser with one GPU adapter, or none. */
 function browserWith(adapter: Adapter | null): { navigator: object } {
   const requestAdapter = async (): Promise<object | null> =>
     adapter && {
@@ -21,7 +21,7 @@ function browserWith(adapter: Adapter | null): { navigator: object } {
 }
 
 describe("the GPU of a page", () => {
-  test("is one that the browser offers, by the name that it tells", async () => {
+  test("is the adapter that the browser offers, with the name that it reports", async () => {
     const found = await findTabGpu(true, browserWith({}));
     expect(found).toMatchObject({ settings: { mode: "auto" }, problem: undefined });
     expect(found.adapter).toMatchObject({ backend: "webgpu", name: "acme one", software: false });
@@ -29,7 +29,7 @@ describe("the GPU of a page", () => {
     expect(described.adapter?.name).toBe("Acme One 4000");
   });
 
-  test("is not looked for when the page does not ask for it", async () => {
+  test("is not requested unless the page asks for it", async () => {
     expect(await findTabGpu(false, browserWith({}))).toMatchObject({
       settings: { mode: "off" },
       adapter: undefined,
@@ -51,13 +51,13 @@ describe("the GPU of a page", () => {
       browserWith({ info: { architecture: "swiftshader" } }),
       /computes on the CPU/,
     ],
-  ])("is not there in a browser that %s, which is said", async (_what, browser, problem) => {
+  ])("is missing with an explanation in a browser that %s", async (_what, browser, problem) => {
     const found = await findTabGpu(true, browser);
     expect(found.adapter).toBeUndefined();
     expect(found.problem).toMatch(problem);
   });
 
-  test("may compute on the CPU when the page says so", async () => {
+  test("may compute on the CPU if the page allows it", async () => {
     const found = await findTabGpu("software", browserWith({ info: { architecture: "swiftshader" } }));
     expect(found.adapter).toMatchObject({ software: true });
   });

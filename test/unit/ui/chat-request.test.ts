@@ -7,9 +7,9 @@ function message(content: string, more: Partial<ChatMessage> = {}): ChatMessage 
 }
 
 describe("the request of a conversation", () => {
-  test("has its system prompt, and images as base64", () => {
-    const seen = message("What is it?", { images: ["data:image/png;base64,AAAA"] });
-    expect(chatRequest([seen], { system: "Be brief." })).toEqual({
+  test("contains the system prompt, and images as base64", () => {
+    const question = message("What is it?", { images: ["data:image/png;base64,AAAA"] });
+    expect(chatRequest([question], { system: "Be brief." })).toEqual({
       messages: [
         { role: "system", content: "Be brief." },
         { role: "user", content: "What is it?", images: ["AAAA"] },
@@ -20,7 +20,7 @@ describe("the request of a conversation", () => {
     });
   });
 
-  test("has files before the question, between fences that they do not contain", () => {
+  test("contains files before the question, in fenced blocks whose fence is not in the file", () => {
     const files = [{ name: "notes.md", text: "```js\n1\n```" }];
     const content = "File: notes.md\n````\n```js\n1\n```\n````\n\nSum it up.";
     expect(chatRequest([message("Sum it up.", { files })], {})).toEqual({
@@ -28,15 +28,15 @@ describe("the request of a conversation", () => {
     });
   });
 
-  test("has calls and their results", () => {
+  test("contains tool calls and their results", () => {
     const call = { id: "c1", name: "add", arguments: '{"a":1}' };
-    const shown = [
+    const branch = [
       message("1 + 1?"),
       message("", { role: "assistant", toolCalls: [call] }),
       message("2", { role: "tool", callId: "c1" }),
     ];
     const tool = { name: "add", description: "Adds.", parameters: { type: "object" } };
-    expect(chatRequest(shown, {}, [tool])).toEqual({
+    expect(chatRequest(branch, {}, [tool])).toEqual({
       messages: [
         { role: "user", content: "1 + 1?" },
         {
@@ -50,7 +50,7 @@ describe("the request of a conversation", () => {
     });
   });
 
-  test("has the sampling settings, the stop texts, the format and the alternatives of tokens", () => {
+  test("contains the sampling settings, stop sequences, the format and the number of logprobs", () => {
     const settings = { temperature: 0, min_p: 0.1, stop: ["END"], format: "json", logprobs: true };
     expect(chatRequest([message("Hi")], settings)).toMatchObject({
       temperature: 0,
@@ -64,7 +64,7 @@ describe("the request of a conversation", () => {
     });
   });
 
-  test.each(["{", "[]", "1"])("is refused in words when its schema is %s", (format) => {
+  test.each(["{", "[]", "1"])("is rejected with an explanation if the JSON Schema is %s", (format) => {
     expect(() => chatRequest([message("Hi")], { format })).toThrow(/Mend it, or choose another format/);
   });
 });

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { inBytes, inDays, inFull, inShort, inTime } from "../../../src/ui/number-format.ts";
+import {
+  formatBytes,
+  formatDate,
+  formatInteger,
+  formatCompact,
+  formatRemainingTime,
+} from "../../../src/ui/number-format.ts";
 import { SpeedMeter } from "../../../src/ui/models/speed-meter.ts";
 
-describe("numbers for people", () => {
+describe("formats of numbers", () => {
   test.each([
     [0, "0 bytes"],
     [1, "1 byte"],
@@ -12,7 +18,7 @@ describe("numbers for people", () => {
     [41_000_000_000, "41 GB"],
     [1.25e12, "1.3 TB"],
     [5e15, "5,000 TB"],
-  ])("%d bytes are %s", (bytes, text) => expect(inBytes(bytes)).toBe(text));
+  ])("%d bytes are formatted as %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
 
   test.each([
     [0.2, "1 s"],
@@ -21,19 +27,19 @@ describe("numbers for people", () => {
     [61, "2 min"],
     [3600, "1 h 0 min"],
     [7500, "2 h 5 min"],
-  ])("%d seconds are %s", (seconds, text) => expect(inTime(seconds)).toBe(text));
+  ])("%d seconds are formatted as %s", (seconds, text) => expect(formatRemainingTime(seconds)).toBe(text));
 
-  test("counts are short or full, and days have no time", () => {
-    expect([inShort(1_235_814_432), inFull(131_072), inDays("2026-01-02T12:00:00.000Z")]).toEqual([
-      "1.24B",
-      "131,072",
-      "Jan 2, 2026",
-    ]);
+  test("numbers are formatted compactly or in full, and dates without a time", () => {
+    expect([
+      formatCompact(1_235_814_432),
+      formatInteger(131_072),
+      formatDate("2026-01-02T12:00:00.000Z"),
+    ]).toEqual(["1.24B", "131,072", "Jan 2, 2026"]);
   });
 });
 
-describe("a speed", () => {
-  test("is that of the last seconds, and not known at first", () => {
+describe("the speed of a download", () => {
+  test("is measured over the last seconds, and unknown at first", () => {
     let now = 0;
     const meter = new SpeedMeter(() => now);
     meter.add(500);
@@ -44,7 +50,7 @@ describe("a speed", () => {
     now = 1000;
     meter.add(1500);
     expect(meter.speed).toBe(1000);
-    // Long ago, it was slow.
+    // The slow start is outside the measured time span.
     now = 5500;
     meter.add(15_000);
     now = 10_000;

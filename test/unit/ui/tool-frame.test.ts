@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-test("the frame of tools allows its own script and no other", () => {
+test("the policy of the frame for tools allows only its own script", () => {
   const html = readFileSync(new URL("../../../src/ui/tool-frame.html", import.meta.url), "utf8");
   const [, script = ""] = /<script>([^]*?)<\/script>/.exec(html) ?? [];
   const hash = createHash("sha256").update(script).digest("base64");

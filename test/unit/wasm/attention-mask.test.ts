@@ -10,7 +10,7 @@ const LATEST = 60;
 const SEQUENCES = [0, 1, 9, 255];
 const WINDOWS = { none: 0, standard: 1, chunked: 2, symmetric: 3 } as const;
 
-/** A step with whatever llama.cpp may have: cells in any order, empty ones, of several sequences, in one stream or several. */
+/** Random step: cells in any order, empty ones, of several sequences, in one stream or several. */
 function randomProblem(seed: number, fixed: Partial<MaskProblem>): MaskProblem {
   const random = randoms(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
@@ -46,7 +46,7 @@ function randomProblem(seed: number, fixed: Partial<MaskProblem>): MaskProblem {
   };
 }
 
-/** The seeds whose masks differ. */
+/** Seeds whose masks differ from llama.cpp's. */
 function differing(seeds: number, fixed: Partial<MaskProblem>): number[] {
   return Array.from({ length: seeds }, (_, seed) => seed).filter((seed) => {
     const problem = randomProblem(seed, fixed);
@@ -54,20 +54,20 @@ function differing(seeds: number, fixed: Partial<MaskProblem>): number[] {
   });
 }
 
-describe("the mask of attention", () => {
-  it("is the same bytes as llama.cpp's own, whatever a step has", () => {
+describe("the attention mask", () => {
+  it("has the same bytes as llama.cpp's for random steps", () => {
     expect(differing(300, {})).toEqual([]);
   });
 
-  it.each(Object.entries(WINDOWS))("is the same with a window of the kind: %s", (_, window) => {
+  it.each(Object.entries(WINDOWS))("has the same bytes with a sliding window of kind %s", (_, window) => {
     const fixed: Partial<MaskProblem> = { window, type: "f16", hasAlibi: false, isCausal: true };
     expect(differing(60, fixed)).toEqual([]);
-    // Some of each: what is seen, and what is not.
+    // Both visible and hidden cells occur.
     const halves = new Set(new Uint16Array(maskOf(image, randomProblem(3, fixed)).buffer));
     expect(halves).toEqual(new Set([0, 0xfc00]));
   });
 
-  it("has distances that a half cannot hold as llama.cpp rounds them", () => {
+  it("rounds distances that a half cannot represent like llama.cpp", () => {
     const far = [0, 1, 2047, 2049, 2051, 4098, 65_503, 65_519, 65_520, 70_000].map((position) => ({
       position,
       x: 0,
@@ -81,7 +81,7 @@ describe("the mask of attention", () => {
     expect(differing(4, { ...fixed, type: "f32" })).toEqual([]);
   });
 
-  it("is llama.cpp's own where a window is of a kind that is not known", () => {
+  it("is left to llama.cpp for an unknown kind of window", () => {
     expect(differing(20, { window: 4 })).toEqual([]);
   });
 });

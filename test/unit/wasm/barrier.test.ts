@@ -7,12 +7,12 @@ const PAGES = 32;
 const POOL = 1024 * 1024;
 /** ggml_threadpool.n_graph: the number of threads. */
 const THREADS_AT = POOL + 104;
-/** One number for each thread, which only that thread writes. */
+/** One number per thread, written only by that thread. */
 const SLOTS_AT = POOL + 1024;
-/** As in wasm/kernels/barrier.h. */
+/** Offset as in wasm/kernels/barrier.h. */
 const SLEEPERS_AT = 32;
 
-/** Counts its slot up, waits for the others, and looks whether they have done the same. */
+/** Thread that increments its number, waits at the barrier, and checks that all others have incremented theirs. */
 const THREAD = `
   const { workerData, parentPort } = require("node:worker_threads");
   const { module, memory, pool, slots, index, threads, steps } = workerData;
@@ -50,19 +50,19 @@ async function makePool(threads: number) {
 }
 
 describe("the barrier of the threads of one operator", () => {
-  it.each([2, 3, 5])("lets none of %i threads on before all have arrived", async (threads) => {
+  it.each([2, 3, 5])("blocks all of %i threads until the last has arrived", async (threads) => {
     const { start, numbers } = await makePool(threads);
     const reports = await Promise.all(Array.from({ length: threads }, (_, index) => start(index, 500)));
     expect(reports).toEqual(reports.map(() => ({ early: 0 })));
     expect(numbers[SLEEPERS_AT / 4]).toBe(0);
   });
 
-  it("lets a single thread through", async () => {
+  it("does not block a single thread", async () => {
     const { start } = await makePool(1);
     expect(await start(0, 10)).toEqual({ early: 0 });
   });
 
-  it("sends threads to sleep while one is long in coming, and wakes all of them", async () => {
+  it("lets threads sleep while one is late, and wakes all of them", async () => {
     const { start, arrive, numbers } = await makePool(3);
     const reports = Promise.all([start(0, 1), start(1, 1)]);
     await vi.waitFor(() => expect(Atomics.load(numbers, SLEEPERS_AT / 4)).toBe(2), { timeout: 30_000 });

@@ -7,10 +7,10 @@ const SLOT_BYTES = 56;
 const CELLS_AT = 32;
 const CACHE = 7n;
 
-/** Asks where batches go, in a cache that has room or none. */
+/** Calls the kernel for a number of batches, in a cache with or without free cells. */
 async function prepare(
   batches: number,
-  hasRoom: boolean,
+  hasFreeCells: boolean,
 ): Promise<{ log: string[]; result: number[]; cells: bigint | undefined }> {
   const log: string[] = [];
   const kernels = await KernelsAlone.start(["kernel_prepare_cache"], {
@@ -22,7 +22,7 @@ async function prepare(
     free_memory: () => log.push("free"),
     find_cache_slot: (slot: bigint, cache: bigint, batch: bigint) => {
       log.push(`find for ${batch - BigInt(first)} in ${cache}`);
-      if (!hasRoom) return;
+      if (!hasFreeCells) return;
       kernels.view.setBigUint64(Number(slot) + CELLS_AT, 4096n, true);
       kernels.view.setBigUint64(Number(slot) + CELLS_AT + 8, 4120n, true);
     },
@@ -38,8 +38,8 @@ async function prepare(
   return { log, result, cells };
 }
 
-describe("where a step goes in the cache", () => {
-  it("is looked up once for a step of one batch, and nothing is tried out", async () => {
+describe("the cache cells for a step", () => {
+  it("are looked up once for a step of one batch, without a trial", async () => {
     const { log, result, cells } = await prepare(1, true);
     expect(log).toEqual([`allocate ${SLOT_BYTES}`, "find for 0 in 7"]);
     const [begin = 0, end, limit] = result;
@@ -47,13 +47,13 @@ describe("where a step goes in the cache", () => {
     expect(cells).toBe(4096n);
   });
 
-  it("is nowhere when there is no room, and the memory for the answer is given back", async () => {
+  it("are none when the cache is full, and the result's memory is freed", async () => {
     const { log, result } = await prepare(1, false);
     expect(log).toEqual([`allocate ${SLOT_BYTES}`, "find for 0 in 7", "free"]);
     expect(result).toEqual([0, 0, 0]);
   });
 
-  it.each([0, 2])("is left to llama.cpp for a step of %i batches", async (batches) => {
+  it.each([0, 2])("are left to llama.cpp for a step of %i batches", async (batches) => {
     expect((await prepare(batches, true)).log).toEqual(["try all"]);
   });
 });

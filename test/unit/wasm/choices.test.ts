@@ -26,7 +26,7 @@ function sort(x: Float32Array, width: number, descending: boolean, threads = 1):
 }
 
 describe("argsort", () => {
-  it.each([1, 2, 3, 4, 7, 8, 100, 1024])("of rows of %i, either way", (width) => {
+  it.each([1, 2, 3, 4, 7, 8, 100, 1024])("sorts rows of %i in both orders", (width) => {
     const x = numbersFrom(width, 3 * width, 5);
     for (const descending of [true, false]) {
       const expected = [0, 1, 2].flatMap((row) => {
@@ -39,16 +39,16 @@ describe("argsort", () => {
     }
   });
 
-  it("keeps the order of equal numbers", () => {
+  it("is stable", () => {
     expect(sort(new Float32Array([1, 2, 1, 2, 1]), 5, true)).toEqual([1, 3, 0, 2, 4]);
   });
 
-  it("leaves rows as long as a vocabulary to llama.cpp", () => {
+  it("leaves very long rows to llama.cpp", () => {
     expect(sort(new Float32Array(1025), 1025, true)).toBe(undefined);
   });
 });
 
-it("sums are those of rows", () => {
+it("sum_rows adds the numbers of each row", () => {
   const x = numbersFrom(1, 21, 5);
   const expected = [0, 1, 2].map((row) =>
     Math.fround(x.subarray(7 * row, 7 * row + 7).reduce((a, b) => a + b, 0)),
@@ -63,14 +63,14 @@ it("sums are those of rows", () => {
   for (const [row, sum] of expected.entries()) expect(found![row]).toBeCloseTo(sum, 5);
 });
 
-it("bounds hold numbers, and a NaN becomes the upper one, as llama.cpp's", () => {
+it("clamp limits numbers, and turns NaN into the maximum, like llama.cpp", () => {
   const parameters = new Int32Array(new Float32Array([-1, 2]).buffer);
   const x = new Float32Array([-5, -1, 0.5, 2, 9, Number.NaN]);
   const found = host.run({ op: OP.clamp, parameters, sources: [f32(x, 6)], ne: [6] });
   expect(found).toEqual(new Float32Array([-1, -1, 0.5, 2, 2, 2]));
 });
 
-describe("biases of the experts that were chosen", () => {
+describe("biases of the chosen experts", () => {
   const [WIDTH, USED, TOKENS] = [5, 2, 3];
   const x = numbersFrom(2, WIDTH * USED * TOKENS, 5);
   const biases = numbersFrom(3, WIDTH * 4, 5);
@@ -90,7 +90,7 @@ describe("biases of the experts that were chosen", () => {
     expect(add(chosen)).toEqual(expected);
   });
 
-  it("trap where there is no such expert", () => {
+  it("trap for an unknown expert", () => {
     expect(() => add([0, 0, 0, 0, 0, 4])).toThrow(WebAssembly.RuntimeError);
     expect(() => add([-1, 0, 0, 0, 0, 0])).toThrow(WebAssembly.RuntimeError);
   });

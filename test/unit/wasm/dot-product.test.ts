@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const ROWS = 48;
 const K = 768;
-/** The kernels ask what machine they are on by one or two. */
+/** Number of dot products with which the kernels detect the machine. */
 const QUESTIONS = 2;
 
 const bitsOf = (values: Float32Array): number[] => [...new Uint32Array(values.buffer)];
@@ -22,7 +22,7 @@ const bitsOf = (values: Float32Array): number[] => [...new Uint32Array(values.bu
 describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_XS"] as const)(
   "repacked %s weights",
   (type) => {
-    /** Of each machine, whether its results are the bits of this one's, and whether its dot product was used for all. */
+    /** For each kind of machine: whether its results equal this machine's, and whether its dot product was used. */
     const compare = (columns: number, weights: Uint8Array, activations: Float32Array): string[] => {
       const problem = { type: TYPE[type], weights, rows: ROWS, activations, k: K, backends: 1 };
       const expected = bitsOf(here.multiply(problem).values);
@@ -35,8 +35,8 @@ describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_X
     };
     const everywhere = ["vpdpbusd: same bits, used", "sdot: same bits, used", "cut off: same bits, left"];
 
-    // One column by itself, two, and groups of four.
-    it.each([1, 2, 3, 4, 9])("times %i columns are the same bits on every machine", (columns) => {
+    // One column, two, and groups of four.
+    it.each([1, 2, 3, 4, 9])("times %i columns have the same bits on every machine", (columns) => {
       const random = randoms(columns + 100 * TYPE[type]);
       const weights = randomWeights(type, ROWS, K, random).bytes;
       expect(compare(columns, weights, exactActivations(columns, K, random))).toEqual(everywhere);
@@ -47,7 +47,7 @@ describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_X
       expect(compare(columns, weights, ordinary)).toEqual(everywhere);
     });
 
-    it.each([1, 4])("are so where all numbers are as large as they can be, in %i columns", (columns) => {
+    it.each([1, 4])("have the same bits for the largest numbers, in %i columns", (columns) => {
       for (const byte of [0x00, 0xff]) {
         const weights = randomWeights(type, ROWS, K, () => byte / 256).bytes;
         for (const activation of [-127, 127]) {

@@ -9,7 +9,7 @@ const OP = { add: 2, subtract: 6, multiply: 7, divide: 8, scale: 32, unary: 91, 
 const UNARY = { tanh: 4, relu: 6, sigmoid: 7, gelu: 8, silu: 10 } as const;
 const GLU = { reglu: 0, geglu: 1, swiglu: 2, bounded: 3, geglu_erf: 4 } as const;
 
-/** Where llama.cpp has its table; each half stands for another one here, and NaN for itself. */
+/** Address of llama.cpp's table; here it maps each half to another one, and NaN to itself. */
 const TABLE = Uint16Array.from({ length: 65_536 }, (_, half) =>
   (half & 0x7fff) > 0x7c00 ? half : (half * 7) & 0x3bff,
 );
@@ -22,7 +22,7 @@ function f32(data: Float32Array, ...ne: readonly number[]): HostTensor {
   return { type: TENSOR.f32, ne, data };
 }
 
-describe("of two tensors", () => {
+describe("operators on two tensors", () => {
   const plain = {
     add: (a: number, b: number) => a + b,
     subtract: (a: number, b: number) => a - b,
@@ -40,20 +40,20 @@ describe("of two tensors", () => {
     return host.run({ op: OP[name], parameters: NOTHING, sources: [a, b], ne: a.ne, threads });
   }
 
-  it.each(names)("%s is exact, with one number left over", (name) => {
+  it.each(names)("%s is exact, also for a remainder of one number", (name) => {
     const [a, b] = [numbersFrom(1, 3 * 9, 5), numbersFrom(2, 3 * 9, 5)];
     const expected = Float32Array.from(a, (value, at) => plain[name](value, b[at]!));
     expect(run(name, f32(a, 9, 3), f32(b, 9, 3))).toEqual(expected);
   });
 
   it.each([
-    ["a row for all rows, as weights of a norm and biases are", [8, 1, 1, 1]],
+    ["a row for all rows, like weights of a norm and biases", [8, 1, 1, 1]],
     ["a number for each row", [1, 6, 1, 1]],
     ["one number for all", [1, 1, 1, 1]],
-    ["a part of a row, again and again", [4, 6, 2, 1]],
+    ["a part of a row", [4, 6, 2, 1]],
     ["a matrix for each of a batch", [8, 6, 1, 3]],
     ["half of the rows", [8, 3, 2, 3]],
-  ])("repeats %s", (_, ne) => {
+  ])("repeat %s", (_, ne) => {
     const shape = [8, 6, 2, 3];
     const [a, b] = [
       numbersFrom(3, 288, 5),
@@ -75,7 +75,7 @@ describe("of two tensors", () => {
       expect(run("add", f32(a, ...shape), f32(b, ...ne), threads)).toEqual(expected);
   });
 
-  it("reads rows that are parts of longer ones", () => {
+  it("read rows that are parts of longer ones", () => {
     const [a, b] = [numbersFrom(5, 30, 5), numbersFrom(6, 6, 5)];
     const part = { ...f32(a, 6, 3), nb: [4, 40, 120, 120] };
     const expected = Float32Array.from(
@@ -85,7 +85,7 @@ describe("of two tensors", () => {
     expect(run("multiply", part, f32(b, 6))).toEqual(expected);
   });
 
-  it("leaves other types and scattered numbers to llama.cpp", () => {
+  it("leave other types and non-contiguous rows to llama.cpp", () => {
     const a = f32(new Float32Array(8), 4, 2);
     expect(run("add", a, { type: TENSOR.f16, ne: [4, 2], data: new Uint16Array(8) })).toBe(undefined);
     expect(run("add", a, { ...f32(new Float32Array(8), 4, 2), nb: [8, 4, 32, 32] })).toBe(undefined);
@@ -97,7 +97,7 @@ function activate(activation: number, x: Float32Array): Float32Array | undefined
   return host.run({ op: OP.unary, parameters, sources: [f32(x, x.length)], ne: [x.length] });
 }
 
-describe("of one tensor", () => {
+describe("operators on one tensor", () => {
   it.each([
     [2, 0],
     [0.3, 0.7],
@@ -111,18 +111,18 @@ describe("of one tensor", () => {
     );
   });
 
-  it("RELU cuts off what is below 0", () => {
+  it("RELU replaces negative numbers by 0", () => {
     expect(activate(UNARY.relu, new Float32Array([-1, 0, 2, -0.5, 3]))).toEqual(
       new Float32Array([0, 0, 2, 0, 3]),
     );
   });
 
-  it("SiLU", () => {
+  it("SiLU is accurate", () => {
     const x = numbersFrom(8, 37, 20);
     expect(differing(activate(UNARY.silu, x), Array.from(x, silu), 1e-6)).toEqual([]);
   });
 
-  it("SiLU of extreme numbers, and of none", () => {
+  it("SiLU handles extreme numbers and NaN", () => {
     const x = new Float32Array([0, 1e-40, -1e-40, 88, 87, -80, 1000, 3e38, -87.9]);
     expect(differing(activate(UNARY.silu, x), Array.from(x, silu), 2e-6)).toEqual([]);
     const low = activate(UNARY.silu, new Float32Array([-89, -100, -1000, -3e38]));
@@ -133,28 +133,28 @@ describe("of one tensor", () => {
     ]);
   });
 
-  it("sigmoid", () => {
+  it("sigmoid is accurate", () => {
     const x = numbersFrom(12, 37, 20);
     const expected = Array.from(x, (value) => 1 / (1 + Math.exp(-value)));
     expect(differing(activate(UNARY.sigmoid, x), expected, 1e-6)).toEqual([]);
   });
 
-  it("GELU is what llama.cpp's table of halves says", () => {
+  it("GELU uses llama.cpp's table of halves", () => {
     const x = numbersFrom(15, 999, 9.99);
     expect(activate(UNARY.gelu, x)).toEqual(x.map(gelu));
   });
 
-  it("GELU of what is large or small, or no number", () => {
+  it("GELU handles large and small numbers and NaN", () => {
     const x = new Float32Array([10, 1e4, 3e38, -10, -1e4, -3e38, Number.NaN]);
     expect(activate(UNARY.gelu, x)).toEqual(new Float32Array([10, 1e4, 3e38, 0, 0, 0, Number.NaN]));
   });
 
-  it("leaves other activations to llama.cpp", () => {
+  it("leave other activations to llama.cpp", () => {
     expect(activate(UNARY.tanh, new Float32Array(4))).toBe(undefined);
   });
 });
 
-describe("gated", () => {
+describe("gated activations", () => {
   const functions = { reglu: (x: number) => Math.max(x, 0), geglu: gelu, swiglu: silu };
   const names = ["reglu", "geglu", "swiglu"] as const;
   const ROWS = 3;
@@ -165,7 +165,7 @@ describe("gated", () => {
     return host.run({ op: OP.glu, parameters, sources, ne: [WIDTH, ROWS], threads: 2 });
   }
 
-  it.each(names)("%s with the gate in a tensor of its own", (name) => {
+  it.each(names)("%s with the gate in a separate tensor", (name) => {
     const [x, gate] = [numbersFrom(9, 30, 6), numbersFrom(10, 30, 3)];
     const expected = Array.from(x, (value, at) => functions[name](value) * gate[at]!);
     const found = run(GLU[name], [f32(x, WIDTH, ROWS), f32(gate, WIDTH, ROWS)]);
@@ -183,7 +183,7 @@ describe("gated", () => {
     expect(differing(found, expected, 1e-6)).toEqual([]);
   });
 
-  it("with bounds, as gpt-oss has it", () => {
+  it("with clamping, as in gpt-oss", () => {
     const [sharpness, most] = [1.702, 3];
     const [x, gate] = [numbersFrom(13, 30, 6), numbersFrom(14, 30, 6)];
     const parameters = new Int32Array([
@@ -202,7 +202,7 @@ describe("gated", () => {
     ).toEqual([]);
   });
 
-  it("leaves other kinds to llama.cpp", () => {
+  it("leave other kinds to llama.cpp", () => {
     expect(run(GLU.geglu_erf, [f32(new Float32Array(60), 20, ROWS)])).toBe(undefined);
   });
 });
@@ -211,13 +211,13 @@ function silu(x: number): number {
   return x / (1 + Math.exp(-x));
 }
 
-/** Of the half that is nearest to x; of two as near the even one. */
+/** GELU of the half nearest to x, ties to even, from the table. */
 function gelu(x: number): number {
   const magnitude = Math.abs(x);
   const step = 2 ** Math.max(Math.floor(Math.log2(magnitude)) - 10, -24);
   const nearest = Math.round(magnitude / step);
   const steps = (magnitude / step) % 1 === 0.5 && nearest % 2 === 1 ? nearest - 1 : nearest;
-  // Above the subnormal ones 1024 steps lie between two powers of two; a power of two itself may be the nearest.
+  // Above the subnormal halves there are 1024 steps between two powers of two; the nearest may be a power of two.
   const half = step === 2 ** -24 ? steps : 1024 * (Math.log2(step) + 24) + steps;
   return halfToNumber(TABLE[x < 0 ? half | 0x8000 : half]!);
 }

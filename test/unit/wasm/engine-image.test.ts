@@ -11,7 +11,7 @@ const wllama = new URL("../../../node_modules/@wllama/wllama/", import.meta.url)
 const stock = readFileSync(new URL("esm/wasm/wllama.wasm", wllama));
 const kernels = readFileSync(new URL("../../../wasm/kernels.o", import.meta.url));
 
-/** How many functions wait in a loop for a barrier to be passed. */
+/** Number of functions that wait in a loop for a barrier. */
 function spins(bytes: Uint8Array): number {
   return parseModule(bytes).bodies.filter((body) => {
     const code = Buffer.from(body).toString("hex");
@@ -20,8 +20,8 @@ function spins(bytes: Uint8Array): number {
   }).length;
 }
 
-describe("the engine's image", () => {
-  it("is a valid module with the stock one's exports and imports, the tokenizer's and the slots'", async () => {
+describe("the engine image", () => {
+  it("is a valid module with the stock exports and imports, and those for the tokenizer and slots", async () => {
     const image = await buildEngineImage(stock, kernels);
     expect(WebAssembly.validate(image)).toBe(true);
     const [before, after] = [parseModule(stock), parseModule(image)];
@@ -36,29 +36,29 @@ describe("the engine's image", () => {
     expect(image.length - stock.length).toBeLessThan(640 * 1024);
   });
 
-  it("has no copy left of llama.cpp's barrier, whose threads do not sleep", async () => {
+  it("has no inlined copy of llama.cpp's spinning barrier", async () => {
     expect(spins(stock)).toBe(3);
     expect(spins(await buildEngineImage(stock, kernels))).toBe(0);
   });
 
-  it("is the bytes that are pinned", async () => {
+  it("has the pinned hash", async () => {
     expect(await sha256Hex(await buildEngineImage(stock, kernels))).toBe(IMAGE_SHA256);
   });
 
-  it("is not made of another module or other kernels", async () => {
+  it("is not built from another module or other kernels", async () => {
     const other = new Uint8Array(stock);
     other[stock.length - 1]! ^= 1;
     await expect(buildEngineImage(other, kernels)).rejects.toThrow(EngineImageError);
     await expect(buildEngineImage(stock, kernels.subarray(1))).rejects.toThrow(EngineImageError);
   });
 
-  it("has a test for each change", () => {
+  it("has an existing test file for each change", () => {
     const checks = CHANGES.map(({ check }) => check);
     expect(checks.filter((check) => !existsSync(new URL(`../../../${check}`, import.meta.url)))).toEqual([]);
     expect(new Set(checks).size).toBe(CHANGES.length);
   });
 
-  it("uses each function of llama.cpp's that is pinned", () => {
+  it("uses every pinned function of llama.cpp", () => {
     const used = CHANGES.flatMap(({ replace = {}, imports = {}, exports = {} }) =>
       [replace, imports, exports].flatMap((functions) => Object.values(functions)),
     );

@@ -10,10 +10,10 @@ const WORK_BYTES = 4 * 1024 * 1024;
 const host = await OperatorHost.start();
 
 interface Problem {
-  /** Numbers of a key, and of a value. */
+  /** Width of a key, and of a value. */
   readonly key?: number;
   readonly value?: number;
-  /** Tokens of the cache, and of the step. */
+  /** Number of tokens in the cache, and in the step. */
   readonly cache: number;
   readonly tokens?: number;
   readonly heads?: number;
@@ -22,12 +22,12 @@ interface Problem {
   readonly type?: "F32" | "F16" | Quantized;
   readonly scale?: number;
   readonly bias?: number;
-  /** Whether the token `token` of the step may see the token `seen` of the cache; absent: no mask. */
+  /** True if the token `token` of the step sees the token `seen` of the cache; absent: no mask. */
   readonly sees?: (token: number, seen: number) => boolean;
   readonly sinks?: Float32Array;
   readonly threads?: number;
   readonly workBytes?: number;
-  /** Turns queries into what is to be tried. */
+  /** Changes the queries of a case. */
   readonly spoil?: (queries: Float32Array) => void;
 }
 type Quantized = "Q4_0" | "Q4_1" | "Q5_0" | "Q5_1" | "Q8_0";
@@ -35,7 +35,7 @@ const TYPES = { F32: 0, F16: 1, Q4_0: 2, Q4_1: 3, Q5_0: 6, Q5_1: 7, Q8_0: 8 } as
 
 interface Cache {
   readonly tensor: HostTensor;
-  /** What the bytes stand for. */
+  /** Numbers that the bytes represent. */
   readonly numbers: Float32Array;
 }
 
@@ -45,7 +45,7 @@ function randomCache(seed: number, type: keyof typeof TYPES, ne: readonly number
   const numbers = numbersFrom(seed, count, 2);
   if (type === "F32") return { tensor: { type: TYPES[type], ne, data: numbers }, numbers };
   if (type === "F16") {
-    // Halves between 2^-4 and 4, and some that are subnormal.
+    // Halves between 2^-4 and 4, and some subnormal ones.
     const data = Uint16Array.from(numbers, (number, at) =>
       at % 97 === 0 ? at % 1024 : ((number < 0 ? 0x8000 : 0) | (0x2c00 + ((at * 7919) % 0x1800))) >>> 0,
     );
@@ -78,7 +78,7 @@ function solve(problem: Problem): { found: Float32Array | undefined; expected: n
     sees?.(Math.floor(at / cache), at % cache) === false ? NEVER_F16 : 0,
   );
   const sources: (HostTensor | undefined)[] = [
-    // llama.cpp has the heads of a token next to each other.
+    // In llama.cpp the heads of a token are adjacent.
     {
       type: TENSOR.f32,
       ne: [key, tokens, heads, slots],
@@ -131,7 +131,7 @@ function solve(problem: Problem): { found: Float32Array | undefined; expected: n
   return { found, expected };
 }
 
-/** Results that are further off than the largest one's rounding explains. */
+/** Results with a larger error than the rounding of the largest one. */
 function wrong(problem: Problem): unknown[] {
   const { found, expected } = solve(problem);
   const largest = Math.max(...expected.map(Math.abs));
@@ -145,17 +145,17 @@ function wrong(problem: Problem): unknown[] {
 
 describe("flash_attn_ext", () => {
   const types = ["F32", "F16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"] as const;
-  it.each(types)("with a cache of %s, for one token and for many", (type) => {
+  it.each(types)("is accurate with a cache of %s, for one token and for many", (type) => {
     const few = { type, cache: 132, heads: 6, cacheHeads: 2 };
     expect(wrong(few)).toEqual([]);
     expect(wrong({ ...few, tokens: 9, sees: (token, seen) => seen <= 120 + token })).toEqual([]);
   });
 
-  it.each([1, 2, 3, 4, 5, 6, 7, 21, 64, 65, 130])("for %i queries of one head", (tokens) => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 21, 64, 65, 130])("is accurate for %i queries of one head", (tokens) => {
     expect(wrong({ cache: 72, tokens, sees: (token, seen) => seen <= token })).toEqual([]);
   });
 
-  it.each([4, 8, 60, 64, 68, 256])("over a cache of %i tokens", (cache) => {
+  it.each([4, 8, 60, 64, 68, 256])("is accurate over a cache of %i tokens", (cache) => {
     expect(wrong({ cache, heads: 3, cacheHeads: 1 })).toEqual([]);
     expect(wrong({ cache, heads: 8, cacheHeads: 1 })).toEqual([]);
   });
@@ -165,12 +165,12 @@ describe("flash_attn_ext", () => {
     { key: 80, value: 96 },
     { key: 128, value: 128 },
     { key: 192, value: 128 },
-  ])("with keys of $key numbers and values of $value", ({ key, value }) => {
+  ])("is accurate with keys of width $key and values of width $value", ({ key, value }) => {
     expect(wrong({ key, value, cache: 68, heads: 4, cacheHeads: 2 })).toEqual([]);
     expect(wrong({ key, value, cache: 68, heads: 4, cacheHeads: 2, tokens: 5 })).toEqual([]);
   });
 
-  it("with a mask that hides whole chunks, at the front, between and behind", () => {
+  it("is accurate with a mask that hides complete chunks, at the start, in the middle and at the end", () => {
     const problem: Problem = {
       cache: 448,
       tokens: 4,
@@ -180,7 +180,7 @@ describe("flash_attn_ext", () => {
     expect(wrong(problem)).toEqual([]);
   });
 
-  it("gives nothing to a query that may see nothing", () => {
+  it("gives zeros to a query that sees no token", () => {
     const { found, expected } = solve({
       cache: 128,
       tokens: 2,
@@ -190,16 +190,16 @@ describe("flash_attn_ext", () => {
     expect(differing(found, expected, 1e-4)).toEqual([]);
   });
 
-  it("of several slots with a cache each", () => {
+  it("is accurate for several slots with separate caches", () => {
     expect(wrong({ cache: 64, slots: 3, heads: 4, cacheHeads: 2, tokens: 2 })).toEqual([]);
   });
 
-  it("with sinks", () => {
+  it("is accurate with sinks", () => {
     const sinks = new Float32Array([30, 0, -20]);
     expect(wrong({ cache: 68, heads: 3, cacheHeads: 1, sinks })).toEqual([]);
   });
 
-  it("of scores that grow and shrink by more than an exponential can show", () => {
+  it("handles scores that differ by more than the range of an exponential", () => {
     expect(wrong({ cache: 200, heads: 2, scale: 40 })).toEqual([]);
     expect(wrong({ cache: 200, tokens: 7, scale: 40 })).toEqual([]);
     expect(wrong({ cache: 200, tokens: 7, scale: 0 })).toEqual([]);
@@ -211,12 +211,12 @@ describe("flash_attn_ext", () => {
     expect(found!.subarray(64).some((value) => Number.isNaN(value))).toBe(false);
   });
 
-  it.each([2, 3, 16])("gives the same on %i threads", (threads) => {
+  it.each([2, 3, 16])("has the same result on %i threads", (threads) => {
     const problem = { cache: 128, tokens: 3, heads: 10, cacheHeads: 5, slots: 2 };
     expect(solve({ ...problem, threads }).found).toEqual(solve(problem).found);
   });
 
-  it("leaves to llama.cpp what it does not do, and what its work buffer is too small for", () => {
+  it("leaves unsupported cases, and those with a too small work buffer, to llama.cpp", () => {
     expect(solve({ cache: 64, bias: 8 }).found).toBe(undefined);
     expect(solve({ cache: 66 }).found).toBe(undefined);
     expect(solve({ cache: 64, workBytes: 1024 }).found).toBe(undefined);

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { OFFSETS } from "../../../wasm/llama-cpp-build.ts";
 import { GpuGraphHost } from "../../support/gpu-graph-host.ts";
 
-/** Of ggml_tensor, up to and with its data. */
+/** Bytes of ggml_tensor, up to and including its data. */
 const TENSOR_BYTES = 256;
 const AT = { buffer: 8, sources: 152, viewSource: 232 } as const;
 const CONTEXT_OF_BUFFER = OFFSETS["ggml_backend_buffer.context"].at;
@@ -12,7 +12,7 @@ const MAX_SOURCES = 10;
 let host: GpuGraphHost;
 let backend: number;
 
-/** A buffer of ggml's whose context names a buffer of the GPU. */
+/** A ggml buffer whose context has the handle of a GPU buffer. */
 function buffer(handle: number): number {
   const [at, context] = [host.place(128), host.place(16)];
   host.pointer(at + CONTEXT_OF_BUFFER, context);
@@ -26,7 +26,7 @@ interface Parts {
   readonly buffer?: number;
 }
 
-/** A tensor whose every word says which one it is, but for the addresses in it. */
+/** A tensor whose words, except addresses, are unique to it. */
 function tensor({ sources = [], viewOf = 0, buffer: inBuffer = 0 }: Parts): number {
   const at = host.place(TENSOR_BYTES + 80);
   for (let word = 0; word < TENSOR_BYTES; word += 4) host.view.setUint32(at + word, at + word, true);
@@ -37,7 +37,7 @@ function tensor({ sources = [], viewOf = 0, buffer: inBuffer = 0 }: Parts): numb
   return at;
 }
 
-/** ggml_cgraph with its table of uses, each node used as often as its place in the table says. */
+/** ggml_cgraph with its table of uses, in which each node's count is its index. */
 function graph(...nodes: number[]): number {
   const [at, list, counts, keys] = [
     host.place(96),
@@ -69,7 +69,7 @@ beforeEach(async () => {
   host.pointer(backend + CONTEXT_OF_BACKEND, host.place(16));
 });
 
-/** Two nodes; the first one's source is a view of a view of a view, and the second one is a view itself. */
+/** Two nodes; the source of the first is a view of a view of a view, and the second is a view. */
 function family() {
   const weights = buffer(1000);
   const work = buffer(2000);
@@ -89,15 +89,15 @@ function family() {
 }
 
 describe("a graph for a GPU", () => {
-  it("that was computed before is repeated", () => {
+  it("that was computed before is replayed", () => {
     const { graph: one } = family();
     expect(compute(one)).toEqual(recorded(0));
     for (let times = 0; times < 3; times++) expect(compute(one)).toEqual(["replay 0"]);
   });
 
-  it("is encoded again where any word of any tensor that it reads has changed, and repeated when it is as it was", () => {
+  it("is encoded again if any word of a tensor that it reads has changed, and replayed when it is restored", () => {
     const { tensors, graph: one, weights } = family();
-    host.mostRecordings = 2;
+    host.maxRecordings = 2;
     compute(one);
     const other = buffer(3000);
     const stranger = tensor({ buffer: weights });
@@ -106,7 +106,7 @@ describe("a graph for a GPU", () => {
       for (let word = 0; word < TENSOR_BYTES; word += 4) {
         const isAddress =
           word === AT.buffer || word === AT.viewSource || (word >= AT.sources && word < AT.viewSource);
-        // The upper half of an address cannot change alone: nothing is there.
+        // The upper half of an address cannot change alone, because the memory does not exist.
         if ((word - 4 === AT.buffer || (word > AT.sources && word < AT.viewSource + 8)) && word % 8 === 4)
           continue;
         const before = host.view.getUint32(at + word, true);
@@ -147,7 +147,7 @@ describe("a graph for a GPU", () => {
             host.view.setInt32(counts + 4 * place, 77, true);
       },
     ],
-    ["a table of uses that is another one", ({ graph: one }) => host.pointer(one + 72, host.place(8 * 64))],
+    ["another table of uses", ({ graph: one }) => host.pointer(one + 72, host.place(8 * 64))],
   ])("is encoded again with %s", (_what, change) => {
     const known = family();
     compute(known.graph);
@@ -155,7 +155,7 @@ describe("a graph for a GPU", () => {
     expect(compute(known.graph)).toContain("encode");
   });
 
-  it("is one of several that are kept, of which the least recently used makes room", () => {
+  it("is one of several recordings, of which the least recently used is replaced", () => {
     const graphs = Array.from({ length: 4 }, () => family().graph);
     const [a = 0, b = 0, c = 0, d = 0] = graphs;
     expect([a, b, c].map((each) => compute(each))).toEqual([recorded(0), recorded(1), recorded(2)]);
@@ -165,7 +165,7 @@ describe("a graph for a GPU", () => {
     expect(compute(b)).toEqual(recorded(0));
   });
 
-  it("is recorded anew where the script has thrown its recording away", () => {
+  it("is recorded again if the script has dropped its recording", () => {
     const { graph: one } = family();
     compute(one);
     host.hasRecording = false;
@@ -174,7 +174,7 @@ describe("a graph for a GPU", () => {
     expect(compute(one)).toEqual(["replay 0"]);
   });
 
-  it("is not repeated where the script could not record it, or llama.cpp could not compute it", () => {
+  it("is not replayed if the script could not record it, or llama.cpp could not compute it", () => {
     const { graph: one } = family();
     host.isSound = false;
     expect([compute(one), compute(one)]).toEqual([recorded(0), recorded(0)]);
@@ -183,7 +183,7 @@ describe("a graph for a GPU", () => {
     expect([compute(one), compute(one)]).toEqual([recorded(0), recorded(0)]);
   });
 
-  it("is left to llama.cpp where it reads more tensors than there is room for", () => {
+  it("is left to llama.cpp if it reads too many tensors", () => {
     const work = buffer(2000);
     const view = (): number => tensor({ viewOf: tensor({ buffer: work }), buffer: work });
     const nodes = Array.from({ length: 4 }, () =>
@@ -194,8 +194,8 @@ describe("a graph for a GPU", () => {
     expect(compute(one)).toEqual(["encode"]);
   });
 
-  it("is left to llama.cpp where nothing is to be replayed, or the script is not ours", async () => {
-    host.mostRecordings = 0;
+  it("is left to llama.cpp if replay is disabled, or the script is not patched", async () => {
+    host.maxRecordings = 0;
     const { graph: one } = family();
     expect([compute(one), compute(one)]).toEqual([["encode"], ["encode"]]);
     host = await GpuGraphHost.start(0);
@@ -249,7 +249,7 @@ describe("programs for a GPU", () => {
   }
   const build = (programs: number): string[] => host.run("kernel_gpu_build", context, programs);
 
-  it("are written into the stream, one behind the other", () => {
+  it("are written into the stream in order", () => {
     const buffers = [{ buffer: 64, offset: 2 ** 32 + 256, size: 2n ** 33n }];
     expect(build(program(80, [1, 2, 3], buffers))).toEqual([]);
     expect(build(program(160, [], [{ buffer: 72, offset: 0, size: 4n }]))).toEqual([]);
@@ -265,14 +265,14 @@ describe("programs for a GPU", () => {
     expect(flushes).toBe(2);
   });
 
-  it("with anything but buffers are left to llama.cpp, in their order", () => {
+  it("with other bindings than buffers are left to llama.cpp, in order", () => {
     build(program(80, [], [{ buffer: 64, offset: 0, size: 4n }]));
     const textured = program(80, [], [{ buffer: 64, offset: 0, size: 4n, texture: 8 }]);
     expect(build(textured)).toEqual(["flush", "build"]);
     expect(build(program(80, Array<number>(65).fill(1), []))).toEqual(["build"]);
   });
 
-  it("of a pass that never ended are not those of the next", () => {
+  it("of a pass that never ended do not run in the next one", () => {
     const one = program(80, [], [{ buffer: 64, offset: 0, size: 4n }]);
     build(one);
     host.pointer(Number(host.view.getBigUint64(context, true)) + 80, PASS + 64);

@@ -2,12 +2,12 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { hostMemory, linkHost } from "../../support/kernel-host-module.ts";
 
 const PAGES = 32;
-/** Above the kernels' stack: a std::string, its bytes when they are many, what is decoded, and its code points. */
+/** Addresses above the kernels' stack: a std::string, its bytes if there are many, the result, and its code points. */
 const TEXT = 1_200_000;
 const BYTES = TEXT + 64;
 const DECODED = TEXT + 1024;
 const POINTS = TEXT + 2048;
-/** Longest text that a std::string holds in place. */
+/** Longest text that a std::string stores in place. */
 const MAX_IN_PLACE = 22;
 
 interface Unfinished {
@@ -17,7 +17,7 @@ interface Unfinished {
 
 const ALL_BYTES = Array.from({ length: 256 }, (_, byte) => byte);
 
-/** Where what a byte means changes. */
+/** Bytes at the limits of their meanings in UTF-8. */
 const EDGES = [
   0x00, 0x22, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xf0, 0xf1,
   0xf4, 0xf5, 0xff,
@@ -25,14 +25,14 @@ const EDGES = [
 
 const WHOLE: Unfinished = { value: 0, remaining: 0 };
 
-/** Bits and bytes of the lead of a character. */
+/** Bits in a lead byte, and bytes of its character. */
 const LEADS = [
   { from: 0xc0, bits: 0x1f, remaining: 1 },
   { from: 0xe0, bits: 0x0f, remaining: 2 },
   { from: 0xf0, bits: 0x07, remaining: 3 },
 ];
 
-/** What a text leaves unfinished, by llama.cpp's own reckoning; it takes each byte of 0xC0 and more for a lead. */
+/** Incomplete character at a text's end, computed like llama.cpp, where every byte from 0xC0 on is a lead. */
 function unfinishedAfter(bytes: readonly number[]): Unfinished {
   let { value, remaining } = WHOLE;
   for (const byte of bytes) {
@@ -43,7 +43,7 @@ function unfinishedAfter(bytes: readonly number[]): Unfinished {
   return { value, remaining };
 }
 
-/** Whether bytes are text, or may become it by further ones; by JavaScript's own decoder, without a zero. */
+/** True if bytes are valid UTF-8 or a beginning of it, according to JavaScript's decoder, without a zero. */
 function isBeginningOfText(bytes: readonly number[]): boolean {
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(bytes), { stream: true });
@@ -53,7 +53,7 @@ function isBeginningOfText(bytes: readonly number[]): boolean {
   }
 }
 
-describe("the reading of a token's bytes under a grammar", () => {
+describe("decoding a token's bytes for a grammar", () => {
   let isTaken: (bytes: readonly number[], before?: Unfinished) => boolean;
 
   beforeAll(async () => {
@@ -79,7 +79,7 @@ describe("the reading of a token's bytes under a grammar", () => {
     };
   });
 
-  test("takes a sequence of up to four bytes just when it is text or begins one", () => {
+  test("accepts a sequence of up to four bytes only if it is a valid beginning of UTF-8", () => {
     const wrong: number[][] = [];
     const open: number[][] = [[]];
     for (let before = open.pop(); before; before = open.pop()) {
@@ -93,7 +93,7 @@ describe("the reading of a token's bytes under a grammar", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("takes a character in as many tokens as it has bytes just as in one", () => {
+  test("accepts a character split into several tokens like one in a single token", () => {
     const wrong: number[][] = [];
     for (const lead of [0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4]) {
       const open = [[lead]];
@@ -109,7 +109,7 @@ describe("the reading of a token's bytes under a grammar", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("reads long texts, which lie elsewhere, to their end", () => {
+  test("decodes long texts, which are not stored in place, completely", () => {
     const long = [...Buffer.from("日本語のとても長い文章")];
     expect(isTaken(long)).toBe(true);
     expect(isTaken([...long, 0xff])).toBe(false);

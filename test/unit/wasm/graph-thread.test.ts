@@ -13,7 +13,7 @@ const scaled = (source: number, factor: number) =>
   ({ op: OP.scale, parameters: floats(factor, 0), sources: [source], ne: [2] }) as const;
 
 describe("a graph", () => {
-  it("is computed node after node", () => {
+  it("is computed node by node", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     const double = host.add(scaled(x, 2));
     const sum = host.add({ op: OP.add, sources: [double, x], ne: [2] });
@@ -22,7 +22,7 @@ describe("a graph", () => {
     expect(host.values(half)).toEqual([1.5, 3]);
   });
 
-  it("may hold nodes that are not to be computed, other views, and nothing at all", () => {
+  it("may have nodes without computation, views, or no nodes", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     const skipped = host.add({ ...scaled(x, 2), isComputed: false });
     const view = host.add({ op: OP.view, sources: [x], ne: [2], inPlaceOf: x });
@@ -34,7 +34,7 @@ describe("a graph", () => {
     expect(host.run([]).left).toBe(0);
   });
 
-  it("has each node that the kernels do not know done by llama.cpp's function, once and by itself", () => {
+  it("passes each unsupported node to llama.cpp's function, once and alone", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     const first = host.add({ op: OP.logarithm, sources: [x], ne: [2] });
     const double = host.add(scaled(x, 2));
@@ -44,14 +44,14 @@ describe("a graph", () => {
     expect(host.run([first, double, last])).toMatchObject({ left: 2, last });
   });
 
-  it("is left before the node that is named", () => {
+  it("is aborted before the requested node", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     const [double, triple, half] = [2, 3, 0.5].map((factor) => host.add(scaled(x, factor)));
     host.run([double!, triple!, half!], { leaveBefore: 2 });
     expect([double!, triple!, half!].map((node) => host.values(node)[0])).toEqual([2, 3, Number.NaN]);
   });
 
-  it("is left to llama.cpp where its plain implementation is asked for", () => {
+  it("is left to llama.cpp if its reference implementation is requested", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     expect(host.run([host.add(scaled(x, 2))], { useReference: true }).left).toBe(1);
   });
@@ -69,8 +69,8 @@ function normAndProduct(inPlace: boolean) {
 
 const closeTo = (values: readonly number[]) => values.map((value) => expect.closeTo(value, 5) as unknown);
 
-describe("a norm that is multiplied with weights", () => {
-  it.each([true, false])("is multiplied once, in its place: %s", (inPlace) => {
+describe("a norm multiplied by weights", () => {
+  it.each([true, false])("is multiplied once, in place: %s", (inPlace) => {
     const { norm, product } = normAndProduct(inPlace);
     expect(host.run([norm, product]).left).toBe(0);
     const [a, b] = [NORMALIZED[0]!, 10 * NORMALIZED[1]!];
@@ -79,14 +79,14 @@ describe("a norm that is multiplied with weights", () => {
     expect(host.values(norm)).toEqual(inPlace ? host.values(product) : alone);
   });
 
-  it("keeps what comes behind", () => {
+  it("does not affect later nodes", () => {
     const { norm, product } = normAndProduct(true);
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after]);
     expect(host.values(after)).toEqual(closeTo(host.values(product).map((value) => 2 * value)));
   });
 
-  it("is multiplied although the graph is left between the two", () => {
+  it("is multiplied even if the graph is aborted between the two nodes", () => {
     const { norm, product } = normAndProduct(true);
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after], { leaveBefore: 1 });
@@ -102,7 +102,7 @@ describe("a norm that is multiplied with weights", () => {
     expect(host.values(norm)).toEqual(closeTo([...NORMALIZED, ...NORMALIZED]));
   });
 
-  it("is not multiplied with itself in one go", () => {
+  it("is not fused with a product of itself", () => {
     const { norm } = normAndProduct(true);
     const square = host.add({ op: OP.multiply, sources: [norm, norm], ne: [2, 2], inPlaceOf: norm });
     host.run([norm, square]);

@@ -9,7 +9,7 @@ const SLOT = 4096n;
 
 let reads: number;
 let kernels: KernelsAlone;
-/** What llama.cpp does while it tells a sampler the tokens of a prompt. */
+/** Calls of llama.cpp while a sampler accepts the tokens of a prompt. */
 let tell: (slot: bigint) => void;
 
 beforeEach(async () => {
@@ -34,14 +34,14 @@ function time(which = MONOTONIC): [bigint, bigint] {
 }
 
 describe("the clock", () => {
-  it("is read once while a sampler is told a prompt, and goes on after it", () => {
-    const told: bigint[] = [];
+  it("is read once while a sampler accepts a prompt, and runs again afterwards", () => {
+    const accepted: bigint[] = [];
     tell = (slot) => {
-      told.push(slot);
+      accepted.push(slot);
       for (let token = 0; token < 100; token += 1) expect(time()).toEqual([1n, 1000n]);
     };
     kernels.call("kernel_init_sampler", SLOT);
-    expect(told).toEqual([SLOT]);
+    expect(accepted).toEqual([SLOT]);
     expect(reads).toBe(1);
     expect([time(), time()]).toEqual([
       [2n, 2000n],
@@ -49,7 +49,7 @@ describe("the clock", () => {
     ]);
   });
 
-  it("of the time of day does not stand still", () => {
+  it("of the time of day is not frozen", () => {
     const times: [bigint, bigint][] = [];
     tell = () => {
       times.push(time(REALTIME), time(REALTIME));
@@ -61,7 +61,7 @@ describe("the clock", () => {
     ]);
   });
 
-  it("goes on with the next step when an exception has left a sampler", () => {
+  it("runs again in the next step after an exception in a sampler", () => {
     tell = () => {
       throw new Error("no memory");
     };

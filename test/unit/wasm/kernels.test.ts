@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 describe.each(BLOCK_TYPES)("%s weights", (type) => {
-  // Up to 11 columns take the GEMV, four at a time; more the GEMM, and 14 leaves its last group of four half empty.
+  // Up to 11 columns use GEMV, four at a time; more use GEMM, whose last group of four is half empty with 14.
   it.each([1, 2, 3, 4, 6, 11, 12, 14, 17])("times %i columns equal the plain definition", (columns) => {
     const random = randoms(columns + 100 * TYPE[type]);
     const [rows, k] = [28, 768];
@@ -88,7 +88,7 @@ describe.each(BLOCK_TYPES)("%s weights", (type) => {
     }
   });
 
-  it("keep a NaN, in its column alone", () => {
+  it("preserve a NaN, only in its column", () => {
     const [rows, k] = [8, 512];
     const weights = randomWeights(type, rows, k, randoms(6));
     for (const columns of [1, 3, 13]) {
@@ -99,7 +99,7 @@ describe.each(BLOCK_TYPES)("%s weights", (type) => {
     }
   });
 
-  it("are left to llama.cpp when rows are not a multiple of four or the work buffer is too small", () => {
+  it("are left to llama.cpp if the number of rows is not a multiple of four or the work buffer is too small", () => {
     const weights = randomWeights(type, 6, 256, randoms(2));
     const activations = exactActivations(1, 256, randoms(3));
     const problem = { type: TYPE[type], weights: weights.bytes, rows: 6, activations, k: 256 };
@@ -127,7 +127,7 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     return { bytes: new Uint8Array(bits.buffer), values };
   };
 
-  // 108 is not a multiple of the eight that a step takes; the last panel of 76 rows has no partner.
+  // 108 is not a multiple of a step of eight; the last panel of 76 rows has no partner.
   it.each([1, 2, 3, 4, 5, 7, 18])("times %i columns equal the plain definition", (columns) => {
     const random = randoms(columns);
     const [rows, k] = [76, 108];
@@ -141,7 +141,7 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
   });
 
   // A chunk of 64 such rows has 24 KiB in F16, which are read ahead, and 96 KiB with the longer ones, which are not.
-  it.each([192, 768])("may lie apart, as keys of one head do: %i of each row", (k) => {
+  it.each([192, 768])("may be strided, like keys of one head: %i per row", (k) => {
     const random = randoms(k);
     const [rows, rowLength] = [68, 1024];
     const weights = make(rows * rowLength, random);
@@ -154,7 +154,7 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     expect(worstError(result.values, reference(values, activations, rows, k))).toBeLessThan(F32_TOLERANCE);
   });
 
-  it.each([1, 3])("serve several heads from one matrix, as grouped attention of %i slots does", (slots) => {
+  it.each([1, 3])("serve several heads from one matrix, as in grouped attention of %i slots", (slots) => {
     const random = randoms(9);
     const [rows, k, matrices, heads] = [8, 64, 2, 6];
     const weights = make(rows * k * matrices * slots, random);
@@ -184,7 +184,7 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     }
   });
 
-  it("keep NaN", () => {
+  it("preserve NaN", () => {
     const weights = make(4 * 8, randoms(4));
     for (const columns of [1, 6]) {
       const activations = new Float32Array(8 * columns).fill(1);

@@ -14,7 +14,7 @@ const FOUR_GIB = 2 ** 32;
 const PAGE_BYTES = 65_536;
 const [ROWS, K] = [32, 512];
 
-// Only what is touched of the memory is there.
+// Only touched pages of the memory are resident.
 it.each(["Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "F16"] as const)(
   "%s weights are multiplied where they lie above 4 GiB, and across that border",
   async (type) => {

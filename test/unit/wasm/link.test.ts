@@ -32,26 +32,26 @@ const SQUARE_OF_SUM = {
 };
 
 describe("linking kernels into a finished module", () => {
-  it("puts the kernel in the place of the function, for callers inside and outside", async () => {
+  it("replaces the function by the kernel, for callers inside and outside", async () => {
     const exports = await run(link(smallModule(), squarePlan));
     // 2x + (x² − 2x) through the kernel, the module's own add and the kernel's own helper on the shadow stack.
     expect(exports["call_square"]!(9)).toBe(81);
     expect(exports["fast"]!(9)).toBe(81);
   });
 
-  it("keeps the displaced original callable", async () => {
+  it("keeps the replaced function callable", async () => {
     const exports = await run(link(smallModule(), squarePlan));
     expect(exports["call_square"]!(-7)).toBe(49);
   });
 
-  it("calls a kernel in the place of instructions within a function", async () => {
+  it("replaces instructions within a function by a kernel call", async () => {
     const { replace: _, ...plan } = squarePlan;
     const exports = await run(link(smallModule(), { ...plan, splices: [SQUARE_OF_SUM] }));
     expect(exports["call_square"]!(9)).toBe(14 * 14 + 1);
     expect(exports["fast"]!(9)).toBe(81);
   });
 
-  it("does so in a displaced function as well", async () => {
+  it("replaces instructions in a replaced function, too", async () => {
     const splices = [
       // x · x becomes the kernel's square of -2x.
       {
@@ -67,7 +67,7 @@ describe("linking kernels into a finished module", () => {
     expect(exports["call_square"]!(7)).toBe(49);
   });
 
-  it("leaves what it does not touch as it was, and drops custom sections", () => {
+  it("does not change other parts, and drops custom sections", () => {
     const before = parseModule(smallModule());
     const after = parseModule(link(smallModule(), {}));
     expect(after.bodies).toEqual(before.bodies);
@@ -76,7 +76,7 @@ describe("linking kernels into a finished module", () => {
     expect(after.sections.some(({ id }) => id === 0)).toBe(false);
   });
 
-  it("adds exports without any kernel", async () => {
+  it("adds exports without kernels", async () => {
     const exports = await run(link(smallModule(), { exports: { sum: ADD } }));
     expect(exports["sum"]!(2, 3)).toBe(5);
   });
@@ -89,7 +89,7 @@ describe("linking kernels into a finished module", () => {
   });
 });
 
-describe("what the linker refuses", () => {
+describe("invalid input of the linker", () => {
   const cases: [string, LinkPlan, RegExp][] = [
     ["an undefined symbol", { ...squarePlan, imports: {} }, /undefined symbol stock_add/],
     [
@@ -112,15 +112,15 @@ describe("what the linker refuses", () => {
     ["an object that is a finished module", { object: smallModule() }, /no linking section/],
     ["a name that is exported already", { exports: { call_square: ADD } }, /exported already/],
   ];
-  it.each(cases)("refuses %s", (_, plan, message) => {
+  it.each(cases)("rejects %s", (_, plan, message) => {
     expect(() => link(smallModule(), plan)).toThrow(message);
   });
 
-  it("bytes that are not a module", () => {
+  it("rejects bytes that are not a module", () => {
     expect(() => link(new Uint8Array([1, 2, 3]), {})).toThrow(/not a WebAssembly module/);
   });
 
-  it("a module cut off at any byte", () => {
+  it("rejects a module truncated at any byte", () => {
     const whole = smallModule();
     const lengths = Array.from({ length: whole.length - 9 }, (_, index) => index + 9);
     const accepted = lengths.filter((length) => {

@@ -17,30 +17,30 @@ import { namedModule } from "./named-module.ts";
 const committed = (file: string): string =>
   readFileSync(new URL(`../../../wasm/${file}`, import.meta.url), "utf8");
 
-describe("the build of llama.cpp that is installed", () => {
+describe("the installed build of llama.cpp", () => {
   let found: FoundFacts;
   beforeAll(async () => {
     const installed = await readPackage(installedFolder());
     found = findFacts(PINNED_FACTS, installed, installed);
   });
 
-  it("is the one whose facts are committed, to the last byte of the file", () => {
+  it("is the one in the committed file, byte for byte", () => {
     expect(found.findings.filter(({ state }) => state !== "same")).toEqual([]);
     expect(factsModule(found.facts)).toBe(committed("llama-cpp-build.ts"));
   });
 
-  it("has each function under the name that the package's symbol map gives it", async () => {
+  it("has each function under its name in the package's symbol map", async () => {
     const { names } = await readPackage(installedFolder());
     const named = Object.values(PINNED_FACTS.functions).map((index) => names[index]);
     expect(named).toEqual(Object.keys(PINNED_FACTS.functions));
   });
 
-  it("is told to the kernels by a header with the same facts", () => {
+  it("has the same constants in the kernels' header", () => {
     expect(factsHeader(PINNED_FACTS, MEMORY_CELLS)).toBe(committed("kernels/llama-cpp-build.h"));
   });
 });
 
-test("cells of memory that kernels keep numbers in do not overlap, and lie below llama.cpp's data", () => {
+test("the kernels' memory cells do not overlap, and are below llama.cpp's data", () => {
   const cells = Object.values(MEMORY_CELLS);
   const words = cells.map((address) => Math.floor(address / 4));
   expect(new Set(words).size).toBe(cells.length);
@@ -56,7 +56,7 @@ const load = (address: number, offset: number): number[] => [
   ...uleb(offset),
   0x1a,
 ];
-/** Something that no other function has: additions and subtractions in an order of its own. */
+/** Unique code: additions and subtractions in an order that no other function has. */
 const mark = (order: number): number[] =>
   Array.from({ length: 12 }, (_, bit) => [0x20, 0, 0x41, 1, (order >> bit) & 1 ? 0x6a : 0x6b, 0x1a]).flat();
 
@@ -78,7 +78,7 @@ describe("another build of llama.cpp", () => {
   ): Promise<FunctionFinder> {
     return new FunctionFinder(await named(Object.entries(before)), await named(after));
   }
-  it("has a function elsewhere that its name tells", async () => {
+  it("has a moved function that is found by its name", async () => {
     const finder = await finderFor([
       ["new", mark(1)],
       ["other", before.other],
@@ -88,7 +88,7 @@ describe("another build of llama.cpp", () => {
     expect(finder.find(WANTED)).toEqual({ index: 3, by: "name", similarity: 1 });
   });
 
-  it("has a function elsewhere that only its bytes tell", async () => {
+  it("has a moved function that is found by its bytes", async () => {
     const finder = await finderFor([
       ["a", mark(1)],
       ["b", before.other],
@@ -97,7 +97,7 @@ describe("another build of llama.cpp", () => {
     expect(finder.find(WANTED)).toEqual({ index: 2, by: "bytes", similarity: 1 });
   });
 
-  it("has a changed function under another name, which is the most similar one", async () => {
+  it("has a changed and renamed function that is found by similarity", async () => {
     const changed = [...moved, ...load(ADDRESS, 8)];
     const finder = await finderFor([
       ["a", mark(1)],
@@ -108,7 +108,7 @@ describe("another build of llama.cpp", () => {
     expect(finder.find(WANTED)!.similarity).toBeLessThan(1);
   });
 
-  it("has several functions of a name, of which the one with the same code is meant", async () => {
+  it("has several functions of one name, of which the one with the same code is found", async () => {
     const finder = await finderFor([
       ["wanted", mark(1)],
       ["wanted", moved],
@@ -117,7 +117,7 @@ describe("another build of llama.cpp", () => {
     expect(finder.find(WANTED)).toEqual({ index: 1, by: "likeness", similarity: 1 });
   });
 
-  it("lacks a function when none is like it, or two are alike", async () => {
+  it("lacks a function if none is similar, or two are equally similar", async () => {
     expect((await finderFor([["a", mark(1)]])).find(WANTED)).toBeUndefined();
     const twins = await finderFor([
       ["a", moved],
@@ -126,7 +126,7 @@ describe("another build of llama.cpp", () => {
     expect(twins.find(WANTED)).toBeUndefined();
   });
 
-  it("tells by its code where data and fields have moved to", async () => {
+  it("has moved data and fields that are found through code", async () => {
     const finder = await finderFor([
       ["new", mark(1)],
       ["wanted", moved],
@@ -139,7 +139,7 @@ describe("another build of llama.cpp", () => {
     expect(findNumber(finder, [WANTED], 999, ["offset"])).toMatchObject({ value: undefined, of: 0 });
   });
 
-  it("has data that no code names where its neighbors have moved equally far", async () => {
+  it("has data without code references that is found through equally moved neighbors", async () => {
     const both = (by: number): number[] => [
       ...mark(0b1100_1010_0111),
       ...load(ADDRESS + by, 0),

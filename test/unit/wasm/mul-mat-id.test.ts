@@ -33,14 +33,14 @@ const machines = await Promise.all(
 );
 
 interface Choice {
-  /** Columns of activations of each token. */
+  /** Columns of activations per token. */
   readonly columns?: number;
-  /** Experts that each token meets. */
+  /** Experts per token. */
   readonly used?: number;
   readonly tokens: number;
   readonly rows?: number;
   readonly experts?: number;
-  /** The expert of a token at a place; absent: some of a few, so that others get no token. */
+  /** Expert of a token at an index; absent: some of a few, so that others get no token. */
   readonly expertOf?: (token: number, place: number) => number;
 }
 
@@ -53,7 +53,7 @@ function weightsOf(type: Blocks, rows: number): ReturnType<typeof randomWeights>
   return weights;
 }
 
-/** A product as loaded models on the CPU have them, and its results. */
+/** A product like those of models loaded on the CPU, and its results. */
 function problemOf(type: Blocks, choice: Choice) {
   const { used = 1, columns = 1, tokens, rows = ROWS, experts = EXPERTS } = choice;
   const expertOf = choice.expertOf ?? ((token, place) => (token * token + 3 * place) % (experts - 1));
@@ -78,14 +78,14 @@ function areSame(some: Uint8Array, others: Uint8Array): boolean {
   return some.length === others.length && some.every((byte, at) => byte === others[at]);
 }
 
-/** Undefined when the kernels leave the product to llama.cpp. */
+/** Results; undefined if the kernels leave the product to llama.cpp. */
 async function multiply(problem: ExpertProblem, by = host): Promise<Float32Array | undefined> {
   const prepared = by.prepare(problem);
   return (await prepared.run()) ? prepared.read() : undefined;
 }
 
 describe.each(REPACKED)("experts of repacked %s weights", (type) => {
-  // A token by itself, some experts with one, two and three tokens, and experts with groups of four and more.
+  // One token, experts with one, two and three tokens, and experts with groups of four and more.
   it.each([1, 2, 5, 33])("times the columns of %i tokens equal the plain definition", async (tokens) => {
     for (const [used, columns] of [
       [1, 1],
@@ -102,18 +102,18 @@ describe.each(REPACKED)("experts of repacked %s weights", (type) => {
     }
   });
 
-  it("equal it where one expert gets all tokens", async () => {
+  it("equal it if one expert gets all tokens", async () => {
     const { problem, expected } = problemOf(type, { tokens: 21, expertOf: () => EXPERTS - 1 });
     expect(worstError((await multiply(problem))!, expected)).toBeLessThan(F32_TOLERANCE);
   });
 
-  it("give two threads the same bits", async () => {
+  it("have the same bits on two threads", async () => {
     const { problem } = problemOf(type, { tokens: 9, used: 4, columns: 4 });
     const alone = await multiply(problem);
     expect(await multiply({ ...problem, threads: 2 })).toEqual(alone);
   });
 
-  it("give a token the same bits by itself and among others", async () => {
+  it("have the same bits for a token alone and among others", async () => {
     const { problem } = problemOf(type, { tokens: 7, used: 2, expertOf: (_, place) => 3 * place });
     const together = (await multiply(problem))!;
     for (const token of [0, 3, 6]) {
@@ -123,7 +123,7 @@ describe.each(REPACKED)("experts of repacked %s weights", (type) => {
     }
   });
 
-  it("are put back as they were, for good, when a graph reads them in another way", async () => {
+  it("are restored permanently when a graph uses them in another way", async () => {
     const { problem, expected } = problemOf(type, { tokens: 3, used: 2 });
     const prepared = host.prepare(problem);
     prepared.planBatch();
@@ -134,7 +134,7 @@ describe.each(REPACKED)("experts of repacked %s weights", (type) => {
     expect(worstError(prepared.read(), expected)).toBeLessThan(F32_TOLERANCE);
   });
 
-  it("end the engine rather than read an expert that is not there", async () => {
+  it("end the engine instead of reading an unknown expert", async () => {
     for (const expert of [-1, EXPERTS, 2 ** 31 - 1]) {
       const { problem } = problemOf(type, { tokens: 2 });
       await expect(multiply({ ...problem, chosen: [[0], [expert]] })).rejects.toThrow(
@@ -143,13 +143,13 @@ describe.each(REPACKED)("experts of repacked %s weights", (type) => {
     }
   });
 
-  it.each(machines)("give the same bits where bytes are multiplied as by %s", async (_, machine) => {
+  it.each(machines)("have the same bits with the byte products of %s", async (_, machine) => {
     const { problem } = problemOf(type, { tokens: 5, used: 2 });
     expect(await multiply(problem, machine)).toEqual(await multiply(problem));
   });
 });
 
-describe.each(BLOCK_TYPES)("experts of %s weights as they lie in the file", (type) => {
+describe.each(BLOCK_TYPES)("experts of %s weights in the file's layout", (type) => {
   it("times the columns of some tokens equal the plain definition", async () => {
     for (const [tokens, rows] of [
       [1, 20],
@@ -166,7 +166,7 @@ describe.each(BLOCK_TYPES)("experts of %s weights as they lie in the file", (typ
 });
 
 describe("products of experts", () => {
-  it("get the work buffer that a long prompt needs, of any format", async () => {
+  it("get the work buffer that a long prompt needs, for any format", async () => {
     for (const type of ["Q4_0", "Q5_0"] as const) {
       const { problem } = problemOf(type, { tokens: 1, rows: 16 });
       const chosen = Array.from({ length: 12_000 }, (_, token) => [token % EXPERTS]);
@@ -177,7 +177,7 @@ describe("products of experts", () => {
     }
   });
 
-  it("are left to llama.cpp when rows are not a multiple of four or the work buffer is too small", async () => {
+  it("are left to llama.cpp if the number of rows is not a multiple of four or the work buffer is too small", async () => {
     expect(await multiply(problemOf("Q4_0", { tokens: 2, rows: 18 }).problem)).toBe(undefined);
     const { problem } = problemOf("Q4_0", { tokens: 2, rows: 20 });
     expect(await multiply({ ...problem, workBytes: 1024 })).toBe(undefined);

@@ -6,7 +6,7 @@ export function numbersFrom(seed: number, count: number, most: number): Float32A
   return Float32Array.from({ length: count }, () => (2 * random() - 1) * most);
 }
 
-/** Numbers that are not what they should be, by more than a part of the expected one; all when there are none. */
+/** Numbers that differ from the expected ones by more than a relative error; all if there are no numbers. */
 export function differing(
   found: Float32Array | undefined,
   expected: readonly number[],

@@ -22,7 +22,7 @@ const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ
 const ROWS = 48;
 const K = 768;
 
-/** Weights of a model on the CPU alone, as they are after loading. */
+/** Weights of a model on the CPU, after loading. */
 function problemOf(type: (typeof REPACKED)[number], columns: number, rows = ROWS, k = K) {
   const random = randoms(columns + 100 * TYPE[type]);
   const weights = randomWeights(type, rows, k, random);
@@ -36,7 +36,7 @@ function areSame(some: Uint8Array, others: Uint8Array): boolean {
 }
 
 describe.each(REPACKED)("repacked %s weights", (type) => {
-  // One column by itself, more in groups of up to four.
+  // One column, and more in groups of up to four.
   it.each([1, 2, 3, 4, 5, 6, 8, 11, 13, 14, 17])("times %i columns equal the plain definition", (columns) => {
     const { problem, expected } = problemOf(type, columns);
     const prepared = host.prepare(problem);
@@ -81,7 +81,7 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     }
   });
 
-  it("keep a NaN, in its column alone", () => {
+  it("preserve a NaN, only in its column", () => {
     for (const columns of [1, 3, 4, 13]) {
       const { problem } = problemOf(type, columns);
       problem.activations[K * (columns - 1) + 300] = Number.NaN;
@@ -104,7 +104,7 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     }
   });
 
-  it("give a column the same result by itself and among others, to the last bit", () => {
+  it("have the same bits for a column alone and among others", () => {
     const { problem } = problemOf(type, 9);
     const firstColumns = (count: number): Float32Array =>
       host.multiply({ ...problem, activations: problem.activations.slice(0, count * K) }).values;
@@ -123,7 +123,7 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     }
   });
 
-  it("are extreme where all weights and activations are", () => {
+  it("handle extreme weights and activations", () => {
     for (const [byte, sign] of [
       [0x00, -1],
       [0xff, 1],
@@ -139,7 +139,7 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     }
   });
 
-  it("are put back as they were, for good, when a graph reads them in another way", () => {
+  it("are restored permanently when a graph uses them in another way", () => {
     const { problem, expected } = problemOf(type, 2);
     const prepared = host.prepare(problem);
     prepared.planView();
@@ -150,7 +150,7 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     expect(worstError(prepared.read().values, expected)).toBeLessThan(F32_TOLERANCE);
   });
 
-  it("give single rows to look-ups as the file has them", () => {
+  it("give look-ups the same rows as in the file", () => {
     const { problem } = problemOf(type, 1);
     const prepared = host.prepare(problem);
     const rowBytes = problem.weights.length / ROWS;
@@ -164,8 +164,8 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
 });
 
 describe("every finite half", () => {
-  // One weight of 1 in a row, which meets an activation of 127.
-  it.each([1, 4])("scales a block of Q8_0 as what it stands for, in %i columns", (columns) => {
+  // One weight of 1 in a row, multiplied by an activation of 127.
+  it.each([1, 4])("scales a block of Q8_0 correctly, in %i columns", (columns) => {
     const halves = Uint16Array.from({ length: 0x1_0000 }, (_, bits) => bits).filter(
       (bits) => (bits & 0x7c00) !== 0x7c00,
     );
@@ -185,7 +185,7 @@ describe("every finite half", () => {
 
 describe("powers of two that scale MXFP4", () => {
   // One weight of 1 in a row, whose code is 2; its activation is 127.
-  it.each([1, 4])("are what they stand for, but for two that no float can hold, in %i columns", (columns) => {
+  it.each([1, 4])("scale correctly, except two that would be subnormal floats, in %i columns", (columns) => {
     const { bytes, weights: k } = FORMATS.MXFP4;
     const rows = 256;
     const weights = new Uint8Array(rows * bytes);
@@ -210,20 +210,20 @@ function someRows(type: "Q5_0" | "Q4_0", rows: number): Uint8Array {
   return randomWeights(type, rows, K, randoms(1)).bytes;
 }
 
-describe("weights are left as they are in the file", () => {
-  it("on several backends, of which another would copy them", () => {
+describe("weights are not repacked", () => {
+  it("with several backends, because another one would copy them", () => {
     expect(isLeft({ backends: 2 })).toBe(true);
   });
-  it("when they belong to no model, as a quantized KV cache", () => {
+  it("if they do not belong to a model, like a quantized KV cache", () => {
     expect(isLeft({ backends: undefined })).toBe(true);
   });
-  it("when sixteen do not divide their rows", () => {
+  it("if the number of rows is not a multiple of sixteen", () => {
     expect(isLeft({ rows: 40, weights: someRows("Q4_0", 40) })).toBe(true);
   });
-  it("in formats that do not gain by it", () => {
+  it("in formats that would not be faster", () => {
     expect(isLeft({ type: TYPE.Q5_0, weights: someRows("Q5_0", ROWS) })).toBe(true);
   });
-  it("and several matrices of a batch, which are not experts", () => {
+  it("if they are several matrices of a batch that are not experts", () => {
     expect(isLeft({ rows: 24, matrices: 2, heads: 2, activations: new Float32Array(2 * K) })).toBe(true);
   });
 });

@@ -23,7 +23,7 @@ const i64 = (numbers: readonly number[], ...ne: number[]): HostTensor => ({
 });
 const f32 = (data: Float32Array, ...ne: number[]): HostTensor => ({ type: TENSOR.f32, ne, data });
 
-/** Halves that floats are nearest to, with all that is special: ties, overflow, subnormal ones. */
+/** Floats and their nearest halves, including special cases: ties, overflow, subnormal ones. */
 const TO_HALVES = [
   [0, 0],
   [-0, 0x8000],
@@ -59,21 +59,21 @@ const find = (w: HostTensor, rows: HostTensor, threads = 1): Float32Array | unde
   });
 
 describe("get_rows", () => {
-  it("of floats", () => {
+  it("reads floats", () => {
     const w = numbersFrom(1, 5 * 7, 3);
     const expected = [6, 0, 0, 3].flatMap((row) => Array.from(w.subarray(row * 5, row * 5 + 5)));
     for (const threads of [1, 3])
       expect(Array.from(find(f32(w, 5, 7), i32([6, 0, 0, 3]), threads)!)).toEqual(expected);
   });
 
-  it("of each matrix of a batch", () => {
+  it("reads each matrix of a batch", () => {
     const w = numbersFrom(2, 2 * 3 * 2, 3);
     const found = find(f32(w, 2, 3, 2), i32([2, 0, 1, 1], 2, 2));
     const expected = [2, 0, 3 + 1, 3 + 1].flatMap((row) => Array.from(w.subarray(row * 2, row * 2 + 2)));
     expect(Array.from(found!)).toEqual(expected);
   });
 
-  it("of all halves", () => {
+  it("reads all halves", () => {
     const halves = Uint16Array.from({ length: 65_536 }, (_, at) => at);
     const found = find({ type: TENSOR.f16, ne: [65_536, 1], data: halves }, i32([0]));
     const wrong = halves.filter((half, at) => isFiniteHalf(half) && found![at] !== halfToNumber(half));
@@ -88,7 +88,7 @@ describe("get_rows", () => {
     expect(Array.from(three!)).toEqual([1, Number.POSITIVE_INFINITY, -2]);
   });
 
-  it("of upper halves", () => {
+  it("reads BF16", () => {
     const w = { type: BF16, ne: [3, 1], data: new Uint16Array([0x3f80, 0xc000, 0x0001]) };
     expect(Array.from(find(w, i32([0]))!)).toEqual([1, -2, 2 ** -133]);
   });
@@ -117,7 +117,7 @@ function set(x: HostTensor, rows: HostTensor, result: HostTensor, threads = 1): 
 const halvesIn = (bytes: Uint8Array | undefined): number[] => Array.from(new Uint16Array(bytes!.buffer));
 
 describe("set_rows", () => {
-  it.each([1, 3])("writes floats and leaves other rows alone, on %i threads", (threads) => {
+  it.each([1, 3])("writes floats and does not change other rows, on %i threads", (threads) => {
     const cache = f32(new Float32Array(15).fill(9), 3, 5);
     const found = set(f32(new Float32Array([1, 2, 3, 4, 5, 6]), 3, 2), i64([4, 0]), cache, threads);
     const expected = [4, 5, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2, 3];
@@ -139,7 +139,7 @@ describe("set_rows", () => {
     }
   });
 
-  it("writes a NaN as one", () => {
+  it("writes a NaN as NaN", () => {
     const found = set(f32(new Float32Array([Number.NaN]), 1), i64([0]), {
       type: TENSOR.f16,
       ne: [1],
@@ -148,7 +148,7 @@ describe("set_rows", () => {
     expect(halvesIn(found)).toEqual([0x7e00]);
   });
 
-  it.each([1, 3])("writes single numbers to a cache that lies across, on %i threads", (threads) => {
+  it.each([1, 3])("writes single numbers to a transposed cache, on %i threads", (threads) => {
     const count = TO_HALVES.length;
     const numbers = f32(
       Float32Array.from(TO_HALVES, ([number]) => number),
@@ -162,13 +162,13 @@ describe("set_rows", () => {
     for (const [at, place] of places.entries()) expect(found[place]).toBe(TO_HALVES[at]![1]);
   });
 
-  it("takes the row numbers of a matrix for all of a batch", () => {
+  it("uses the row numbers of one matrix for a batch", () => {
     const cache = f32(new Float32Array(8), 1, 4, 2);
     const found = set(f32(new Float32Array([1, 2, 3, 4]), 1, 2, 2), i64([3, 1]), cache);
     expect(Array.from(new Float32Array(found!.buffer))).toEqual([0, 2, 0, 1, 0, 4, 0, 3]);
   });
 
-  it("has llama.cpp quantize rows of blocks", () => {
+  it("quantizes rows of blocks with llama.cpp", () => {
     const x = numbersFrom(3, 64, 2);
     const found = set(f32(x, 32, 2), i64([1, 0]), {
       type: TENSOR.q8_0,
@@ -176,7 +176,7 @@ describe("set_rows", () => {
       nb: [34, 34, 68, 68],
       data: new Uint8Array(68),
     });
-    // Its stand-in copies as many bytes as there are numbers.
+    // The fake copies one byte per number.
     const bytes = new Uint8Array(x.buffer);
     expect(found!.slice(34, 66)).toEqual(bytes.slice(0, 32));
     expect(found!.slice(0, 32)).toEqual(bytes.slice(128, 160));

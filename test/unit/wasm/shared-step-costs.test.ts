@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { again, count, GuessingHost, SLOT_STATES, type Step } from "../../support/guessing-host.ts";
 
 const { generating } = SLOT_STATES;
-/** A step without guesses, in ms. */
+/** Time of a step without drafts, in ms. */
 const PLAIN_MS = 10;
 
 let host: GuessingHost;
@@ -12,22 +12,22 @@ beforeEach(async () => {
 
 const begin = (requests: number): void => host.begin(Array(requests).fill(generating));
 
-/** A step of so many requests, in which a guessed token costs so many hundredths of what a step takes for one of them. */
+/** Step of several requests; a draft token costs this many hundredths of a request's share of a step. */
 const shared = (requests: number, guessed: number, cost: number): [number, Step] => [
   PLAIN_MS * (1 + ((guessed > 0 ? 10 : 0) + cost * guessed) / (100 * requests)),
   { guessed, tokens: requests + guessed },
 ];
 
-/** How many tokens are guessed behind a text that repeats itself. */
+/** Number of draft tokens after a repetitive text. */
 const guessed = (): number => host.guess(again(4)).length;
 
-describe("the cost of a token that is checked, where several requests always generate", () => {
+describe("the cost of a draft token with several generating requests", () => {
   test.each([
     [2, 17],
     [4, 89],
     [4, 20],
     [8, 95],
-  ])("is learned from the steps of %i of them: %i", (requests, cost) => {
+  ])("is measured for %i requests: %i", (requests, cost) => {
     begin(requests);
     host.steps(4, ...shared(requests, 0, cost));
     host.steps(60, ...shared(requests, 3, cost));
@@ -37,7 +37,7 @@ describe("the cost of a token that is checked, where several requests always gen
     expect(host.tokenCost(requests)).toBeLessThanOrEqual(1.07 * cost);
   });
 
-  test("is learned for each number of them, although they come and go", () => {
+  test("is measured for each number of requests, even if the number changes", () => {
     for (let at = 0; at < 90; at++) {
       const requests = 2 + (at % 3);
       begin(requests);
@@ -46,7 +46,7 @@ describe("the cost of a token that is checked, where several requests always gen
     for (const requests of [2, 3, 4]) expect(host.tokenCost(requests)).toBeCloseTo(20 * requests, 0);
   });
 
-  test("is not learned from a step in which one of them has no token, or where there are more than are told apart", () => {
+  test("is not measured in a step without a token of one request, or with too many requests", () => {
     begin(4);
     host.steps(4, ...shared(4, 0, 50));
     host.steps(40, PLAIN_MS, { guessed: 3, tokens: 6 });
@@ -59,8 +59,8 @@ describe("the cost of a token that is checked, where several requests always gen
   });
 });
 
-describe("guesses, where several requests generate", () => {
-  test("begin when it is known what a step without them takes for so many", () => {
+describe("drafts with several generating requests", () => {
+  test("begin when the time of a plain step with so many requests is known", () => {
     for (const requests of [2, 3]) {
       const made = Array.from({ length: 5 }, () => {
         begin(requests);
@@ -73,13 +73,13 @@ describe("guesses, where several requests generate", () => {
     }
   });
 
-  test("rest where they are wrong, until fewer of them generate", () => {
+  test("pause when they are rejected, until fewer requests generate", () => {
     for (const requests of [1, 2]) {
       begin(requests);
       host.steps(4, ...shared(requests, 0, 50));
     }
     let said = 0;
-    /** What is guessed behind a text that went on in another way after the last guess. */
+    /** Number of draft tokens after a text that continued differently than the last draft. */
     const wrong = (): number =>
       host.guess([...count(1, 100), ...Array.from({ length: ++said }, () => 0), ...count(1, 4)]).length;
     begin(2);

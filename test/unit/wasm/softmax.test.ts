@@ -13,7 +13,7 @@ interface Problem {
   readonly heads?: number;
   readonly scale?: number;
   readonly bias?: number;
-  /** Of one head, for all tokens; F16 as bits. */
+  /** Mask of one head, for all tokens; F16 as bits. */
   readonly mask?: Float32Array | Uint16Array;
   readonly sinks?: Float32Array;
   readonly threads?: number;
@@ -55,25 +55,28 @@ function reference(scores: Float32Array, problem: Problem): number[] {
 const NEVER_F16 = 0xfc00;
 
 describe("soft_max", () => {
-  it.each([1, 2, 3, 4, 5, 7, 64, 255, 1023, 1024, 1025, 5000])("of %i scores", (count) => {
+  it.each([1, 2, 3, 4, 5, 7, 64, 255, 1023, 1024, 1025, 5000])("is accurate for %i scores", (count) => {
     const scores = numbersFrom(count, count * 6, 12);
     const problem = { count, tokens: 2, heads: 3, scale: 0.125 };
     expect(differing(run(scores, problem), reference(scores, problem), 3e-6)).toEqual([]);
   });
 
-  it.each([0.125, 1, -2, 0])("with the scale %f and a mask of halves that hides the end", (scale) => {
-    const [count, tokens] = [37, 5];
-    const scores = numbersFrom(3, count * tokens * 2, 8);
-    const mask = Uint16Array.from({ length: count * tokens }, (_, at) =>
-      at % count <= 30 + Math.floor(at / count) ? 0 : NEVER_F16,
-    );
-    const problem = { count, tokens, heads: 2, scale, mask };
-    const found = run(scores, problem);
-    expect(differing(found, reference(scores, problem), 3e-6)).toEqual([]);
-    expect(found![31]).toBe(0);
-  });
+  it.each([0.125, 1, -2, 0])(
+    "is accurate with the scale %f and a mask of halves that hides the end",
+    (scale) => {
+      const [count, tokens] = [37, 5];
+      const scores = numbersFrom(3, count * tokens * 2, 8);
+      const mask = Uint16Array.from({ length: count * tokens }, (_, at) =>
+        at % count <= 30 + Math.floor(at / count) ? 0 : NEVER_F16,
+      );
+      const problem = { count, tokens, heads: 2, scale, mask };
+      const found = run(scores, problem);
+      expect(differing(found, reference(scores, problem), 3e-6)).toEqual([]);
+      expect(found![31]).toBe(0);
+    },
+  );
 
-  it("with a mask of floats that is more than hiding", () => {
+  it("is accurate with a mask of arbitrary floats", () => {
     const [count, tokens] = [19, 3];
     const scores = numbersFrom(4, count * tokens, 4);
     const mask = numbersFrom(5, count * tokens, 10);
@@ -82,31 +85,31 @@ describe("soft_max", () => {
     expect(differing(run(scores, problem), reference(scores, problem), 3e-6)).toEqual([]);
   });
 
-  it("with sinks, which take a share of each head's sum", () => {
+  it("is accurate with sinks", () => {
     const scores = numbersFrom(6, 21 * 2 * 3, 6);
     const problem = { count: 21, tokens: 2, heads: 3, sinks: new Float32Array([9, -4, 0]) };
     expect(differing(run(scores, problem), reference(scores, problem), 3e-6)).toEqual([]);
   });
 
-  it.each([2, 3, 16])("gives the same on %i threads", (threads) => {
+  it.each([2, 3, 16])("has the same result on %i threads", (threads) => {
     const scores = numbersFrom(7, 50 * 7, 9);
     const problem = { count: 50, tokens: 1, heads: 7, scale: 0.3 };
     expect(run(scores, { ...problem, threads })).toEqual(run(scores, problem));
   });
 
-  it("of extreme scores", () => {
+  it("handles extreme scores", () => {
     const scores = new Float32Array([3e38, -3e38, 0, 1e-40, 3e38, -1e30, 80, -80]);
     expect(differing(run(scores, { count: 8 }), reference(scores, { count: 8 }), 3e-6)).toEqual([]);
     const far = new Float32Array([0, -50, -87, -88, -100, -1000, -1e30, Number.NEGATIVE_INFINITY]);
     expect(differing(run(far, { count: 8 }), reference(far, { count: 8 }), 3e-6)).toEqual([]);
   });
 
-  it("of scores with a NaN is NaN, as llama.cpp's", () => {
+  it("is NaN for scores with a NaN, like llama.cpp", () => {
     const found = run(new Float32Array([1, 2, Number.NaN, 3, 4]), { count: 5 });
     expect(found!.every((value) => Number.isNaN(value))).toBe(true);
   });
 
-  it("leaves to llama.cpp what weighs distance (ALiBi)", () => {
+  it("leaves ALiBi to llama.cpp", () => {
     expect(run(new Float32Array(8), { count: 8, bias: 8 })).toBe(undefined);
   });
 });

@@ -3,7 +3,7 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { again, GuessingHost, PLACES, SLOT_STATES, type Step } from "../../support/guessing-host.ts";
 
 const { idle, reading, generating } = SLOT_STATES;
-/** A step of one token, in ms. */
+/** Time of a step of one token, in ms. */
 const PLAIN_MS = 10;
 
 let host: GuessingHost;
@@ -13,7 +13,7 @@ beforeEach(async () => {
   host.begin([generating]);
 });
 
-/** A step with so many guessed tokens, of which each costs so many hundredths of a plain step. */
+/** Step with draft tokens, each of which costs this many hundredths of a plain step. */
 const guesses = (guessed: number, cost: number): [number, Step] => [
   PLAIN_MS * (1.1 + (cost / 100) * guessed),
   { guessed },
@@ -21,10 +21,10 @@ const guesses = (guessed: number, cost: number): [number, Step] => [
 
 const plainMs = (): number => host.view.getFloat32(MEMORY_CELLS.stepCosts, true);
 
-/** How many tokens are guessed behind a text that repeats itself. */
+/** Number of draft tokens after a repetitive text. */
 const guessedAt = (said: number): number => host.guess(again(said)).length;
 
-/** What is guessed, step by step, when all guesses are right and steps take as long as that costs. */
+/** Lengths of the drafts, step by step, if all are accepted and steps take the corresponding time. */
 function rightLengths(count: number, cost: number): number[] {
   let said = 4;
   return Array.from({ length: count }, () => {
@@ -37,8 +37,8 @@ function rightLengths(count: number, cost: number): number[] {
   });
 }
 
-describe("the cost of a token that is checked", () => {
-  test("is not learned from a request that is rehearsed for a GPU, which is not computed", () => {
+describe("the cost of a draft token", () => {
+  test("is not measured in a warm-up request for a GPU, which is not computed", () => {
     host.setInt(MEMORY_CELLS.gpuRehearsal, 1);
     host.begin([generating]);
     host.steps(10, 1);
@@ -49,7 +49,7 @@ describe("the cost of a token that is checked", () => {
     expect(plainMs()).toBe(PLAIN_MS);
   });
 
-  test("is that of the steps that have it, beside a step of one token", () => {
+  test("is the additional time of steps with drafts", () => {
     host.steps(4, PLAIN_MS);
     host.steps(40, ...guesses(3, 17));
     expect(host.tokenCost()).toBeCloseTo(17, 0);
@@ -57,7 +57,7 @@ describe("the cost of a token that is checked", () => {
     expect(host.tokenCost()).toBeCloseTo(80, 0);
   });
 
-  test("hardly moves when a step is disturbed, which takes a hundred times as long", () => {
+  test("hardly changes after a disturbed step that takes a hundred times as long", () => {
     host.steps(4, PLAIN_MS);
     host.steps(40, ...guesses(3, 40));
     host.step(100 * PLAIN_MS, { guessed: 3 });
@@ -66,13 +66,13 @@ describe("the cost of a token that is checked", () => {
     expect(host.tokenCost()).toBeCloseTo(40, 0);
   });
 
-  test("is never nothing, though steps of several tokens may take no longer than others", () => {
+  test("is never zero, even if steps of several tokens take no longer", () => {
     host.steps(4, PLAIN_MS);
     host.steps(60, PLAIN_MS, { guessed: 7 });
     expect(host.tokenCost()).toBeCloseTo(1, 0);
   });
 
-  test("has the quickest of the first plain steps to compare with, and follows later ones", () => {
+  test("is relative to the fastest of the first plain steps, and follows later ones", () => {
     for (const ms of [500, 30, PLAIN_MS, 12]) host.step(ms);
     expect(plainMs()).toBe(PLAIN_MS);
     host.steps(80, 2 * PLAIN_MS);
@@ -82,8 +82,8 @@ describe("the cost of a token that is checked", () => {
   });
 
   test.each<[string, () => void]>([
-    ["has read a part of a prompt", () => host.step(PLAIN_MS, { guessed: 3, tokens: 64 })],
-    ["has failed", () => host.step(PLAIN_MS, { guessed: 3, result: 1 })],
+    ["evaluates a part of a prompt", () => host.step(PLAIN_MS, { guessed: 3, tokens: 64 })],
+    ["failed", () => host.step(PLAIN_MS, { guessed: 3, result: 1 })],
     ["is the draft model's", () => host.step(PLAIN_MS, { guessed: 3, context: PLACES.draftContext })],
     [
       "sums up as steps of one token do",
@@ -106,14 +106,14 @@ describe("the cost of a token that is checked", () => {
         host.step(PLAIN_MS, { guessed: 3 });
       },
     ],
-  ])("is not learned from a step that %s", (_what, run) => {
+  ])("is not measured in a step that %s", (_what, run) => {
     host.steps(4, PLAIN_MS);
     host.steps(2, ...guesses(3, 30));
     run();
     expect(host.tokenCost()).toBe(0);
   });
 
-  test("is not learned from the first steps of a length, for which code is compiled", () => {
+  test("is not measured in the first steps of a length, which include compilation", () => {
     host.steps(4, PLAIN_MS);
     for (const guessed of [1, 3, 7, 15]) {
       host.steps(2, 20 * PLAIN_MS, { guessed });
@@ -123,7 +123,7 @@ describe("the cost of a token that is checked", () => {
     expect(host.tokenCost()).toBeCloseTo(52, 0);
   });
 
-  test("is learned beside slots that are idle", () => {
+  test("is measured while other slots are idle", () => {
     host.begin([idle, generating, idle]);
     host.steps(4, PLAIN_MS);
     host.steps(3, ...guesses(3, 30));
@@ -131,11 +131,11 @@ describe("the cost of a token that is checked", () => {
   });
 });
 
-describe("guesses", () => {
-  test("begin when it is known what a step of one token takes, and leave one out now and then", () => {
+describe("drafts", () => {
+  test("begin when the time of a plain step is known, and skip a step from time to time", () => {
     const made = rightLengths(5, 52);
     expect(made).toEqual([0, 0, 0, 0, 1]);
-    // The text is said once more for each of these steps.
+    // Each of these steps repeats the text.
     host.setInt(PLACES.task, 2);
     host.guessSteps = 64;
     expect(guessedAt(4)).toBe(0);
@@ -143,12 +143,12 @@ describe("guesses", () => {
     expect(guessedAt(4)).toBe(1);
   });
 
-  test("do not wait for that while a prompt is read", () => {
+  test("do not wait for a plain step while a prompt is evaluated", () => {
     host.begin([generating, reading]);
     expect(guessedAt(4)).toBe(1);
   });
 
-  test("become long at once where tokens cost little, and rest where they cost more than they save", () => {
+  test("grow quickly if tokens cost little, and pause if they cost more than they save", () => {
     host.steps(4, PLAIN_MS);
     host.steps(40, ...guesses(3, 5));
     host.guessSteps = 0;
@@ -162,7 +162,7 @@ describe("guesses", () => {
   });
 });
 
-/** A draft model guesses so many tokens in a step that takes so long. */
+/** Records steps of a draft model that make so many tokens in this time. */
 function draft(tokens: number, ms: number): void {
   host.setDraft(99, { sure: tokens });
   guessedAt(0);
@@ -170,7 +170,7 @@ function draft(tokens: number, ms: number): void {
 }
 
 describe("the cost of a draft model's step", () => {
-  test("is told by files first, and then by what its steps take", () => {
+  test("is first estimated from file sizes, and then measured", () => {
     host.steps(4, PLAIN_MS);
     draft(1, 0.2 * PLAIN_MS);
     expect(host.draftCost).toBeCloseTo(43.75);
@@ -181,7 +181,7 @@ describe("the cost of a draft model's step", () => {
     expect(host.draftCost).toBeCloseTo(20, 0);
   });
 
-  test("is not learned before it is known what a step of the model takes for one request", () => {
+  test("is not measured before the time of a plain step of the model is known", () => {
     host.begin([generating, generating]);
     host.steps(4, PLAIN_MS, { tokens: 2 });
     draft(1, 0.2 * PLAIN_MS);

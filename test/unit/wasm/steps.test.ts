@@ -12,7 +12,7 @@ import {
 const PAGES = 32;
 /** ggml's number of the sum of two tensors. */
 const ADD = 2;
-/** Structures of llama.cpp's, far enough from each other. */
+/** Addresses of llama.cpp's structures, with sufficient distance. */
 const place = (number: number): number => STACK_TOP + 4096 * number;
 const [CONTEXT, MEMORY, BATCH, SLOT] = [place(0), place(1), place(2), place(3)] as const;
 const AT = {
@@ -40,7 +40,7 @@ beforeEach(async () => {
 
 const setPointer = (at: number, to: number): void => view.setBigUint64(at, BigInt(to), true);
 
-/** Runs three nodes, each the double of the one before. */
+/** Runs three nodes, each of which doubles the one before. */
 async function run(options: { isStepLeft: boolean; thread?: number }) {
   const host = await GraphHost.start();
   const nodes = [host.add({ ne: [1], values: [1] })];
@@ -50,21 +50,21 @@ async function run(options: { isStepLeft: boolean; thread?: number }) {
   return { values: nodes.slice(1).flatMap((node) => host.values(node)), status };
 }
 
-describe("leaving a step", () => {
-  test("happens behind the node that comes next, as if llama.cpp's own callback had asked for it", async () => {
+describe("aborting a step", () => {
+  test("happens after the next node, like llama.cpp's own abort callback", async () => {
     expect(await run({ isStepLeft: true })).toEqual({ values: [2, Number.NaN, Number.NaN], status: 1 });
   });
 
-  test("is for the first thread to decide", async () => {
+  test("is decided by the first thread", async () => {
     expect(await run({ isStepLeft: true, thread: 1 })).toMatchObject({ status: 0 });
   });
 
-  test("does not happen unasked", async () => {
+  test("does not happen without a request", async () => {
     expect(await run({ isStepLeft: false })).toEqual({ values: [2, 4, 8], status: 0 });
   });
 });
 
-describe("a batch that was left", () => {
+describe("an aborted batch", () => {
   const LEFT = 2;
   const BATCH_TOKENS = 3;
   const TOKENS = 10;
@@ -79,7 +79,7 @@ describe("a batch that was left", () => {
     return call.process(BigInt(CONTEXT), 1, BigInt(BATCH));
   }
 
-  /** The slot is told to forget its prompt of ten tokens. Resolves to how many it remembers, or "all" for llama.cpp's own way. */
+  /** Clears the slot's prompt of ten tokens. Resolves to the number of tokens left, or "all" if llama.cpp's function ran. */
   function forget(media = 0): number | "all" {
     view.setBigUint64(SLOT + AT.media, BigInt(media), true);
     setPointer(SLOT + AT.tokens, 2 ** 20);
@@ -101,24 +101,27 @@ describe("a batch that was left", () => {
     },
   );
 
-  test("leaves nothing in a memory that cannot take tokens back", () => {
+  test("leaves no tokens in a memory that cannot remove them", () => {
     expect(decode(LEFT, 1n)).toBeLessThan(-1);
     expect(forget()).toBe("all");
   });
 
-  test("leaves nothing of a prompt with media, whose positions are not those of its tokens", () => {
+  test("leaves no tokens of a prompt with media, whose positions are not those of its tokens", () => {
     decode(LEFT, KV_CACHE);
     expect(forget(1)).toBe("all");
   });
 
-  test("is forgotten once: a second time the slot forgets all", () => {
+  test("is handled once: later the slot is cleared completely", () => {
     decode(LEFT, KV_CACHE);
     forget();
     expect(forget()).toBe("all");
   });
 
-  test.each([0, 1, -1, -3])("is no other one: %i stays as it is, and the slot forgets all", (result) => {
-    expect(decode(result, KV_CACHE)).toBe(result);
-    expect(forget()).toBe("all");
-  });
+  test.each([0, 1, -1, -3])(
+    "is distinguished from result %i, which does not change and clears the slot",
+    (result) => {
+      expect(decode(result, KV_CACHE)).toBe(result);
+      expect(forget()).toBe("all");
+    },
+  );
 });

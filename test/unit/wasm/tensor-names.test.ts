@@ -3,10 +3,10 @@ import { type WholeModule, wholeModules } from "../../support/whole-modules.ts";
 
 const { stock, image } = await wholeModules("ggml_format_name");
 
-/** Where a tensor has its name, and how many bytes of it. */
+/** Offset and size of a tensor's name. */
 const NAME = { at: 256, bytes: 64 } as const;
 
-/** The bytes of a tensor's name, of which a number or the address of a text is an argument. */
+/** Bytes of a tensor's name for a format and arguments: numbers, or texts by address. */
 function nameOf(module: WholeModule, format: string, values: (string | number)[]): string {
   const { view } = module;
   const place = (text: string): number => {
@@ -31,7 +31,7 @@ function nameOf(module: WholeModule, format: string, values: (string | number)[]
   }
   expect(module.call(BigInt(tensor), BigInt(place(format)), BigInt(list))).toBe(BigInt(tensor));
   const bytes = Array.from({ length: 400 }, (_, at) => view.getUint8(tensor + at));
-  // Up to the zero at its end; what comes behind is nobody's.
+  // Up to the final zero; the rest is undefined.
   const end = bytes.indexOf(0, NAME.at);
   expect(bytes.slice(NAME.at + NAME.bytes).every((byte) => byte === 0x55)).toBe(true);
   return Buffer.from(bytes.slice(NAME.at, end)).toString("latin1");
@@ -51,7 +51,7 @@ describe("names of tensors", () => {
     ["%s", ["n".repeat(300)], "n".repeat(63)],
     ["%s%%%05d|%x", ["a", 42, 255], "a%00042|ff"],
     ["100%", [], undefined],
-  ])("of the form %j with %j are llama.cpp's own", (format, values, expected) => {
+  ])("of the format %j with %j equal llama.cpp's", (format, values, expected) => {
     const name = nameOf(image, format, values);
     expect(name).toBe(nameOf(stock, format, values));
     expect(name).toBe(expected ?? name);

@@ -12,9 +12,9 @@ beforeAll(async () => {
 const COUNT = 768;
 /** Rounding of f32 sums, relative to the sum of the magnitudes. */
 const TOLERANCE = 3e-6;
-/** As bits. */
+/** Halves as bits. */
 const HALF = { two: 0x4000, nan: 0x7e00 };
-/** Of blocks: moderate, subnormal, none, negative, the largest. */
+/** Scales of blocks: moderate, subnormal, zero, negative, the largest. */
 const WEIGHT_SCALES = [0x3400, 0x3400, 0x0003, 0x0000, 0xb400, 0x7bff];
 
 /** Integers from 0 up to, and without, a limit; the same for the same seed. */
@@ -23,7 +23,7 @@ function randomInteger(seed: number): (below: number) => number {
   return (below) => Math.floor(random() * below);
 }
 
-/** Activations as the kernel's name says that it takes them, with a scale of 2. */
+/** Activations in the format of the kernel's name, with a scale of 2. */
 function packActivations(values: readonly number[], format: string): Uint8Array {
   const [weights, bytes, at] =
     format === "q8_K" ? [256, 292, 4] : format === "q8_1" ? [32, 36, 4] : [32, 34, 2];
@@ -54,7 +54,7 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
     ["ordinary", (random: (below: number) => number) => random(255) - 127],
     ["extreme", (random: (below: number) => number) => (random(2) === 0 ? -127 : 127)],
     ["zero", () => 0],
-  ])("is the plain definition for %s activations", (_, draw) => {
+  ])("equals the plain definition for %s activations", (_, draw) => {
     const random = randomInteger(kernel.length);
     const weights = new DataView(new ArrayBuffer((COUNT / format.weights) * format.bytes));
     const values: number[] = [];
@@ -67,7 +67,7 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
       values.push(...format.dequantize(new DataView(weights.buffer, start, format.bytes)));
     }
     const activations = Array.from({ length: COUNT }, () => draw(random));
-    // A block's sum is stored as a half there: those of neighbors of opposite signs and one more are held exactly.
+    // A block's sum is stored as a half: sums of neighbors of opposite signs and one more are exact.
     if (activationFormat === "q8_1") {
       for (let at = 1; at < COUNT; at += 2)
         activations[at] = at % 32 === 31 ? activations[at]! : -activations[at - 1]!;
@@ -84,7 +84,7 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
     expect(Math.abs(actual - expected)).toBeLessThanOrEqual(TOLERANCE * magnitude);
   });
 
-  it("keeps a NaN, which activations have as the scale of a block", () => {
+  it("preserves a NaN in the scale of a block of activations", () => {
     const random = randomInteger(1);
     const weights = new Uint8Array((COUNT / format.weights) * format.bytes).map(() => 1 + random(100));
     const activations = packActivations(Array<number>(COUNT).fill(1), activationFormat!);

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  CHILD_SPEAKS_ON,
+  CHILD_OUTPUT_FD,
   onParentGone,
   ParentChannel,
 } from "../../../../src/engine/channel/parent-channel.ts";
@@ -43,7 +43,7 @@ async function answer(call: number): Promise<void> {
   const { pieces, next, shouted } = hostileAnswer(call, random);
   for (;;) {
     if (shouted !== undefined) await write(2, Buffer.from(shouted));
-    for (const piece of pieces) await write(CHILD_SPEAKS_ON, piece);
+    for (const piece of pieces) await write(CHILD_OUTPUT_FD, piece);
     // Lets the daemon's messages in.
     await sleep(0);
     if (next === "exit") process.exit(random.int(0, 3));

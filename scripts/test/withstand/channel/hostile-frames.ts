@@ -13,7 +13,7 @@ const DONE = {
   timings: { promptMs: 1, completionMs: 2 },
 } as const;
 
-/** What an honest engine may say about a call, one after the other. */
+/** Messages that a correct engine could send for a call, in their order. */
 function honestMessages(call: number, random: Random): EngineMessage[] {
   const text = (): string => "word ".repeat(random.int(1, 20));
   const logprob = {
@@ -37,7 +37,7 @@ function honestMessages(call: number, random: Random): EngineMessage[] {
 }
 
 /** Other kinds of messages, which fit no generation or come at a wrong time. */
-function strayMessages(call: number, random: Random): EngineMessage[] {
+function unexpectedMessages(call: number, random: Random): EngineMessage[] {
   return [
     { type: "load-progress", progress: random.fraction() },
     { type: "embedded", call, result: { vector: [1, 2], tokens: 1 } },
@@ -155,7 +155,7 @@ const WAYS: Readonly<Record<string, (material: Material) => Omit<HostileAnswer, 
   },
   "JSON changed": (material) => {
     const { call, random, honest } = material;
-    const message = random.pick([...honest, ...strayMessages(call, random)]);
+    const message = random.pick([...honest, ...unexpectedMessages(call, random)]);
     const change = random.pick(CHANGES);
     return {
       pieces: replaced(
@@ -174,9 +174,9 @@ const WAYS: Readonly<Record<string, (material: Material) => Omit<HostileAnswer, 
   },
   "other kinds of messages": (material) => {
     const { call, random } = material;
-    const strays = strayMessages(call, random);
+    const unexpected = unexpectedMessages(call, random);
     const picked = Array.from({ length: random.int(1, 4) }, () =>
-      frameOf(random.pick(strays), plain, random),
+      frameOf(random.pick(unexpected), plain, random),
     );
     return { pieces: replaced(material, ...picked), next: "wait" };
   },

@@ -1,7 +1,7 @@
 import { ANTHROPIC_BATCHES } from "../../../../src/api/anthropic/batches/message-batch-object.ts";
 import { OPENAI_BATCHES } from "../../../../src/api/openai/batches/openai-batch-format.ts";
 import { encodeValue, type FrameKind, newCallId, writeFrame } from "../../../../src/fleet/wire-format.ts";
-import { beat, card, cardModel } from "../../../../test/support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel } from "../../../../test/support/fleet-wire.ts";
 import type { Random } from "../kit/random.ts";
 import { mutatedBody } from "../requests/mutate.ts";
 
@@ -11,14 +11,14 @@ export interface Message {
   readonly data: Uint8Array;
 }
 
-/** What the attacker knows of the fleet, as anybody does who may use its server. */
+/** Knowledge of the attacker about the fleet: all that any client of the NATS server can learn. */
 interface FleetKnowledge {
   readonly prefix: string;
   /** Ids of the machines; the first one has the model. */
   readonly machines: readonly string[];
   /** The model that calls are for, by what identifies it. */
   readonly model: { readonly alias: string; readonly files: string; readonly settings: string };
-  /** What others have sent. */
+  /** Messages that others have sent. */
   readonly heard: readonly Message[];
 }
 
@@ -26,13 +26,13 @@ const FRAMES: readonly FrameKind[] = ["offer", "body", "alive", "cancel", "accep
 const HEX = "0123456789abcdef";
 /** Up to what NATS takes in one message. */
 const LONGEST = 200_000;
-/** Of what is stored: the attack is not that disks are full. */
+/** Longest stored value, in bytes: filling disks is not part of the attack. */
 const LONGEST_STORED = 4096;
 
 /** A hostile message for some subject of the fleet. */
 export function hostileMessage(known: FleetKnowledge, random: Random): Message {
   const kind = random.int(0, 9);
-  if (kind <= 1) return beatMessage(known, random);
+  if (kind <= 1) return heartbeatMessage(known, random);
   if (kind <= 4) return callMessage(known, random);
   if (kind === 5) return fileQuestion(known, random);
   if (kind === 6) return storedMessage(known, random);
@@ -43,16 +43,16 @@ export function hostileMessage(known: FleetKnowledge, random: Random): Message {
 /** The card of a machine that is not there, perhaps damaged: it has the model, free and fast. */
 export function forgedCard({ model }: FleetKnowledge, id: string, random: Random): Uint8Array {
   const { alias, files, settings } = model;
-  const models = [{ ...cardModel(alias), files, settings }];
-  return text(mutatedBody({ ...card("forged"), id, name: "forged", models }, random));
+  const models = [{ ...memberModel(alias), files, settings }];
+  return text(mutatedBody({ ...memberInfo("forged"), id, name: "forged", models }, random));
 }
 
-function beatMessage({ prefix, machines, model }: FleetKnowledge, random: Random): Message {
+function heartbeatMessage({ prefix, machines, model }: FleetKnowledge, random: Random): Message {
   const id = random.chance(0.5) ? random.pick(machines) : randomId(random);
   const loaded = [{ alias: model.alias, slots: 8, running: 0, waiting: 0, contextSize: 512, gpuLayers: 0 }];
   const state = random.pick(["ready", "ready", "draining", "gone"] as const);
   const speeds = [{ alias: model.alias, decode: 1e6, prefill: 1e6 }];
-  const forged = { ...beat("forged"), id, state, loaded, speeds, revision: random.int(0, 9) };
+  const forged = { ...heartbeat("forged"), id, state, loaded, speeds, revision: random.int(0, 9) };
   return { subject: `${prefix}.presence`, data: text(mutatedBody(forged, random)) };
 }
 
@@ -180,9 +180,9 @@ function storedRecord(id: string, random: Random): object {
   ]);
 }
 
-/** What somebody has sent, once more: damaged, cut off, or to another subject. */
+/** Repeats a message of another machine: damaged, cut off, or to another subject. */
 function heardMessage(known: FleetKnowledge, random: Random): Message {
-  if (known.heard.length === 0) return beatMessage(known, random);
+  if (known.heard.length === 0) return heartbeatMessage(known, random);
   const { subject, data } = random.pick(known.heard);
   const bytes = Buffer.from(data);
   for (let times = random.int(0, 4); times > 0 && bytes.length > 0; times -= 1)

@@ -14,12 +14,12 @@ const PAUSE_MS = 100;
 /** Timeout of a request. */
 const LONGEST_MS = 30_000;
 
-/** What the watch has seen. */
+/** Record of the health checks. */
 export interface HealthRecord {
   readonly asked: number;
   /** Questions without an answer of 200. */
   readonly failed: readonly string[];
-  /** Of each answer, in milliseconds, the slowest first; as many as are worth a look. */
+  /** Slowest answers in milliseconds, the slowest first; as many as are worth a look. */
   readonly slowestMs: readonly number[];
 }
 

@@ -4,7 +4,7 @@ import type { Findings } from "./findings.ts";
 
 /** Longest that a pull may take: 19 s of waits between attempts, some of them for each file, and slow answers. */
 const LONGEST_PULL_MS = 180_000;
-/** Where the answer can only be no, it is told in a second; the rest is the machine's. */
+/** Longest time until a refusal arrives. It takes a second; the rest is for a slow machine. */
 const LONGEST_NO_MS = 10_000;
 
 /** Errors that a hub may be the reason of. */

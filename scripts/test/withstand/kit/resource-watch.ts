@@ -9,7 +9,7 @@ import type { Findings } from "./findings.ts";
 const SAMPLE_MS = 1000;
 /** Fewer samples than this show no trend. */
 const FEWEST_SAMPLES = 12;
-/** What is held at the end is compared with the least of so many. */
+/** First samples, the smallest of which the last one is compared with. */
 const FIRST_SAMPLES = 4;
 /** When nothing is done any more, engines that are not needed end in less. */
 const QUIET_MS = 5 * SAMPLE_MS;

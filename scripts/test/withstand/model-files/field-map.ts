@@ -1,6 +1,6 @@
 /** A number in the header of a GGUF file: its position and size in bytes. */
 export interface Field {
-  /** What it is, for people and for recipes: "type of key 3", "offset of tensor 0". */
+  /** Name for people and for recipes: "type of key 3", "offset of tensor 0". */
   readonly name: string;
   readonly offset: number;
   readonly size: number;

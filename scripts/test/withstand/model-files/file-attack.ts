@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
-import { isInternal } from "../../../../src/engine/core/failure-text.ts";
+import { isInternalMessage } from "../../../../src/engine/core/failure-text.ts";
 import type { Findings } from "../kit/findings.ts";
 import { type Recipe, writeRecipe } from "./recipe.ts";
 
@@ -16,7 +16,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 /** Nor has a split model to have all its files. */
 const SHARD_REFUSALS: ReadonlySet<string> = new Set([...REFUSALS, "model_file_not_found"]);
 
-/** What a model that was loaded may answer to the smallest request, when its file makes little sense. */
+/** Error codes that a loaded model may return for the smallest request when its file makes little sense. */
 const EXCUSES: ReadonlySet<string> = new Set([
   ...REFUSALS,
   "context_length_exceeded",
@@ -34,14 +34,14 @@ const SENSELESS = /\d(?:\.\d+)?e\+\d\d/;
 const errorSchema = z.object({
   error: z.union([
     z.object({ code: z.string(), message: z.string() }),
-    // Of the Ollama dialect, which has statuses alone.
+    // Errors of the Ollama API have a status alone.
     z.string().transform((message) => ({ code: undefined, message })),
   ]),
 });
 
 interface Answer {
   readonly status: number;
-  /** Of the error; undefined: there was none. */
+  /** Code of the error; undefined: there was none. */
   readonly code: string | undefined;
   readonly message: string;
 }
@@ -139,7 +139,7 @@ export class FileAttack {
     if (code === undefined) return;
     const detail = `${describe(input, recipe)}: ${status} ${code}: ${message}`;
     if (!allowed.has(code)) this.#findings.add(`${step} fails with ${code}`, detail);
-    if (isInternal(message)) this.#findings.add("llama.cpp's own words", detail);
+    if (isInternalMessage(message)) this.#findings.add("llama.cpp's own words", detail);
     if (SENSELESS.test(message)) this.#findings.add("a senseless number", detail);
     if (message.length > LONGEST_MESSAGE) this.#findings.add("an endless message", detail.slice(0, 1500));
   }
@@ -157,7 +157,7 @@ export class FileAttack {
   }
 }
 
-/** What makes the same file again. */
+/** Describes how to make the same file again. */
 function describe(input: number, recipe: Recipe): string {
   const shown = JSON.stringify(recipe, (_, value: unknown) =>
     typeof value === "bigint"

@@ -107,7 +107,7 @@ const ARCHITECTURES = [
   "%s%n",
 ] as const;
 
-/** Of these the shards of a model have one value each. */
+/** Keys with one value for each shard of a model. */
 const SPLIT_KEYS = ["split.no", "split.count", "split.tensors.count"] as const;
 
 const fieldsOf = new Map<string, readonly Field[]>();

@@ -56,7 +56,7 @@ export interface Shards {
   readonly count: number;
   /** From 0; the changes are made to this one. */
   readonly wrong: number;
-  /** It is missing, or is that of another model, or of the same model split into more parts. */
+  /** State of the second shard: missing, of another model, or of the same model split into more parts. */
   readonly is?: "missing" | "of another model" | "of another split";
 }
 

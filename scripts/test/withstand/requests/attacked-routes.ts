@@ -3,13 +3,13 @@ import { documentedApis } from "../../../../src/daemon/create-apis.ts";
 import { fakeServices } from "../../../../test/support/fake-services.ts";
 
 export interface AttackedRoute {
-  readonly dialect: Api;
+  readonly api: Api;
   readonly route: Route;
-  /** What a client sends whom the route is meant for, where two APIs share its path. */
+  /** Headers of the client that the route is meant for, where two APIs share its path. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** By these a client is told from others on a path that APIs share. */
+/** Headers by which APIs that share a path recognize their client. */
 const CLIENT_HEADERS = { "anthropic-version": "2023-06-01" };
 
 /** Ends the daemon or answers for as long as the client listens: no answer to check. */
@@ -19,10 +19,10 @@ const ASKS_A_HUB = /\/pull$|\/use$/;
 
 /** Every route of the app, as the app itself lists them. */
 export function attackedRoutes(): readonly AttackedRoute[] {
-  return documentedApis(fakeServices()).flatMap((dialect) =>
-    dialect.routes
+  return documentedApis(fakeServices()).flatMap((api) =>
+    api.routes
       .filter(({ path }) => !LEFT_OUT.has(path) && !ASKS_A_HUB.test(path))
-      .map((route) => ({ dialect, route, headers: isShared(dialect, route.path) ? CLIENT_HEADERS : {} })),
+      .map((route) => ({ api: api, route, headers: isShared(api, route.path) ? CLIENT_HEADERS : {} })),
   );
 }
 

@@ -14,7 +14,7 @@ const NOT_OFFERED = /"not_supported_error"/;
 
 /** A valid answer, or an error in the route's own format without internal details. */
 export function checkAnswer(
-  { dialect, route }: AttackedRoute,
+  { api, route }: AttackedRoute,
   sent: Sent,
   input: string,
   findings: Findings,
@@ -26,7 +26,7 @@ export function checkAnswer(
   const isServerError = sent.status >= 500 && !isExplained;
   if (isServerError) findings.add("a server error", what);
   const body = parse(sent.text);
-  if (!dialect.errorSchema.safeParse(body).success) findings.add("an error of another shape", what);
+  if (!api.errorSchema.safeParse(body).success) findings.add("an error of another shape", what);
   if (RAW_WORDS.test(sent.text)) findings.add("raw words reached a client", what);
 }
 

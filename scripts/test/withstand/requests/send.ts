@@ -8,7 +8,7 @@ export interface Sent {
 }
 
 /** Time after which the client leaves. That is not a finding, since answers can be long. */
-const PATIENCE_MS = 4000;
+const DEADLINE_MS = 4000;
 /** Longest answer that is read. */
 const MAX_READ = 4 * 1024 * 1024;
 
@@ -19,7 +19,7 @@ export interface Request {
   readonly body?: string | Buffer | Readable;
   /** Close the connection after so many bytes of the body. */
   readonly cutAfter?: number;
-  readonly patienceMs?: number;
+  readonly deadlineMs?: number;
 }
 
 /** The response, or a word if the client left or the connection was closed before one arrived. */
@@ -49,7 +49,7 @@ export function send(url: string, request: Request): Promise<Sent | "left" | "cl
     const timer = setTimeout(() => {
       resolve("left");
       outgoing.destroy();
-    }, request.patienceMs ?? PATIENCE_MS);
+    }, request.deadlineMs ?? DEADLINE_MS);
     outgoing.once("close", () => {
       clearTimeout(timer);
       resolve("closed");

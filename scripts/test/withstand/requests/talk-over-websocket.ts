@@ -8,7 +8,7 @@ import { VICTIM } from "./victim.ts";
 
 const FRAMES = 10;
 /** An answer to the last frame comes sooner, unless a chat goes on before. */
-const PATIENCE_MS = 3000;
+const DEADLINE_MS = 3000;
 
 /** Sends damaged frames over one socket; a ping at the end must still be answered. */
 export async function talkOverWebSocket(url: string, random: Random, findings: Findings): Promise<void> {
@@ -19,7 +19,7 @@ export async function talkOverWebSocket(url: string, random: Random, findings: F
     const timer = setTimeout(() => {
       findings.count("sockets left");
       resolve();
-    }, PATIENCE_MS);
+    }, DEADLINE_MS);
     socket.on("error", () => undefined);
     socket.on("open", () => {
       for (let count = 0; count < FRAMES; count += 1) {

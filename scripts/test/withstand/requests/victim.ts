@@ -7,5 +7,5 @@ export const VICTIM = "victim";
 export async function makeVictim(url: string): Promise<void> {
   const body = JSON.stringify({ source: "daybreak-mini", destination: VICTIM });
   const headers = { "content-type": "application/json" };
-  await send(url, { method: "POST", path: "/api/models/copy", headers, body, patienceMs: 30_000 });
+  await send(url, { method: "POST", path: "/api/models/copy", headers, body, deadlineMs: 30_000 });
 }

@@ -18,17 +18,17 @@ export const messageBatchSchema = z
         canceled: z.int(),
         expired: z.int(),
       })
-      .describe("All are processing until the batch has ended."),
+      .describe("All requests count as processing until the batch has ended."),
     created_at: time,
     expires_at: time,
     ended_at: time.nullable(),
     cancel_initiated_at: time.nullable(),
     archived_at: z.null(),
-    results_url: z.string().nullable().describe("Once it has ended."),
+    results_url: z.string().nullable().describe("Path of the results; null until the batch has ended."),
     waiting: z
       .string()
       .optional()
-      .describe('Daybreak\'s own: why its requests wait, such as "waits for a machine that has tiny".'),
+      .describe('Daybreak extension: why its requests wait, such as "waits for a machine that has tiny".'),
   })
   .meta({ id: "MessageBatch" });
 
@@ -46,8 +46,8 @@ export const deletedMessageBatchSchema = z
   .meta({ id: "DeletedMessageBatch" });
 
 /**
- * A batch, as this API describes it.
- * @param origin of the request, which may have come through a proxy's address
+ * Converts a batch to this API's format.
+ * @param origin origin of the request's URL, for results_url; behind a proxy it differs from the daemon's address
  */
 export function toMessageBatch(batch: Batch, origin: string): z.output<typeof messageBatchSchema> {
   const { id, times, counts } = batch;
@@ -60,7 +60,7 @@ export function toMessageBatch(batch: Batch, origin: string): z.output<typeof me
       endedAt === undefined ? (times.cancelling === undefined ? "in_progress" : "canceling") : "ended",
     request_counts:
       endedAt === undefined
-        ? { processing: requestsOf(batch), succeeded: 0, errored: 0, canceled: 0, expired: 0 }
+        ? { processing: requestCount(batch), succeeded: 0, errored: 0, canceled: 0, expired: 0 }
         : { processing: 0, succeeded, errored, canceled, expired },
     created_at: toTime(batch.createdAt),
     expires_at: toTime(batch.expiresAt),
@@ -72,8 +72,8 @@ export function toMessageBatch(batch: Batch, origin: string): z.output<typeof me
   };
 }
 
-/** They are counted anew when they are read, which takes a moment. */
-function requestsOf({ total, metadata }: Batch): number {
+/** Number of requests. `total` is 0 until the input file has been read; the number sent is in the metadata. */
+function requestCount({ total, metadata }: Batch): number {
   return total || Number(metadata?.["requests"] ?? 0);
 }
 
@@ -93,16 +93,16 @@ function toTime(millis: number): string {
   return new Date(millis).toISOString();
 }
 
-/** Name of the format in the store. */
+/** Format name in the batch store. */
 export const ANTHROPIC_BATCHES = "anthropic";
 export const MESSAGES_PATH = "/v1/messages";
 
-/** The API's own form. */
+/** Format of IDs that this API requires. */
 export const customIdSchema = z
   .string()
   .regex(/^[\w-]{1,64}$/, { error: "must have 1 to 64 letters, digits, hyphens and underscores" });
 
-/** A line of the file that the requests are kept in; the route checks the parameters. */
+/** Line of a batch's input file. `params` is validated when the request runs. */
 const lineSchema = z.object({
   custom_id: customIdSchema,
   params: z.looseObject({}),
@@ -113,40 +113,40 @@ const usageSchema = z.object({
   usage: z.object({ input_tokens: tokens, cache_read_input_tokens: tokens, output_tokens: tokens }),
 });
 
-/** The requests of /v1/messages/batches. */
+/** Batch format of /v1/messages/batches. */
 export const messageBatchFormat: BatchFormat = {
   endpoints: [MESSAGES_PATH],
   separatesErrors: false,
-  read(value) {
+  parseLine(value) {
     const { data } = lineSchema.safeParse(value);
     if (!data) return { code: "invalid_request", message: "This is not a request of a batch.", param: null };
     const { model, system, tools, messages } = data.params;
-    const turns: readonly unknown[] = Array.isArray(messages) ? messages : [];
-    const beginning = [system, tools, ...turns].flatMap((part) =>
+    const messageParts: readonly unknown[] = Array.isArray(messages) ? messages : [];
+    const prefix = [system, tools, ...messageParts].flatMap((part) =>
       part == null ? [] : [JSON.stringify(part)],
     );
-    return { customId: data.custom_id, model: typeof model === "string" ? model : "", beginning };
+    return { customId: data.custom_id, model: typeof model === "string" ? model : "", prefix };
   },
   request(value) {
     const { params } = lineSchema.parse(value);
     return { path: MESSAGES_PATH, body: JSON.stringify(params) };
   },
   error: (error, requestId) => JSON.stringify(anthropicErrorBody(error, requestId)),
-  usage(body): BatchUsage {
+  usageOf(body): BatchUsage {
     const usage = usageSchema.safeParse(body).data?.usage;
     const cachedTokens = usage?.cache_read_input_tokens ?? 0;
     const inputTokens = (usage?.input_tokens ?? 0) + cachedTokens;
     return { inputTokens, cachedTokens, outputTokens: usage?.output_tokens ?? 0, reasoningTokens: 0 };
   },
-  write: writeLine,
+  formatAnswer: writeLine,
 };
 
-/** The answer's body stays as the route wrote it, byte for byte. */
+/** Formats a result. The answer's body is copied unchanged. */
 function writeLine({ customId, outcome, answer }: AnsweredLine): string {
-  return `{"custom_id":${JSON.stringify(customId)},"result":${resultOf(outcome, answer?.body)}}`;
+  return `{"custom_id":${JSON.stringify(customId)},"result":${resultJson(outcome, answer?.body)}}`;
 }
 
-function resultOf(outcome: AnsweredLine["outcome"], body: string | undefined): string {
+function resultJson(outcome: AnsweredLine["outcome"], body: string | undefined): string {
   if (body === undefined) return outcome === "cancelled" ? '{"type":"canceled"}' : '{"type":"expired"}';
   return outcome === "succeeded"
     ? `{"type":"succeeded","message":${body}}`

@@ -17,7 +17,7 @@ import {
 
 const tag = "Messages API";
 const PATH = "/v1/messages/batches";
-/** The API's own limits. */
+/** Limits of Anthropic's API. */
 const MAX_REQUESTS = 100_000;
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
@@ -29,10 +29,10 @@ const createSchema = z
         custom_id: customIdSchema,
         params: z
           .looseObject({})
-          .refine(({ stream }) => stream !== true, { error: "must not ask for a stream", path: ["stream"] })
-          .describe("A message request; it is checked when it is run."),
+          .refine(({ stream }) => stream !== true, { error: "must not be true in a batch", path: ["stream"] })
+          .describe("A message request, validated when it runs."),
       }),
-      { least: 1, most: MAX_REQUESTS },
+      { min: 1, max: MAX_REQUESTS },
     ),
   })
   .meta({ id: "MessageBatchRequest" });
@@ -44,12 +44,12 @@ const listQuerySchema = z.object({
     .min(1)
     .max(MAX_LIMIT)
     .default(DEFAULT_LIMIT)
-    .describe("Batches on a page; the newest come first."),
+    .describe("Maximum number of batches per page, newest first."),
   after_id: z.string().optional().describe("Return the batches after this one."),
   before_id: z.string().optional().describe("Return the batches right before this one."),
 });
 
-/** /v1/messages/batches. */
+/** Routes under /v1/messages/batches. */
 export function messageBatchRoutes(services: BatchServices): readonly Route[] {
   return [
     createRoute(services),
@@ -67,7 +67,7 @@ function createRoute({ batches }: BatchServices): Route {
     path: PATH,
     tag,
     summary: "Create a batch of message requests",
-    description: "All requests come in one body, which http.body_limit limits. See docs/batches.md.",
+    description: "All requests are in one body, whose size http.body_limit limits. See docs/batches.md.",
     body: createSchema,
     answers: [{ description: "The batch.", schema: messageBatchSchema }],
     async handle(context, { body: { requests } }) {
@@ -75,10 +75,10 @@ function createRoute({ batches }: BatchServices): Route {
         const message = `requests: must be at most ${batches.maxLines} (batches.max_lines).`;
         throw new ServiceError("invalid_parameter", message, { param: "requests" });
       }
-      checkUnique(requests);
+      checkUniqueIds(requests);
       const viewer = context.get("owner");
-      await using received = await batches.receive(linesOf(requests));
-      const inputFile = await received.keep({ viewer, purpose: "requests", name: "requests.jsonl" });
+      await using received = await batches.receive(jsonLines(requests));
+      const inputFile = await received.store({ viewer, purpose: "requests", name: "requests.jsonl" });
       const batch = await batches.create({
         viewer,
         api: ANTHROPIC_BATCHES,
@@ -87,7 +87,7 @@ function createRoute({ batches }: BatchServices): Route {
         inputFile,
         metadata: { requests: String(requests.length) },
       });
-      return answer(context, toMessageBatch(batch, originOf(context)));
+      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -107,8 +107,8 @@ function listRoute({ batches }: BatchServices): Route {
         });
       }
       const viewer = context.get("owner");
-      const place = { viewer, api: ANTHROPIC_BATCHES, limit, after, before, descending: true };
-      return answer(context, toMessageBatchList(await batches.batches(place), originOf(context)));
+      const page = { viewer, api: ANTHROPIC_BATCHES, limit, after, before, descending: true };
+      return jsonResponse(context, toMessageBatchList(await batches.batches(page), requestOrigin(context)));
     },
   });
 }
@@ -121,8 +121,8 @@ function batchRoute({ batches }: BatchServices): Route {
     summary: "Show a batch of message requests",
     answers: [{ description: "The batch.", schema: messageBatchSchema }],
     async handle(context) {
-      const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, idOf(context));
-      return answer(context, toMessageBatch(batch, originOf(context)));
+      const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
+      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -133,10 +133,10 @@ function cancelRoute({ batches }: BatchServices): Route {
     path: `${PATH}/:id/cancel`,
     tag,
     summary: "Cancel a batch of message requests",
-    answers: [{ description: "The batch, which is about to end.", schema: messageBatchSchema }],
+    answers: [{ description: "The batch, which is being canceled.", schema: messageBatchSchema }],
     async handle(context) {
-      const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, idOf(context));
-      return answer(context, toMessageBatch(batch, originOf(context)));
+      const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
+      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -150,12 +150,12 @@ function resultsRoute({ batches }: BatchServices): Route {
     answers: [
       {
         contentType: "application/x-jsonl",
-        description: "A line of JSON for each request, with its custom_id and result.",
+        description: "One line of JSON per request, with its custom_id and result.",
       },
     ],
     async handle(context) {
       const viewer = context.get("owner");
-      const { outputFile } = await batches.batch(viewer, ANTHROPIC_BATCHES, idOf(context));
+      const { outputFile } = await batches.batch(viewer, ANTHROPIC_BATCHES, batchId(context));
       if (outputFile === undefined)
         throw new ServiceError("batch_conflict", "The batch has not ended; it has no results yet.");
       const content = await batches.content(viewer, outputFile, ["results"]);
@@ -171,44 +171,48 @@ function deleteRoute({ batches }: BatchServices): Route {
     path: `${PATH}/:id`,
     tag,
     summary: "Delete a batch of message requests that has ended, with its results",
-    answers: [{ description: "It is gone.", schema: deletedMessageBatchSchema }],
+    answers: [{ description: "The batch has been deleted.", schema: deletedMessageBatchSchema }],
     async handle(context) {
-      const id = idOf(context);
+      const id = batchId(context);
       await batches.deleteBatch(context.get("owner"), ANTHROPIC_BATCHES, id);
-      return answer(context, { id, type: "message_batch_deleted" });
+      return jsonResponse(context, { id, type: "message_batch_deleted" });
     },
   });
 }
 
-function idOf(context: AppContext): string {
+function batchId(context: AppContext): string {
   return context.req.param("id") ?? "";
 }
 
-/** As the client knows the daemon. */
-function originOf(context: AppContext): string {
+/** Origin under which the client reaches the daemon. */
+function requestOrigin(context: AppContext): string {
   return new URL(context.req.url).origin;
 }
 
-function answer(context: AppContext, body: object): Response {
+function jsonResponse(context: AppContext, body: object): Response {
   const response = context.json(body);
   response.headers.set("request-id", context.get("requestId"));
   return response;
 }
 
-function checkUnique(requests: readonly { readonly custom_id: string }[]): void {
+function checkUniqueIds(requests: readonly { readonly custom_id: string }[]): void {
   const seen = new Set<string>();
-  for (const [at, { custom_id: id }] of requests.entries()) {
+  for (const [index, { custom_id: id }] of requests.entries()) {
     if (seen.has(id)) {
-      const param = `requests.${at}.custom_id`;
-      throw new ServiceError("invalid_parameter", `${param}: "${id}" is that of an earlier request.`, {
-        param,
-      });
+      const param = `requests.${index}.custom_id`;
+      throw new ServiceError(
+        "invalid_parameter",
+        `${param}: "${id}" is already used by an earlier request.`,
+        {
+          param,
+        },
+      );
     }
     seen.add(id);
   }
 }
 
-function* linesOf(requests: readonly object[]): Generator<Uint8Array, void, undefined> {
+function* jsonLines(requests: readonly object[]): Generator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
   for (const request of requests) yield encoder.encode(`${JSON.stringify(request)}\n`);
 }

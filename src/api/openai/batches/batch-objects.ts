@@ -8,7 +8,7 @@ const problemSchema = z.object({
   code: z.string(),
   message: z.string(),
   param: z.string().nullable(),
-  line: z.int().nullable().describe("From 1."),
+  line: z.int().nullable().describe("Line number, from 1."),
 });
 
 export const batchSchema = z
@@ -19,7 +19,7 @@ export const batchSchema = z
     errors: z
       .object({ object: z.literal("list"), data: z.array(problemSchema) })
       .nullable()
-      .describe("What is wrong with its lines, if it has failed."),
+      .describe("Errors in its input lines, if it has failed."),
     input_file_id: z.string(),
     completion_window: z.literal("24h"),
     status: z.enum([
@@ -32,8 +32,11 @@ export const batchSchema = z
       "cancelling",
       "cancelled",
     ]),
-    output_file_id: z.string().nullable().describe("Answers of requests that succeeded, once it is over."),
-    error_file_id: z.string().nullable().describe("What became of the others."),
+    output_file_id: z
+      .string()
+      .nullable()
+      .describe("Answers of successful requests; null until the batch has ended."),
+    error_file_id: z.string().nullable().describe("Errors of the other requests."),
     created_at: z.int().describe("Unix seconds."),
     in_progress_at: time,
     expires_at: time,
@@ -46,12 +49,12 @@ export const batchSchema = z
     request_counts: z.object({
       total: z.int(),
       completed: z.int(),
-      failed: z.int().describe("All that have ended and did not succeed."),
+      failed: z.int().describe("Requests that ended without success."),
       unanswered: z
         .int()
         .optional()
         .describe(
-          "Daybreak's own: those of them that had no answer when the batch was cancelled or expired.",
+          "Daybreak extension: failed requests without an answer when the batch was cancelled or expired.",
         ),
     }),
     usage: z.object({
@@ -65,7 +68,7 @@ export const batchSchema = z
     waiting: z
       .string()
       .optional()
-      .describe('Daybreak\'s own: why its lines wait, such as "waits for a machine that has tiny".'),
+      .describe('Daybreak extension: why its requests wait, such as "waits for a machine that has tiny".'),
   })
   .meta({ id: "OpenAIBatch" });
 
@@ -124,7 +127,7 @@ export const fileSchema = z
     created_at: z.int().describe("Unix seconds."),
     expires_at: z.int().optional().describe("Unix seconds; absent: never."),
     filename: z.string(),
-    purpose: z.string().describe("batch: uploaded requests; batch_output: what became of them."),
+    purpose: z.string().describe("batch: uploaded requests; batch_output: results."),
     status: z.literal("processed"),
   })
   .meta({ id: "OpenAIFile" });
@@ -149,17 +152,17 @@ export function toFileObject(file: StoredFile): z.output<typeof fileSchema> {
   };
 }
 
-/** The API's own: an hour and thirty days. */
-export const MIN_LIFE_SECS = 3600;
-export const MAX_LIFE_SECS = 30 * 24 * 3600;
+/** Limits of OpenAI's API for a file's lifetime: an hour and 30 days. */
+export const MIN_LIFETIME_SECS = 3600;
+export const MAX_LIFETIME_SECS = 30 * 24 * 3600;
 
-/** A page of a list, with its cursors. */
+/** Schema of a page of a list, with its cursors. */
 function listSchema<Item extends z.ZodType>(item: Item) {
   return z.object({
     object: z.literal("list"),
     data: z.array(item),
     first_id: z.string().nullable(),
-    last_id: z.string().nullable().describe("Send it as after to get the next page."),
+    last_id: z.string().nullable().describe("Value of `after` for the next page."),
     has_more: z.boolean(),
   });
 }
@@ -177,7 +180,7 @@ export function toList<Item extends { readonly id: string }, Wire extends object
   };
 }
 
-/** Unix seconds, as this API has all times. */
+/** Converts a time to Unix seconds, the format of all times in this API. */
 function toSeconds(millis: number): number {
   return Math.floor(millis / 1000);
 }

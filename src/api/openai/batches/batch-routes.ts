@@ -12,8 +12,8 @@ import {
   fileDeletedSchema,
   fileListSchema,
   fileSchema,
-  MAX_LIFE_SECS,
-  MIN_LIFE_SECS,
+  MAX_LIFETIME_SECS,
+  MIN_LIFETIME_SECS,
   toBatchObject,
   toFileObject,
   toList,
@@ -21,31 +21,31 @@ import {
 import { OPENAI_BATCHES, OPENAI_ENDPOINTS } from "./openai-batch-format.ts";
 
 const tag = "Chat-completions API";
-/** The API's own limits. */
+/** Limits of OpenAI's API. */
 const MAX_PAIRS = 16;
-const MAX_KEY = 64;
-const MAX_VALUE = 512;
+const MAX_KEY_LENGTH = 64;
+const MAX_VALUE_LENGTH = 512;
 const MAX_LIMIT = 100;
 const DEFAULT_LIMIT = 20;
 
 const createSchema = z
   .object({
     input_file_id: z.string().min(1).describe("A file uploaded with the purpose batch."),
-    endpoint: z.enum(OPENAI_ENDPOINTS).describe("The path that all its requests are for."),
-    completion_window: z.literal("24h").describe("What is not done by then expires."),
-    metadata: dictionary(z.string().max(MAX_VALUE), z.string().max(MAX_KEY))
+    endpoint: z.enum(OPENAI_ENDPOINTS).describe("Path of all its requests."),
+    completion_window: z.literal("24h").describe("Time limit, after which unfinished requests expire."),
+    metadata: dictionary(z.string().max(MAX_VALUE_LENGTH), z.string().max(MAX_KEY_LENGTH))
       .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, {
         error: `must have at most ${MAX_PAIRS} pairs`,
       })
       .nullish()
-      .describe("Kept with the batch."),
+      .describe("Returned with the batch."),
     output_expires_after: z
       .object({
         anchor: z.literal("created_at"),
-        seconds: z.int().min(MIN_LIFE_SECS).max(MAX_LIFE_SECS),
+        seconds: z.int().min(MIN_LIFETIME_SECS).max(MAX_LIFETIME_SECS),
       })
       .nullish()
-      .describe("How long its output files are kept. Default: batches.retention."),
+      .describe("Lifetime of its output files. Default: batches.retention."),
   })
   .meta({ id: "OpenAIBatchRequest" });
 
@@ -57,10 +57,10 @@ const listQuerySchema = z.object({
     .min(1)
     .max(MAX_LIMIT)
     .default(DEFAULT_LIMIT)
-    .describe("Batches on a page; the newest come first."),
+    .describe("Maximum number of batches per page, newest first."),
 });
 
-/** /v1/batches. */
+/** Routes under /v1/batches. */
 export function batchRoutes(services: BatchServices): readonly Route[] {
   return [createRoute(services), listRoute(services), batchRoute(services), cancelRoute(services)];
 }
@@ -72,9 +72,9 @@ function createRoute({ batches }: BatchServices): Route {
     tag,
     summary: "Create a batch of requests",
     description:
-      "What has been answered survives any end of the daemon, which goes on when it is started again. See docs/batches.md.",
+      "Finished answers survive a crash of the daemon, which continues the batch after a restart. See docs/batches.md.",
     body: createSchema,
-    answers: [{ description: "The batch, whose lines are checked next.", schema: batchSchema }],
+    answers: [{ description: "The batch, whose lines are validated next.", schema: batchSchema }],
     async handle(context, { body }) {
       const viewer = context.get("owner");
       const inputFile = await batches.file(viewer, body.input_file_id, ["batch"]);
@@ -128,8 +128,8 @@ function cancelRoute({ batches }: BatchServices): Route {
     path: "/v1/batches/:id/cancel",
     tag,
     summary: "Cancel a batch",
-    description: "What has been answered will be in its output.",
-    answers: [{ description: "The batch, which is about to end.", schema: batchSchema }],
+    description: "The output will contain the answers so far.",
+    answers: [{ description: "The batch, which is being cancelled.", schema: batchSchema }],
     async handle(context) {
       const id = context.req.param("id") ?? "";
       return context.json(toBatchObject(await batches.cancel(context.get("owner"), OPENAI_BATCHES, id)));
@@ -137,39 +137,39 @@ function cancelRoute({ batches }: BatchServices): Route {
   });
 }
 
-/** Files of this API: what clients upload, and what becomes of it. */
+/** Purposes of this API's files: uploaded requests and batch results. */
 const PURPOSES: readonly FilePurpose[] = ["batch", "batch_output"];
-/** The API's own. */
-const FILE_ROUTES_MAX_LIMIT = 10_000;
+/** Page limit of OpenAI's API. */
+const MAX_FILES_PER_PAGE = 10_000;
 
-/** The fields of the form beside the file. */
+/** Fields of the upload form other than the file. */
 const uploadFields = z.object({
   purpose: z.literal("batch", {
     error: ({ input }) =>
-      input === undefined ? "is missing" : 'must be "batch": files are only kept for batches',
+      input === undefined ? "is missing" : 'must be "batch": files are only stored for batches',
   }),
   "expires_after[anchor]": z.literal("created_at").optional(),
-  "expires_after[seconds]": z.coerce.number().int().min(MIN_LIFE_SECS).max(MAX_LIFE_SECS).optional(),
+  "expires_after[seconds]": z.coerce.number().int().min(MIN_LIFETIME_SECS).max(MAX_LIFETIME_SECS).optional(),
 });
 
-const fileRoutesListQuerySchema = z.object({
+const fileListQuerySchema = z.object({
   after: z.string().optional().describe("Return the files after this one."),
   limit: z.coerce
     .number()
     .int()
     .min(1)
-    .max(FILE_ROUTES_MAX_LIMIT)
-    .default(FILE_ROUTES_MAX_LIMIT)
-    .describe("Files on a page."),
-  order: z.enum(["asc", "desc"]).default("desc").describe("By creation time."),
+    .max(MAX_FILES_PER_PAGE)
+    .default(MAX_FILES_PER_PAGE)
+    .describe("Maximum number of files per page."),
+  order: z.enum(["asc", "desc"]).default("desc").describe("Order by creation time."),
   purpose: z.string().optional().describe("Return only files of this purpose."),
 });
 
-/** /v1/files: the input and output of batches. */
+/** Routes under /v1/files: the input and output of batches. */
 export function fileRoutes(services: BatchServices): readonly Route[] {
   return [
     uploadRoute(services),
-    fileRoutesListRoute(services),
+    listFilesRoute(services),
     fileRoute(services),
     contentRoute(services),
     deleteRoute(services),
@@ -185,7 +185,7 @@ function uploadRoute({ batches }: BatchServices): Route {
     summary: "Upload a file of requests for a batch",
     description:
       "A form (multipart/form-data) with the fields `file` and `purpose`, which must be `batch`; `expires_after[anchor]` " +
-      "(`created_at`) and `expires_after[seconds]` say how long it is kept.",
+      "(`created_at`) and `expires_after[seconds]` set its lifetime.",
     answers: [{ description: "The file has been saved.", schema: fileSchema }],
     async handle(context) {
       const upload = await readUpload(context, {
@@ -195,21 +195,26 @@ function uploadRoute({ batches }: BatchServices): Route {
       });
       await using file = upload.file;
       const { purpose, "expires_after[seconds]": seconds } = parseInput(uploadFields, upload.fields);
-      const lifeMs = seconds === undefined ? undefined : seconds * 1000;
-      const kept = await file.keep({ viewer: context.get("owner"), purpose, name: upload.name, lifeMs });
-      return context.json(toFileObject(kept));
+      const lifetimeMs = seconds === undefined ? undefined : seconds * 1000;
+      const stored = await file.store({
+        viewer: context.get("owner"),
+        purpose,
+        name: upload.name,
+        lifetimeMs,
+      });
+      return context.json(toFileObject(stored));
     },
   });
 }
 
-function fileRoutesListRoute({ batches }: BatchServices): Route {
+function listFilesRoute({ batches }: BatchServices): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/files",
     tag,
     takesFile: true,
     summary: "List files",
-    query: fileRoutesListQuerySchema,
+    query: fileListQuerySchema,
     answers: [{ description: "A page of files.", schema: fileListSchema }],
     async handle(context, { query: { after, limit, order, purpose } }) {
       const viewer = context.get("owner");
@@ -245,7 +250,7 @@ function contentRoute({ batches }: BatchServices): Route {
     tag,
     summary: "Read the content of a file",
     answers: [
-      { contentType: "application/octet-stream", description: "The file as it is; ranges are served." },
+      { contentType: "application/octet-stream", description: "The content of the file; supports ranges." },
     ],
     async handle(context) {
       const id = context.req.param("id") ?? "";
@@ -261,7 +266,7 @@ function deleteRoute({ batches }: BatchServices): Route {
     path: "/v1/files/:id",
     tag,
     summary: "Delete a file",
-    answers: [{ description: "It is gone.", schema: fileDeletedSchema }],
+    answers: [{ description: "The file has been deleted.", schema: fileDeletedSchema }],
     async handle(context) {
       const id = context.req.param("id") ?? "";
       await batches.deleteFile(context.get("owner"), id, PURPOSES);

@@ -5,14 +5,14 @@ import type {
   BatchUsage,
   InputProblem,
   LineRequest,
-  ReadLine,
+  ParsedLine,
 } from "../../../batches/batch.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 
-/** Name of the format in the store. */
+/** Format name in the batch store. */
 export const OPENAI_BATCHES = "openai";
 
-/** Paths that batches may be for. */
+/** Supported paths of a batch's requests. */
 export const OPENAI_ENDPOINTS = [
   "/v1/chat/completions",
   "/v1/completions",
@@ -20,7 +20,7 @@ export const OPENAI_ENDPOINTS = [
   "/v1/responses",
 ] as const;
 
-/** Longest custom id. */
+/** Maximum length of a custom ID. */
 const MAX_CUSTOM_ID = 512;
 
 const lineSchema = z.object({
@@ -36,7 +36,7 @@ const lineSchema = z.object({
 const tokens = z.number().default(0);
 const details = z.object({ cached_tokens: tokens, reasoning_tokens: tokens }).partial().nullish();
 
-/** Of an answer of any of the endpoints. */
+/** Usage in the answer of any endpoint. */
 const usageSchema = z.object({
   usage: z
     .object({
@@ -52,7 +52,7 @@ const usageSchema = z.object({
     .nullish(),
 });
 
-/** What became of a line that was not run. */
+/** Errors of requests that did not run, by outcome. */
 const NOT_RUN: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
   expired: {
     code: "batch_expired",
@@ -64,23 +64,23 @@ const NOT_RUN: Readonly<Record<string, { readonly code: string; readonly message
   },
 };
 
-/** The lines of /v1/batches. */
+/** Batch format of /v1/batches. */
 export const openaiBatchFormat: BatchFormat = {
   endpoints: OPENAI_ENDPOINTS,
   separatesErrors: true,
-  read: readLine,
+  parseLine: readLine,
   request: (value): LineRequest => {
     const { url, body } = lineSchema.parse(value);
     return { path: url, body: JSON.stringify(body) };
   },
   error: (error) => JSON.stringify(openaiErrorBody(error)),
-  usage: readUsage,
-  write: writeLine,
+  usageOf: readUsage,
+  formatAnswer: writeLine,
 };
 
-function readLine(value: unknown, endpoint: string): ReadLine | Omit<InputProblem, "line"> {
+function readLine(value: unknown, endpoint: string): ParsedLine | Omit<InputProblem, "line"> {
   const result = lineSchema.safeParse(value);
-  if (!result.success) return explain(value);
+  if (!result.success) return describeProblem(value);
   const { custom_id: customId, url, body } = result.data;
   if (url !== endpoint) {
     const message = `The url "${url.slice(0, 100)}" is not the endpoint of the batch, ${endpoint}.`;
@@ -90,16 +90,16 @@ function readLine(value: unknown, endpoint: string): ReadLine | Omit<InputProble
     const message = "Answers of batches are not streamed; leave stream out.";
     return { code: "invalid_request", message, param: "body.stream" };
   }
-  return { customId, model: body.model ?? "", beginning: beginningOf(body) };
+  return { customId, model: body.model ?? "", prefix: promptParts(body) };
 }
 
-/** What is wrong with a line, in the API's codes. */
-function explain(value: unknown): Omit<InputProblem, "line"> {
+/** Describes the error in an invalid line, with this API's codes. */
+function describeProblem(value: unknown): Omit<InputProblem, "line"> {
   const line: { readonly [field: string]: unknown } | undefined = z.looseObject({}).safeParse(value).data;
   if (!line) return { code: "invalid_json_line", message: "This line is not a JSON object.", param: null };
   const { custom_id: id, method, url, body } = line;
   if (typeof id !== "string" || id === "" || id.length > MAX_CUSTOM_ID) {
-    const message = `custom_id must be a text of 1 to ${MAX_CUSTOM_ID} characters.`;
+    const message = `custom_id must be a string of 1 to ${MAX_CUSTOM_ID} characters.`;
     return {
       code: id === undefined ? "missing_required_parameter" : "invalid_custom_id",
       message,
@@ -109,21 +109,23 @@ function explain(value: unknown): Omit<InputProblem, "line"> {
   if (method !== "POST")
     return { code: "invalid_method", message: 'method must be "POST".', param: "method" };
   if (typeof url !== "string")
-    return { code: "missing_required_parameter", message: "url must be a text.", param: "url" };
+    return { code: "missing_required_parameter", message: "url must be a string.", param: "url" };
   if (typeof body !== "object" || body === null || Array.isArray(body))
     return { code: "missing_required_parameter", message: "body must be an object.", param: "body" };
   return {
     code: "invalid_request",
-    message: "body.model must be a text, and body.stream, if there, true or false.",
+    message: "body.model must be a string, and body.stream must be true, false or absent.",
     param: "body",
   };
 }
 
-/** What the model reads first, piece by piece. */
-function beginningOf(body: Readonly<Record<string, unknown>>): string[] {
+/** Returns the parts of the prompt in order, to group requests with a common prefix. */
+function promptParts(body: Readonly<Record<string, unknown>>): string[] {
   const { instructions, tools, messages, prompt, input } = body;
-  const turns: readonly unknown[] = Array.isArray(messages) ? messages : [messages ?? prompt ?? input];
-  return [instructions, tools, ...turns].flatMap((part) => (part == null ? [] : [JSON.stringify(part)]));
+  const messageParts: readonly unknown[] = Array.isArray(messages) ? messages : [messages ?? prompt ?? input];
+  return [instructions, tools, ...messageParts].flatMap((part) =>
+    part == null ? [] : [JSON.stringify(part)],
+  );
 }
 
 function readUsage(body: unknown): BatchUsage {
@@ -138,7 +140,7 @@ function readUsage(body: unknown): BatchUsage {
   };
 }
 
-/** The answer's body stays as the route wrote it, byte for byte. */
+/** Formats a result. The answer's body is copied unchanged. */
 function writeLine({ customId, outcome, answer }: AnsweredLine): string {
   const id = JSON.stringify(answer?.requestId ?? `batch_req_${crypto.randomUUID().replaceAll("-", "")}`);
   const custom = JSON.stringify(customId);

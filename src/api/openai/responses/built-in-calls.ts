@@ -3,7 +3,7 @@ import type { ToolCall } from "../../../engine/protocol/generation.ts";
 import { tryJson } from "../../../json/json-values.ts";
 import type { BuiltInTool } from "./response-tools.ts";
 
-const common = { id: z.string(), call_id: z.string() };
+const callFields = { id: z.string(), call_id: z.string() };
 const status = z.enum(["in_progress", "completed"]);
 
 const shellAction = z.object({
@@ -24,39 +24,43 @@ const operation = z.discriminatedUnion("type", [
   z.object({ type: z.literal("delete_file"), path: z.string() }),
 ]);
 
-/** The calls of tools that OpenAI's service knows and the client runs. */
+/** Calls of OpenAI's built-in tools that the client runs. */
 export const builtInCalls = [
   z.object({
-    ...common,
+    ...callFields,
     type: z.literal("shell_call"),
     status,
     action: shellAction,
     environment: z.null(),
   }),
-  z.object({ ...common, type: z.literal("local_shell_call"), status, action: localShellAction }),
-  z.object({ ...common, type: z.literal("apply_patch_call"), status, operation }),
+  z.object({ ...callFields, type: z.literal("local_shell_call"), status, action: localShellAction }),
+  z.object({ ...callFields, type: z.literal("apply_patch_call"), status, operation }),
 ] as const;
 type BuiltInCall = z.output<(typeof builtInCalls)[number]>;
 
-/** How the IDs of each call begin, as OpenAI's do. */
-const PREFIX: Readonly<Record<BuiltInTool, string>> = { shell: "sh", local_shell: "lsh", apply_patch: "apc" };
+/** Prefixes of call IDs, as in OpenAI's API. */
+const ID_PREFIX: Readonly<Record<BuiltInTool, string>> = {
+  shell: "sh",
+  local_shell: "lsh",
+  apply_patch: "apc",
+};
 
 const strings = z.array(z.string()).or(z.string().transform((text) => [text]));
-const whole = z.int().nullable().catch(null);
+const nullableInteger = z.int().nullable().catch(null);
 const argumentsOf = {
-  shell: z.object({ commands: strings, timeout_ms: whole, max_output_length: whole }),
+  shell: z.object({ commands: strings, timeout_ms: nullableInteger, max_output_length: nullableInteger }),
   local_shell: z.object({
     command: strings,
-    timeout_ms: whole,
+    timeout_ms: nullableInteger,
     working_directory: z.string().nullable().catch(null),
   }),
   apply_patch: operation,
 };
 
 /**
- * The call of a built-in tool that a model has made through the function that stands for it; undefined if its arguments
- * are cut off or are not the tool's.
- * @param newId makes an ID with a prefix
+ * Converts a function call to the call of the built-in tool that the function represents; undefined if the arguments
+ * are truncated or invalid.
+ * @param newId returns a new ID with a prefix
  */
 export function toBuiltInCall(
   tool: BuiltInTool,
@@ -64,7 +68,7 @@ export function toBuiltInCall(
   newId: (prefix: string) => string,
 ): BuiltInCall | undefined {
   const value = tryJson(call.arguments);
-  const head = { id: newId(PREFIX[tool]), call_id: call.callId, status: "completed" } as const;
+  const head = { id: newId(ID_PREFIX[tool]), call_id: call.callId, status: "completed" } as const;
   if (tool === "shell") {
     const { data } = argumentsOf.shell.safeParse(value);
     return data && { ...head, type: "shell_call", action: data, environment: null };
@@ -77,7 +81,7 @@ export function toBuiltInCall(
   return data && { ...head, type: "apply_patch_call", operation: data };
 }
 
-/** A call of a built-in tool as it comes back, from this daemon or from another server. */
+/** Input items of built-in tool calls, made by this daemon or by another server. */
 export const builtInCallItems = [
   z.looseObject({
     type: z.literal("shell_call"),
@@ -96,7 +100,7 @@ export const builtInCallItems = [
   }),
 ] as const;
 
-/** Its result. */
+/** Input items of results of built-in tools. */
 export const builtInOutputItems = [
   z.looseObject({
     type: z.literal("shell_call_output"),
@@ -126,7 +130,7 @@ export const builtInOutputItems = [
 type CallItem = z.output<(typeof builtInCallItems)[number]>;
 type OutputItem = z.output<(typeof builtInOutputItems)[number]>;
 
-/** A call of the function that stands for the tool. */
+/** Converts a built-in tool call to a call of the function that represents the tool. */
 export function fromBuiltInCall(item: CallItem): ToolCall {
   const id = item.call_id;
   if (item.type === "shell_call") {
@@ -134,7 +138,7 @@ export function fromBuiltInCall(item: CallItem): ToolCall {
     return {
       id,
       name: "shell",
-      arguments: written({ commands, timeout_ms: timeout, max_output_length: length }),
+      arguments: toJson({ commands, timeout_ms: timeout, max_output_length: length }),
     };
   }
   if (item.type === "local_shell_call") {
@@ -142,18 +146,18 @@ export function fromBuiltInCall(item: CallItem): ToolCall {
     return {
       id,
       name: "local_shell",
-      arguments: written({ command, timeout_ms: timeout, working_directory: folder }),
+      arguments: toJson({ command, timeout_ms: timeout, working_directory: folder }),
     };
   }
   const { type, path, diff } = item.operation;
-  return { id, name: "apply_patch", arguments: written({ type, path, diff: diff ?? "" }) };
+  return { id, name: "apply_patch", arguments: toJson({ type, path, diff: diff ?? "" }) };
 }
 
-function written(fields: Readonly<Record<string, unknown>>): string {
+function toJson(fields: Readonly<Record<string, unknown>>): string {
   return JSON.stringify(fields, (_, value: unknown) => value ?? undefined);
 }
 
-/** What the model reads of a result. */
+/** Returns the result of a built-in tool as text for the model. */
 export function builtInOutput(item: OutputItem): { readonly callId: string; readonly text: string } {
   if (item.type === "local_shell_call_output") return { callId: item.call_id ?? item.id, text: item.output };
   if (item.type === "apply_patch_call_output") {

@@ -3,7 +3,9 @@ import { list } from "../../../http/input/bounded-lists.ts";
 import { builtInCallItems, builtInOutputItems } from "./built-in-calls.ts";
 
 const textPart = z.object({
-  type: z.enum(["input_text", "output_text"]).describe("Both mean text: clients send output back as input."),
+  type: z
+    .enum(["input_text", "output_text"])
+    .describe("Both are text, because clients send output back as input."),
   text: z.string(),
 });
 
@@ -43,13 +45,13 @@ const messageItem = z.discriminatedUnion("role", [
   z.object({
     type,
     role: z.literal("assistant"),
-    content: z.union([z.string(), list(outputPart)]).describe("As the last item it is continued."),
+    content: z.union([z.string(), list(outputPart)]).describe("Text, or parts of text and refusals."),
   }),
 ]);
 
 const reasoningTexts = list(z.object({ text: z.string() })).nullish();
 
-/** Some clients leave the type of a reference out. */
+/** Fields of an item reference. Some clients omit its type. */
 const reference = { id: z.string().describe("ID of an output item of a stored response.") };
 const asReference = ({ id }: { id: string }): { type: "item_reference"; id: string } => ({
   type: "item_reference",
@@ -57,13 +59,13 @@ const asReference = ({ id }: { id: string }): { type: "item_reference"; id: stri
 });
 
 /**
- * Items of tools that OpenAI's service runs, and others that only such a service makes. Clients send them back after they
- * have changed servers.
+ * Types of items that only OpenAI's service produces, such as those of hosted tools. A client that switches servers in
+ * the middle of a conversation sends them to this one.
  */
 const HISTORY_ITEM =
   /_call$|_call_output$|^(?:mcp_list_tools|mcp_approval_request|mcp_approval_response|tool_search_output|program|program_output|additional_tools|compaction|compaction_trigger)$/;
-/** Their fields are checked, so that a client learns what is wrong with one. */
-const OWN_CALLS = new Set([
+/** Types that match {@link HISTORY_ITEM} but have a schema, so that errors in their fields are reported. */
+const CHECKED_TYPES = new Set([
   "function_call",
   "function_call_output",
   "custom_tool_call",
@@ -72,9 +74,9 @@ const OWN_CALLS = new Set([
 
 const historyItem = z
   .looseObject({
-    type: z.string().refine((word) => HISTORY_ITEM.test(word) && !OWN_CALLS.has(word), { abort: true }),
+    type: z.string().refine((word) => HISTORY_ITEM.test(word) && !CHECKED_TYPES.has(word), { abort: true }),
   })
-  .describe("An item of a tool that runs on a server: the model reads it as text.")
+  .describe("An item of a hosted tool; the model reads it as text.")
   .transform((item) => ({ type: "history" as const, item }));
 export type HistoryItem = z.output<typeof historyItem>;
 
@@ -95,7 +97,7 @@ const knownItem = z.discriminatedUnion(
     }),
     z.object({
       type: z.literal("function_call_output"),
-      call_id: z.string().describe("ID of the call this is the result of."),
+      call_id: z.string().describe("ID of the tool call that this result is for."),
       output: inputContent.describe("Text, or parts of text and images."),
     }),
     z.object({
@@ -106,12 +108,12 @@ const knownItem = z.discriminatedUnion(
     }),
     z.object({
       type: z.literal("custom_tool_call_output"),
-      call_id: z.string().describe("ID of the call this is the result of."),
+      call_id: z.string().describe("ID of the tool call that this result is for."),
       output: inputContent.describe("Text, or parts of text and images."),
     }),
     z.object({
       type: z.literal("reasoning"),
-      summary: reasoningTexts.describe("The model's earlier reasoning, for templates that use it."),
+      summary: reasoningTexts.describe("The model's earlier reasoning, for chat templates that include it."),
       content: reasoningTexts,
       encrypted_content: z.string().nullish().describe("Ignored."),
     }),
@@ -120,20 +122,20 @@ const knownItem = z.discriminatedUnion(
     ...builtInOutputItems,
   ],
   {
-    error: "must be a message, a call of a tool, the output of one, a reasoning item or an item_reference",
+    error: "must be a message, a tool call, a tool call output, a reasoning item or an item_reference",
   },
 );
 
-/** One item of a conversation, as a client sends it or as it is stored for a later response. */
+/** Item of a conversation, sent by a client or stored for a later response. */
 export const inputItemSchema = z.union([knownItem, historyItem]);
 type AnyItem = z.output<typeof inputItemSchema>;
 export type ItemReference = Extract<AnyItem, { type: "item_reference" }>;
-/** An item that is not a reference. */
+/** Item that is not a reference. */
 export type InputItem = Exclude<AnyItem, ItemReference>;
 
 type Message = z.output<typeof messageItem>;
 
-/** Messages need no type. */
+/** True for a message, whose type is optional. */
 export function isMessage(item: InputItem): item is Message {
   return item.type == null || item.type === "message";
 }

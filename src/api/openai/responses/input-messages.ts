@@ -6,7 +6,7 @@ import { toTextContent, unsupported } from "../openai-fields.ts";
 import { builtInOutput, fromBuiltInCall } from "./built-in-calls.ts";
 import { isMessage, type HistoryItem, type InputItem, type InputPart } from "./input-items.ts";
 
-/** An item of the model: what it thought, said or called, or a tool that its server ran meanwhile. */
+/** Item of the assistant: reasoning, text, a tool call, or the call of a hosted tool. */
 type AssistantItem = Exclude<InputItem, ClientItem>;
 type ClientItem = Extract<
   InputItem,
@@ -18,24 +18,24 @@ interface BuiltInOutput {
   readonly type: "shell_call_output" | "local_shell_call_output" | "apply_patch_call_output";
 }
 
-/** The parts of an assistant's turn, in the order in which it can have them. */
+/** Assistant message under construction, and the kind of its last item. */
 interface Turn {
   readonly message: ChatMessage;
   last: "nothing" | "reasoning" | "history" | "text" | "call";
 }
 
-/** These say nothing to a model. */
-const UNREAD = new Set(["additional_tools", "compaction", "compaction_trigger", "mcp_list_tools"]);
+/** Types of items without content for the model. */
+const IGNORED_TYPES = new Set(["additional_tools", "compaction", "compaction_trigger", "mcp_list_tools"]);
 
 /**
- * Converts items to messages. The assistant's reasoning, text and calls of one turn are separate items, but one message.
- * @param earlier how many of the items come from earlier responses instead of the request's `input`
+ * Converts items to messages. Reasoning, text and tool calls of one assistant turn are separate items but one message.
+ * @param earlier number of items from earlier responses, which come before those of the request's `input`
  */
 export function toMessages(items: readonly InputItem[], earlier: number): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let turn: Turn | undefined;
   for (const [index, item] of items.entries()) {
-    if (item.type === "history" && UNREAD.has(item.item.type)) continue;
+    if (item.type === "history" && IGNORED_TYPES.has(item.item.type)) continue;
     if (isClientItem(item)) {
       messages.push(toMessage(item, `input.${index - earlier}`));
       turn = undefined;
@@ -51,7 +51,7 @@ export function toMessages(items: readonly InputItem[], earlier: number): ChatMe
       turn = { message: { role: "assistant", content: [] }, last: "nothing" };
       messages.push(turn.message);
     }
-    extend(turn.message, item);
+    addItem(turn.message, item);
     turn.last = kind;
   }
   return messages;
@@ -62,7 +62,7 @@ function isClientItem(item: InputItem): item is ClientItem {
   return item.type !== "history" && item.type.endsWith("_output");
 }
 
-/** Such as a screenshot, or a user's consent. */
+/** True for an item of a hosted tool that the client produces, such as a screenshot or an approval. */
 function isFromClient({ item: { type } }: HistoryItem): boolean {
   return type.endsWith("_call_output") || type === "mcp_approval_response";
 }
@@ -72,13 +72,15 @@ function kindOf(item: AssistantItem): Turn["last"] {
   return item.type === "reasoning" || item.type === "history" ? item.type : "call";
 }
 
-/** Calls come after text; reasoning or text that comes after text or calls starts a new turn. */
+/**
+ * True if an item belongs to the same turn. Calls follow text; reasoning or text after text or calls starts a new turn.
+ */
 function continues({ last }: Turn, kind: Turn["last"]): boolean {
   if (kind === "call") return true;
   return kind === "history" ? last !== "call" : last !== "text" && last !== "call";
 }
 
-function extend(message: ChatMessage, item: AssistantItem): void {
+function addItem(message: ChatMessage, item: AssistantItem): void {
   if (item.type === "reasoning") {
     const reasoning = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
     if (reasoning.length > 0) message.reasoning = [message.reasoning ?? [], reasoning].flat().join("\n\n");

@@ -83,12 +83,12 @@ export const responseSchema = z
     previous_response_id: z.string().nullable(),
     reasoning: z.object({ effort: reasoningEffortSchema.nullable(), summary: z.null() }),
     store: z.boolean(),
-    temperature: z.number().nullable().describe("As requested."),
+    temperature: z.number().nullable().describe("Value of the request."),
     text: z.object({ format: textFormatSchema }),
     tool_choice: toolChoiceSchema,
-    tools: z.array(clientToolSchema).describe("The tools the model got."),
+    tools: z.array(clientToolSchema).describe("Tools that the model can call."),
     top_logprobs: z.int(),
-    top_p: z.number().nullable().describe("As requested."),
+    top_p: z.number().nullable().describe("Value of the request."),
     truncation: z.enum(["auto", "disabled"]),
   })
   .meta({ id: "Response" });
@@ -99,7 +99,7 @@ export function newId(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** A response before its first output, with the request's fields. */
+/** Returns a response before its first output, with the request's fields. */
 export function beginResponse(body: ResponseRequest, model: string): ResponseObject {
   return {
     id: newId("resp"),

@@ -2,22 +2,22 @@ import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest, InferenceStream } from "../../../inference/inference.ts";
-import { toReasoningBudget, toThinking } from "../../reasoning-fields.ts";
+import { toReasoningBudget, thinkingFromEffort } from "../../reasoning-fields.ts";
 import { toEngineFields, toSampling } from "../../sampling-fields.ts";
-import { checkFormatWithTools, toConstraint } from "../../structured-output-fields.ts";
-import { unheardVerbosity } from "../output-format.ts";
+import { checkFormatWithTools, toSingleFormat } from "../../structured-output-fields.ts";
+import { ignoredVerbosity } from "../output-format.ts";
 import { type InputItem, isMessage, type ItemReference } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 import type { ResponseStore } from "./response-store.ts";
-import { clientTools, leftOutWarnings, toFunctions } from "./response-tools.ts";
+import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
-/** A whole conversation, with item references resolved. */
+/** Complete conversation, with item references resolved. */
 interface Conversation {
   readonly items: readonly InputItem[];
-  /** How many of the items come from earlier responses. */
+  /** Number of items from earlier responses, which come first. */
   readonly earlier: number;
 }
 
@@ -31,26 +31,26 @@ export function toInferenceRequest(
   if (messages.length === 0) {
     throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
   }
-  const warnings = [...leftOutWarnings(body.tools), ...unheardVerbosity(body.text?.verbosity)];
-  const places = new Map((body.tools ?? []).map((tool, at) => [tool, `tools.${at}.parameters`]));
+  const warnings = [...omittedToolWarnings(body.tools), ...ignoredVerbosity(body.text?.verbosity)];
+  const params = new Map((body.tools ?? []).map((tool, at) => [tool, `tools.${at}.parameters`]));
   const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", {
-    paramOf: (tool) => places.get(tool),
+    paramOf: (tool) => params.get(tool),
     warn: (warning) => warnings.push(warning),
   });
-  const format = toConstraint(body, { param: "text.format", format: toFormat(body.text?.format) });
+  const format = toSingleFormat(body, { param: "text.format", format: toFormat(body.text?.format) });
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
-    isWhole: !body.stream,
+    isBuffered: !body.stream,
     input: {
       kind: "chat",
       messages,
-      // Input items are complete: what follows is an item of its own.
+      // Input items are complete; the answer is a new item.
       continueLast: false,
       ...tools,
       parallelToolCalls: body.parallel_tool_calls ?? true,
-      ...toThinking(body.reasoning?.effort),
+      ...thinkingFromEffort(body.reasoning?.effort),
     },
     maxTokens: body.max_output_tokens ?? undefined,
     sampling: toSampling(body),
@@ -72,7 +72,7 @@ function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): Outpu
 }
 
 /**
- * The conversation a request continues: that of the previous response, then its own input.
+ * Returns the conversation of a request: that of the previous response, then its own input.
  * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not stored
  */
 export function resolveConversation(
@@ -80,9 +80,10 @@ export function resolveConversation(
   store: Pick<ResponseStore, "get" | "item">,
 ): Conversation {
   const earlier = previous == null ? [] : earlierItems(previous, store);
-  const own = typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
-  const items = own.map((item, index) =>
-    item.type === "item_reference" ? referredItem(item, index, store) : item,
+  const requestItems =
+    typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
+  const items = requestItems.map((item, index) =>
+    item.type === "item_reference" ? referencedItem(item, index, store) : item,
   );
   return { items: [...earlier, ...items], earlier: earlier.length };
 }
@@ -97,7 +98,7 @@ function earlierItems(id: string, store: Pick<ResponseStore, "get">): readonly I
   );
 }
 
-function referredItem({ id }: ItemReference, index: number, store: Pick<ResponseStore, "item">): InputItem {
+function referencedItem({ id }: ItemReference, index: number, store: Pick<ResponseStore, "item">): InputItem {
   const item = store.item(id);
   if (item) return item;
   throw new ServiceError(
@@ -108,8 +109,8 @@ function referredItem({ id }: ItemReference, index: number, store: Pick<Response
 }
 
 /**
- * Starts generating. With truncation "auto", a conversation that does not fit the context is retried without its
- * oldest turns: it drops one turn, then two more, then four more. Instructions and the last turn always stay.
+ * Starts generating. With truncation "auto", retries a conversation that does not fit the context without its oldest
+ * turns: drops one turn, then two more, then four more. Keeps instructions and the last turn.
  */
 export async function generateWithTruncation(
   inference: Pick<Inference, "generate">,
@@ -117,14 +118,15 @@ export async function generateWithTruncation(
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<InferenceStream> {
-  let rest = conversation;
+  let remaining = conversation;
   for (let turns = 1; ; turns *= 2) {
     try {
-      return await inference.generate(toInferenceRequest(body, rest), signal);
+      return await inference.generate(toInferenceRequest(body, remaining), signal);
     } catch (error) {
-      const items = withoutOldestTurns(rest.items, turns);
-      if (body.truncation !== "auto" || !isTooLong(error) || items.length === rest.items.length) throw error;
-      rest = { items, earlier: 0 };
+      const items = withoutOldestTurns(remaining.items, turns);
+      if (body.truncation !== "auto" || !isTooLong(error) || items.length === remaining.items.length)
+        throw error;
+      remaining = { items, earlier: 0 };
     }
   }
 }
@@ -133,11 +135,11 @@ function isTooLong(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "context_length_exceeded";
 }
 
-/** A turn starts with a user message. Instructions belong to no turn and always stay. */
+/** Drops the oldest turns. A turn starts with a user message. Instructions belong to no turn, and are kept. */
 function withoutOldestTurns(items: readonly InputItem[], count: number): readonly InputItem[] {
   const starts = [...items.keys()].filter((index) => isUser(items[index]));
-  const firstKept = starts[Math.min(count, starts.length - 1)] ?? 0;
-  return items.filter((item, index) => index >= firstKept || isInstruction(item));
+  const firstIndex = starts[Math.min(count, starts.length - 1)] ?? 0;
+  return items.filter((item, index) => index >= firstIndex || isInstruction(item));
 }
 
 function isUser(item: InputItem | undefined): boolean {

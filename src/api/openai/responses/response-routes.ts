@@ -31,7 +31,7 @@ const shownQuerySchema = z.object({
     .describe("Events are only sent while the response is generated."),
 });
 
-/** The routes under /v1/responses, and the store they share. */
+/** Routes under /v1/responses, with a common store. */
 export function responseRoutes(services: Pick<Services, "inference" | "shared">): readonly Route[] {
   const store = new StoredResponses(new ResponseStore(), services.shared);
   return [
@@ -51,7 +51,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: StoredRe
     tag,
     summary: "Create a response",
     description:
-      "Unknown fields are ignored. A response is kept in memory, for the API key that made it, unless `store` is false; in a fleet, all machines find it.",
+      "Unknown fields are ignored. Unless `store` is false, the response is stored in memory for the API key that created it; in a fleet, all machines can read it.",
     body: responseRequestSchema,
     answers: [
       { description: "The complete response.", schema: responseSchema },
@@ -64,7 +64,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: StoredRe
     ],
     async handle(context, { body }) {
       const owner = context.get("owner");
-      const conversation = resolveConversation(body, await store.referred(body, owner));
+      const conversation = resolveConversation(body, await store.resolveReferences(body, owner));
       const { model, events, warnings } = await generateWithTruncation(
         inference,
         body,
@@ -93,12 +93,12 @@ function inputTokensRoute({ inference }: Pick<Services, "inference">, store: Sto
     tag,
     summary: "Count input tokens",
     description:
-      "The exact count after the chat template, with tools and images. It costs the first prefill step of the prompt.",
+      "The exact count after the chat template, including tools and images. It costs the first prefill step of the prompt.",
     body: inputTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],
     async handle(context, { body }) {
-      const referred = await store.referred(body, context.get("owner"));
-      const request = toInferenceRequest(body, resolveConversation(body, referred));
+      const references = await store.resolveReferences(body, context.get("owner"));
+      const request = toInferenceRequest(body, resolveConversation(body, references));
       const tokens = await countTokens(inference, request, context.req.raw.signal);
       return context.json({ object: "response.input_tokens", input_tokens: tokens });
     },
@@ -115,7 +115,7 @@ function showRoute(store: StoredResponses): Route {
     answers: [{ description: "The response.", schema: responseSchema }],
     alwaysOn: true,
     async handle(context) {
-      return context.json((await stored(store, context)).response);
+      return context.json((await requireResponse(store, context)).response);
     },
   });
 }
@@ -130,7 +130,7 @@ function inputItemsRoute(store: StoredResponses): Route {
     answers: [{ description: "The input items.", schema: inputItemListSchema }],
     alwaysOn: true,
     async handle(context, { query }) {
-      return context.json(toInputItemList(await stored(store, context), query));
+      return context.json(toInputItemList(await requireResponse(store, context), query));
     },
   });
 }
@@ -146,7 +146,7 @@ function cancelRoute(store: StoredResponses): Route {
     answers: [],
     alwaysOn: true,
     async handle(context) {
-      const { response } = await stored(store, context);
+      const { response } = await requireResponse(store, context);
       throw new ServiceError(
         "invalid_parameter",
         `Response "${response.id}" is already ${response.status}; ` +
@@ -185,7 +185,7 @@ function pathId(context: AppContext): string {
 }
 
 /** @throws ServiceError response_not_found */
-async function stored(store: StoredResponses, context: AppContext): Promise<StoredResponse> {
+async function requireResponse(store: StoredResponses, context: AppContext): Promise<StoredResponse> {
   const id = pathId(context);
   const found = await store.get(id, context.get("owner"));
   if (!found) throw notFound(id);
@@ -202,7 +202,7 @@ function notFound(id: string): ServiceError {
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
-/** GET /v1/responses/{id}/input_items. */
+/** Query of GET /v1/responses/{id}/input_items. */
 const inputItemQuerySchema = z.object({
   limit: z.coerce
     .number()
@@ -211,7 +211,7 @@ const inputItemQuerySchema = z.object({
     .max(MAX_LIMIT)
     .default(DEFAULT_LIMIT)
     .describe("Maximum number of items to return."),
-  order: z.enum(["asc", "desc"]).default("desc").describe("desc: the last item first."),
+  order: z.enum(["asc", "desc"]).default("desc").describe("desc: last item first."),
   after: z.string().optional().describe("Return the items after the one with this ID."),
 });
 
@@ -228,8 +228,8 @@ const inputItemListSchema = z
 type ListedItem = z.output<typeof inputItemListSchema>["data"][number];
 
 /**
- * The input items of a response, including those of earlier responses.
- * @throws ServiceError invalid_parameter when `after` is not one of them
+ * Returns the input items of a response, including those of earlier responses.
+ * @throws ServiceError invalid_parameter if `after` is not one of them
  */
 function toInputItemList(
   { response, items }: StoredResponse,
@@ -254,7 +254,7 @@ function toInputItemList(
   };
 }
 
-/** How OpenAI's IDs of each type begin. */
+/** ID prefixes by item type, as in OpenAI's API. */
 const PREFIXES: Readonly<Record<string, string>> = {
   function_call: "fc",
   function_call_output: "fco",
@@ -263,7 +263,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   reasoning: "rs",
 };
 
-/** Output items of earlier responses have an ID; items from a client get one from their position. */
+/** Adds IDs. Output items of earlier responses have one; items from a client get one from their position. */
 function toListed(item: InputItem, position: string): ListedItem {
   if (item.type === "history") return { id: `item_${position}`, ...item.item };
   if (item.type === "reasoning") return { id: `rs_${position}`, ...item };

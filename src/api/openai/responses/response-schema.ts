@@ -2,18 +2,18 @@ import { z } from "zod";
 import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/common-fields.ts";
-import { sizeOf } from "../../../json/json-values.ts";
+import { approximateJsonLength } from "../../../json/json-values.ts";
 import { constraintFields } from "../../structured-output-fields.ts";
-import { engineFields, foreignFields, samplingFields } from "../../sampling-fields.ts";
+import { engineFields, unsupportedFields, samplingFields } from "../../sampling-fields.ts";
 import { reasoningEffortSchema, thinkingFields } from "../../reasoning-fields.ts";
 import { commonFields } from "../openai-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
 import { verbosityField } from "../output-format.ts";
 
-/** Longest response ID; the daemon's are much shorter. */
+/** Maximum length of a response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;
-/** Metadata is repeated in every event that contains the response. OpenAI allows 9 KB. */
+/** Maximum length of metadata, which is repeated in every event with the response. OpenAI allows 9 KB. */
 const MAX_METADATA_SIZE = 64 * 1024;
 
 export const textFormatSchema = z.discriminatedUnion("type", [
@@ -27,7 +27,7 @@ export const textFormatSchema = z.discriminatedUnion("type", [
     strict: z
       .boolean()
       .nullish()
-      .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
   }),
 ]);
 
@@ -39,7 +39,7 @@ export const responseRequestSchema = z
       .union([z.string(), list(inputItemSchema)])
       .nullish()
       .describe("Text, or the items of the conversation."),
-    instructions: z.string().nullish().describe("System message; later responses do not inherit it."),
+    instructions: z.string().nullish().describe("System message, which later responses do not inherit."),
     previous_response_id: z
       .string()
       .max(MAX_ID_LENGTH)
@@ -48,7 +48,7 @@ export const responseRequestSchema = z
     store: z
       .boolean()
       .nullish()
-      .describe("Store the response in memory for later requests, while there is room. Default: true."),
+      .describe("Store the response in memory for later requests, until it is evicted. Default: true."),
     max_output_tokens: z
       .int()
       .min(1)
@@ -59,30 +59,33 @@ export const responseRequestSchema = z
     ...samplingFields,
     ...engineFields,
     ...constraintFields,
-    ...foreignFields,
+    ...unsupportedFields,
     ...thinkingFields,
     repetition_guard: commonFields.repetition_guard,
     tools: list(toolSchema)
       .nullish()
       .describe(
-        "Functions the model may call, custom tools, and shell, local_shell and apply_patch, which the client runs; others are ignored.",
+        "Functions the model may call, custom tools, and the client-side tools shell, local_shell and apply_patch. Other tools are ignored.",
       ),
     tool_choice: toolChoiceSchema
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
-    parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
+    parallel_tool_calls: z
+      .boolean()
+      .nullish()
+      .describe("False: at most one tool call per turn. Default: true."),
     text: z
       .object({
         format: textFormatSchema.nullish(),
         verbosity: verbosityField,
       })
       .nullish()
-      .describe("format: the format the answer must have."),
+      .describe("format: format of the answer."),
     reasoning: z
       .object({ effort: reasoningEffortSchema.nullish() })
       .nullish()
       .describe(
-        "effort: enables thinking on models that support it; what it is, reasoning_effort of /v1/chat/completions says. Default: none.",
+        "effort: enables thinking on models that support it, like reasoning_effort of /v1/chat/completions. Default: none.",
       ),
     include: list(z.string())
       .nullish()
@@ -92,18 +95,18 @@ export const responseRequestSchema = z
       .min(0)
       .max(MAX_TOP_LOGPROBS)
       .nullish()
-      .describe("Return the log probability of each token, and this many alternatives."),
+      .describe("Return the log probability of each token and of this many alternatives."),
     metadata: dictionary(z.unknown())
-      .refine((metadata) => sizeOf(metadata) <= MAX_METADATA_SIZE, {
+      .refine((metadata) => approximateJsonLength(metadata) <= MAX_METADATA_SIZE, {
         error: `must not be larger than ${MAX_METADATA_SIZE} characters`,
       })
       .nullish()
-      .describe("Returned in the response."),
+      .describe("Data that is returned in the response."),
     truncation: z
       .enum(["auto", "disabled"])
       .nullish()
       .describe(
-        "auto: drop the oldest turns of a conversation that does not fit the context. Default: disabled, which fails.",
+        "auto: drop the oldest turns of a conversation that does not fit in the context. Default: disabled, which fails.",
       ),
     stream: commonFields.stream,
     background: z
@@ -147,6 +150,6 @@ export const inputTokensRequestSchema = responseRequestSchema
 export const inputTokensSchema = z
   .object({
     object: z.literal("response.input_tokens"),
-    input_tokens: z.int().describe("Tokens of the whole prompt."),
+    input_tokens: z.int().describe("Tokens in the whole prompt."),
   })
   .meta({ id: "InputTokens" });

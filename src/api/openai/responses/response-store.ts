@@ -1,25 +1,25 @@
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { sizeOf } from "../../../json/json-values.ts";
+import { approximateJsonLength } from "../../../json/json-values.ts";
 import { RecordsUnreachable, type SharedRecords } from "../../services.ts";
 import { type InputItem, inputItemSchema } from "./input-items.ts";
 import { type OutputItem, type ResponseObject, responseSchema } from "./response-object.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 
-/** Limit in characters of JSON, images included: thousands of long conversations in at most 128 MiB of memory. */
+/** Limit in characters of JSON, images included: thousands of long conversations, at most 128 MiB of memory. */
 const MAX_STORED_CHARACTERS = 64 * 2 ** 20;
 
 export interface StoredResponse {
   readonly response: ResponseObject;
-  /** The whole conversation, including the response's output. */
+  /** Complete conversation, including the response's output. */
   readonly items: readonly InputItem[];
-  /** The API key that it belongs to, as in the context of a request. */
+  /** Owner, from the API key of the request. */
   readonly owner: string | undefined;
 }
 
-/** Responses that later requests can continue; the least recently used make room for new ones. */
+/** Responses that later requests can continue. Evicts the least recently used ones. */
 export class ResponseStore {
-  /** Least recently used first. */
+  /** Responses, least recently used first. */
   readonly #responses = new Map<string, StoredResponse & { readonly size: number }>();
   readonly #items = new Map<string, { readonly item: OutputItem; readonly owner: string | undefined }>();
   readonly #limit: number;
@@ -29,9 +29,9 @@ export class ResponseStore {
     this.#limit = limit;
   }
 
-  /** Stores a response, unless it exceeds the limit alone. */
+  /** Stores a response, unless it alone exceeds the limit. */
   add(response: ResponseObject, items: readonly InputItem[], owner?: string): void {
-    const size = sizeOf(response) + sizeOf(items);
+    const size = approximateJsonLength(response) + approximateJsonLength(items);
     if (size > this.#limit) return;
     this.#responses.set(response.id, { response, items, owner, size });
     for (const item of response.output) this.#items.set(item.id, { item, owner });
@@ -42,25 +42,25 @@ export class ResponseStore {
     }
   }
 
-  /** @param viewer the key that asks; without one, everything is shown */
+  /** @param viewer owner of the request; undefined: may read all responses */
   get(id: string, viewer?: string): StoredResponse | undefined {
     const stored = this.#responses.get(id);
-    if (!stored || !maySee(viewer, stored.owner)) return undefined;
+    if (!stored || !mayRead(viewer, stored.owner)) return undefined;
     this.#responses.delete(id);
     this.#responses.set(id, stored);
     return stored;
   }
 
-  /** An output item of a stored response. */
+  /** Returns an output item of a stored response. */
   item(id: string, viewer?: string): OutputItem | undefined {
     const found = this.#items.get(id);
-    return found && maySee(viewer, found.owner) ? found.item : undefined;
+    return found && mayRead(viewer, found.owner) ? found.item : undefined;
   }
 
-  /** Returns false when there is no response with this ID. */
+  /** Deletes a response. Returns false if there is none with this ID. */
   delete(id: string, viewer?: string): boolean {
     const stored = this.#responses.get(id);
-    if (!stored || !maySee(viewer, stored.owner)) return false;
+    if (!stored || !mayRead(viewer, stored.owner)) return false;
     this.#responses.delete(id);
     for (const item of stored.response.output) this.#items.delete(item.id);
     this.#size -= stored.size;
@@ -68,23 +68,23 @@ export class ResponseStore {
   }
 }
 
-function maySee(viewer: string | undefined, owner: string | undefined): boolean {
+function mayRead(viewer: string | undefined, owner: string | undefined): boolean {
   return viewer === undefined || viewer === owner;
 }
 
 const pointerSchema = z.object({ response: z.string() });
 
-/** Anyone who may use the fleet's message server may have written it. */
+/** Shared record. Validated, because any client of the fleet's NATS server may have written it. */
 const recordSchema = z.object({
   response: responseSchema,
   items: z.array(z.unknown().refine(isInputItem)),
   owner: z.string().optional(),
 });
 
-/** What a request refers to. */
-type Referred = Pick<ResponseStore, "get" | "item">;
+/** Previous response and items that a request refers to. */
+type ReferencedItems = Pick<ResponseStore, "get" | "item">;
 
-/** The responses of this machine and, in a fleet, those of the others. */
+/** Responses of this machine and, in a fleet, of the other machines. */
 export class StoredResponses {
   readonly #local: ResponseStore;
   readonly #shared: SharedRecords | undefined;
@@ -94,7 +94,7 @@ export class StoredResponses {
     this.#shared = shared;
   }
 
-  /** Keeps a response; when it resolves, other machines find it too. */
+  /** Stores a response. When it resolves, other machines can read it. */
   async add(response: ResponseObject, items: readonly InputItem[], owner: string | undefined): Promise<void> {
     this.#local.add(response, items, owner);
     if (this.#shared === undefined) return;
@@ -106,80 +106,80 @@ export class StoredResponses {
   }
 
   /**
-   * What this machine has itself is found without asking the others.
-   * @param viewer as in the context of a request
-   * @throws ServiceError fleet_unreachable when only others may have it, and cannot be asked
+   * Returns a response. One of this machine is found without the shared records.
+   * @param viewer owner of the request
+   * @throws ServiceError fleet_unreachable if only another machine may have it, and the shared records are unreachable
    */
   async get(id: string, viewer: string | undefined): Promise<StoredResponse | undefined> {
-    const own = this.#local.get(id, viewer);
-    if (own === undefined) return await this.#find(id, viewer);
-    if ((await this.#shared?.isErased(id)) !== true) return own;
+    const local = this.#local.get(id, viewer);
+    if (local === undefined) return await this.#findShared(id, viewer);
+    if ((await this.#shared?.isErased(id)) !== true) return local;
     this.#local.delete(id, viewer);
     return undefined;
   }
 
   /**
-   * Returns false when there is no response with this ID.
-   * @throws ServiceError fleet_unreachable when the others would keep it; then it is not deleted here either
+   * Deletes a response on all machines. Returns false if there is none with this ID.
+   * @throws ServiceError fleet_unreachable if the shared records are unreachable; then nothing is deleted
    */
   async delete(id: string, viewer: string | undefined): Promise<boolean> {
     const found = await this.get(id, viewer);
     if (found === undefined) return false;
     const shared = this.#shared;
     const erased = await shared?.erase(id);
-    if (erased) throw away(`Response "${id}" cannot be deleted from all machines now`, erased);
+    if (erased) throw fleetUnreachable(`Response "${id}" cannot be deleted from all machines now`, erased);
     this.#local.delete(id, viewer);
-    // What is left of these leads nowhere.
+    // Without the response, records of items have no effect, so failures are ignored.
     await Promise.all(found.response.output.map(async (item) => await shared?.erase(item.id)));
     return true;
   }
 
-  /** Brings what a request refers to, from wherever it is. @throws as {@link get} */
-  async referred(
+  /** Loads the previous response and the items that a request refers to. @throws as {@link get} */
+  async resolveReferences(
     { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
     viewer: string | undefined,
-  ): Promise<Referred> {
+  ): Promise<ReferencedItems> {
     const earlier = previous == null ? undefined : await this.get(previous, viewer);
     const items = new Map<string, OutputItem>();
     for (const item of typeof input === "string" ? [] : (input ?? [])) {
       if (item.type !== "item_reference" || items.has(item.id)) continue;
-      const found = this.#local.item(item.id, viewer) ?? (await this.#findItem(item.id, viewer));
+      const found = this.#local.item(item.id, viewer) ?? (await this.#findSharedItem(item.id, viewer));
       if (found) items.set(item.id, found);
     }
     return { get: () => earlier, item: (id) => items.get(id) };
   }
 
-  /** A response of another machine. Those of a key are for that key alone. */
-  async #find(id: string, viewer: string | undefined): Promise<StoredResponse | undefined> {
-    const found = decode(recordSchema, await this.#record(id, "Response"));
+  /** Returns a response of another machine, if it belongs to the viewer. */
+  async #findShared(id: string, viewer: string | undefined): Promise<StoredResponse | undefined> {
+    const found = decode(recordSchema, await this.#sharedRecord(id, "Response"));
     if (found?.response.id !== id || found.owner !== viewer) return undefined;
-    // Each has been checked; they are kept as they came, with the fields that only lists of items show.
+    // isInputItem() has checked them. The parsed form is not used: it lacks fields that lists of items return.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return { response: found.response, items: found.items as readonly InputItem[], owner: found.owner };
   }
 
-  async #findItem(id: string, viewer: string | undefined): Promise<OutputItem | undefined> {
-    const pointer = decode(pointerSchema, await this.#record(id, "Item"));
+  async #findSharedItem(id: string, viewer: string | undefined): Promise<OutputItem | undefined> {
+    const pointer = decode(pointerSchema, await this.#sharedRecord(id, "Item"));
     const found = pointer && (await this.get(pointer.response, viewer));
     return found?.response.output.find((item) => item.id === id);
   }
 
-  async #record(id: string, what: "Response" | "Item"): Promise<Uint8Array | undefined> {
-    const found = isName(id) ? await this.#shared?.get(id) : undefined;
+  async #sharedRecord(id: string, what: "Response" | "Item"): Promise<Uint8Array | undefined> {
+    const found = isRecordName(id) ? await this.#shared?.get(id) : undefined;
     if (!(found instanceof RecordsUnreachable)) return found;
-    throw away(
-      `${what} "${id}" is not on this machine, and it cannot ask for those of the others now`,
+    throw fleetUnreachable(
+      `${what} "${id}" is not on this machine, and the other machines cannot be reached now`,
       found,
     );
   }
 }
 
-function away(what: string, { why, retryAfterSecs }: RecordsUnreachable): ServiceError {
+function fleetUnreachable(what: string, { why, retryAfterSecs }: RecordsUnreachable): ServiceError {
   return new ServiceError("fleet_unreachable", `${what}: ${why}.`, { retryAfterSecs });
 }
 
-/** A client's ID could be anything, and must not name another record. */
-function isName(id: string): boolean {
+/** Checks a client's ID, which must not name a record of another kind. */
+function isRecordName(id: string): boolean {
   return /^[a-z]{2,8}_[0-9a-f]{32}$/.test(id);
 }
 
@@ -189,7 +189,7 @@ function isInputItem(value: unknown): boolean {
     .partial()
     .catch({})
     .parse(value);
-  // Such an item is kept in the form that it was given when it came.
+  // Items of hosted tools are stored in their parsed form.
   const parsed = inputItemSchema.safeParse(type === "history" ? item : value);
   return parsed.success && type !== "item_reference" && parsed.data.type === type;
 }

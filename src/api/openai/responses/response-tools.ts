@@ -16,7 +16,7 @@ const functionTool = z.object({
   strict: z
     .boolean()
     .nullish()
-    .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+    .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
 });
 
 const customTool = z.object({
@@ -26,7 +26,7 @@ const customTool = z.object({
   format: customFormatSchema.nullish(),
 });
 
-/** Tools of OpenAI's service that the client runs. */
+/** Built-in tools of OpenAI's API that the client runs. */
 const shellTool = z.object({
   type: z.literal("shell"),
   environment: z.object({ type: z.literal("local") }).nullish(),
@@ -34,7 +34,7 @@ const shellTool = z.object({
 const localShellTool = z.object({ type: z.literal("local_shell") });
 const applyPatchTool = z.object({ type: z.literal("apply_patch") });
 
-/** A tool that the client runs. */
+/** Client-side tool. */
 export const clientToolSchema = z.discriminatedUnion("type", [
   functionTool,
   customTool,
@@ -45,13 +45,13 @@ export const clientToolSchema = z.discriminatedUnion("type", [
 export type ClientTool = z.output<typeof clientToolSchema>;
 export type BuiltInTool = Exclude<ClientTool["type"], "function" | "custom">;
 
-/** Coding agents send tools that run on OpenAI's service too, and work without them. */
+/** Hosted tool of OpenAI. Ignored, because coding agents send such tools but work without them. */
 const otherToolSchema = z
   .object({
     type: z
       .string()
       .refine((type) => !["function", "custom", "local_shell", "apply_patch"].includes(type), { abort: true })
-      .describe("Left out: the daemon runs no tools. The response lists the tools in effect."),
+      .describe("Ignored: the daemon runs no tools. The response lists the supported tools."),
   })
   .transform(({ type }) => ({ type: "other" as const, leftOut: type }));
 
@@ -73,7 +73,7 @@ type Choice = z.output<typeof toolChoiceSchema>;
 const text = (description: string): JsonSchema => ({ type: "string", description });
 const milliseconds: JsonSchema = { type: "integer", description: "When to give up, in milliseconds." };
 
-/** What the model is told of the tools that OpenAI's own models know. */
+/** Functions that represent built-in tools, whose schemas only OpenAI's models know. */
 const BUILT_IN: Readonly<
   Record<BuiltInTool, { description: string; properties: JsonSchema; required: readonly string[] }>
 > = {
@@ -112,41 +112,43 @@ const BUILT_IN: Readonly<
   },
 };
 
-/** The tools that the client runs. A name that is taken already is not given to a built-in tool. */
+/** Returns the client-side tools, without built-in tools whose name another tool has. */
 export function clientTools(tools: readonly Tool[] | null | undefined): ClientTool[] {
   const all = (tools ?? []).filter((tool) => tool.type !== "other");
   const taken = new Set(all.flatMap((tool) => ("name" in tool ? tool.name : [])));
   return all.filter((tool) => "name" in tool || !taken.has(tool.type));
 }
 
-/** A warning is one sentence, whatever a client sends. */
-const MAX_SHOWN_TYPES = 8;
+/** Maximum lengths of a client's texts in a warning. */
+const MAX_WARNING_TYPES = 8;
 const MAX_TYPE_LENGTH = 40;
 
-/** What to tell the client of tools that are left out. */
-export function leftOutWarnings(tools: readonly Tool[] | null | undefined): string[] {
+/** Returns a warning about ignored tools. */
+export function omittedToolWarnings(tools: readonly Tool[] | null | undefined): string[] {
   const types = new Set((tools ?? []).flatMap((tool) => (tool.type === "other" ? tool.leftOut : [])));
-  const shown = [...types].slice(0, MAX_SHOWN_TYPES).map((type) => type.slice(0, MAX_TYPE_LENGTH));
-  return shown.length > 0 ? [`Tools that run on a server are left out: ${shown.join(", ")}.`] : [];
+  const names = [...types].slice(0, MAX_WARNING_TYPES).map((type) => type.slice(0, MAX_TYPE_LENGTH));
+  return names.length > 0
+    ? [`Tools that run on a server are not supported and were ignored: ${names.join(", ")}.`]
+    : [];
 }
 
 function nameOf(tool: { readonly type: string; readonly name?: string | undefined }): string {
   return tool.name ?? tool.type;
 }
 
-/** What kind of tool each name means. */
+/** Returns the type of each tool by name. */
 export function toolKinds(tools: readonly ClientTool[]): ReadonlyMap<string, ClientTool["type"]> {
   return new Map(tools.map((tool) => [nameOf(tool), tool.type]));
 }
 
 interface ToolContext {
-  /** The field of the request that has a tool's parameters. */
+  /** Returns the request field with a tool's parameters. */
   readonly paramOf: (tool: ClientTool) => string | undefined;
-  /** Gets a sentence for each grammar that is not enforced. */
+  /** Receives a sentence for each grammar that is not enforced. */
   readonly warn: (sentence: string) => void;
 }
 
-/** The functions that stand for the client's tools, and which of them may or must be called. */
+/** Returns functions that represent the client's tools, and which of them may or must be called. */
 export function toFunctions(
   tools: readonly ClientTool[],
   choice: Choice,

@@ -6,9 +6,9 @@ import { toBuiltInCall } from "./built-in-calls.ts";
 import { type ItemStatus, newId, type OutputItem, type ResponseObject, toUsage } from "./response-object.ts";
 import { type BuiltInTool, type ClientTool, toolKinds } from "./response-tools.ts";
 
-/** An event of a streamed response. */
+/** Event of a streamed response. */
 export interface ResponseEvent extends OutputEvent {
-  /** Counts from 0. */
+  /** Sequence number, from 0. */
   readonly sequence_number: number;
 }
 
@@ -21,8 +21,8 @@ export class ResponseWriter {
   #events = 0;
 
   /**
-   * @param response as it starts
-   * @param onComplete gets the response when it is complete, before the client does, and is waited for; not called when it fails
+   * @param response response before its first output
+   * @param onComplete receives the complete response, and is awaited before the client gets it; not called on failure
    */
   constructor(
     response: ResponseObject,
@@ -35,7 +35,7 @@ export class ResponseWriter {
     this.#now = now;
   }
 
-  /** The complete response; throws what the source throws. */
+  /** Returns the complete response. Rethrows errors of the source. */
   async collect(source: AsyncIterable<InferenceEvent>): Promise<ResponseObject> {
     const events = this.events(source);
     let step = await events.next();
@@ -43,7 +43,7 @@ export class ResponseWriter {
     return this.#response;
   }
 
-  /** All events of a response that does not fail; throws what the source throws. */
+  /** Yields all events of a response. Rethrows errors of the source; {@link fail} then returns the last event. */
   async *events(source: AsyncIterable<InferenceEvent>): AsyncGenerator<ResponseEvent, void, undefined> {
     const custom = this.#response.tools.flatMap((tool) => (tool.type === "custom" ? tool.name : []));
     const decoded = custom.length > 0 ? decodeCustomCalls(source, new Set(custom)) : source;
@@ -51,11 +51,11 @@ export class ResponseWriter {
     yield this.#lifecycle("response.in_progress");
     for await (const event of decoded) {
       if (event.type !== "done") {
-        for (const shown of this.#output.add(event)) yield this.#number(shown);
+        for (const output of this.#output.add(event)) yield this.#number(output);
         continue;
       }
       const status = event.reason === "length" ? "incomplete" : "completed";
-      for (const shown of this.#output.finish(status)) yield this.#number(shown);
+      for (const output of this.#output.finish(status)) yield this.#number(output);
       this.#end({
         status,
         incomplete_details:
@@ -67,7 +67,7 @@ export class ResponseWriter {
     }
   }
 
-  /** The last event of a response that failed. */
+  /** Returns the last event of a failed response. */
   fail({ code, message }: ServiceError): ResponseEvent {
     this.#end({ status: "failed", error: { code, message } });
     return this.#lifecycle("response.failed");
@@ -92,14 +92,14 @@ export class ResponseWriter {
   }
 }
 
-/** An event of a streamed response, without its sequence number. */
+/** Event of a streamed response, without its sequence number. */
 interface OutputEvent {
   readonly type: `response.${string}`;
   readonly [field: string]: unknown;
 }
 
 interface OpenItem {
-  /** As it was added, without content. */
+  /** Item without content. */
   readonly item: OutputItem;
   text: string;
   readonly logprobs: TokenLogprobs;
@@ -109,21 +109,21 @@ interface OpenItem {
 class OutputWriter {
   readonly #done: OutputItem[] = [];
   #open: OpenItem | undefined;
-  /** A call whose item can only be shown as a whole. */
+  /** Built-in tool call in progress, whose item is only sent when it is complete. */
   #builtIn: { readonly tool: BuiltInTool; readonly callId: string; text: string } | undefined;
   readonly #kinds: ReadonlyMap<string, ClientTool["type"]>;
 
-  /** @param kinds what kind of tool each name means; absent names are functions */
+  /** @param kinds type of each tool by name; absent names are functions */
   constructor(kinds: ReadonlyMap<string, ClientTool["type"]> = new Map()) {
     this.#kinds = kinds;
   }
 
-  /** The complete items. */
+  /** Complete items. */
   get items(): readonly OutputItem[] {
     return this.#done;
   }
 
-  /** Yields the events for a piece of the answer. */
+  /** Yields the events for a part of the answer. */
   *add(event: Exclude<InferenceEvent, { type: "done" }>): Generator<OutputEvent> {
     switch (event.type) {
       case "start":
@@ -178,55 +178,60 @@ class OutputWriter {
     yield* this.#close("completed");
     this.#open = { item, text: "", logprobs: [] };
     yield { type: "response.output_item.added", output_index: this.#done.length, item };
-    const place = this.#place(item);
+    const position = this.#position(item);
     if (item.type === "message") {
-      yield { type: "response.content_part.added", ...place, content_index: 0, part: textPart("", []) };
+      yield { type: "response.content_part.added", ...position, content_index: 0, part: textPart("", []) };
     } else if (item.type === "reasoning") {
-      yield { type: "response.reasoning_summary_part.added", ...place, summary_index: 0, part: summary("") };
+      yield {
+        type: "response.reasoning_summary_part.added",
+        ...position,
+        summary_index: 0,
+        part: summary(""),
+      };
     }
   }
 
   #delta(open: OpenItem, delta: string, logprobs: TokenLogprobs): OutputEvent {
     open.text += delta;
     open.logprobs.push(...logprobs);
-    const place = this.#place(open.item);
+    const position = this.#position(open.item);
     if (open.item.type === "message") {
-      return { type: "response.output_text.delta", ...place, content_index: 0, delta, logprobs };
+      return { type: "response.output_text.delta", ...position, content_index: 0, delta, logprobs };
     }
     if (open.item.type === "reasoning") {
-      return { type: "response.reasoning_summary_text.delta", ...place, summary_index: 0, delta };
+      return { type: "response.reasoning_summary_text.delta", ...position, summary_index: 0, delta };
     }
     return open.item.type === "custom_tool_call"
-      ? { type: "response.custom_tool_call_input.delta", ...place, delta }
-      : { type: "response.function_call_arguments.delta", ...place, delta };
+      ? { type: "response.custom_tool_call_input.delta", ...position, delta }
+      : { type: "response.function_call_arguments.delta", ...position, delta };
   }
 
   *#close(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
     yield* this.#closeBuiltIn();
     if (!this.#open) return;
     const { item, text, logprobs } = this.#open;
-    const place = this.#place(item);
+    const position = this.#position(item);
     if (item.type === "message") {
       const part = textPart(text, logprobs);
-      yield { type: "response.output_text.done", ...place, content_index: 0, text, logprobs };
-      yield { type: "response.content_part.done", ...place, content_index: 0, part };
+      yield { type: "response.output_text.done", ...position, content_index: 0, text, logprobs };
+      yield { type: "response.content_part.done", ...position, content_index: 0, part };
       yield* this.#complete({ ...item, status, content: [part] });
     } else if (item.type === "reasoning") {
       const part = summary(text);
-      yield { type: "response.reasoning_summary_text.done", ...place, summary_index: 0, text };
-      yield { type: "response.reasoning_summary_part.done", ...place, summary_index: 0, part };
+      yield { type: "response.reasoning_summary_text.done", ...position, summary_index: 0, text };
+      yield { type: "response.reasoning_summary_part.done", ...position, summary_index: 0, part };
       yield* this.#complete({ ...item, status, summary: [part] });
     } else if (item.type === "custom_tool_call") {
-      yield { type: "response.custom_tool_call_input.done", ...place, input: text };
+      yield { type: "response.custom_tool_call_input.done", ...position, input: text };
       yield* this.#complete({ ...item, status, input: text });
     } else if (item.type === "function_call") {
       const { name } = item;
-      yield { type: "response.function_call_arguments.done", ...place, name, arguments: text };
+      yield { type: "response.function_call_arguments.done", ...position, name, arguments: text };
       yield* this.#complete({ ...item, status, arguments: text });
     }
   }
 
-  /** A call that is cut off is left out: its item has no form for that. */
+  /** Completes a built-in tool call. Drops a truncated one, because its item cannot represent that. */
   *#closeBuiltIn(): Generator<OutputEvent> {
     if (!this.#builtIn) return;
     const { tool, callId, text } = this.#builtIn;
@@ -248,7 +253,7 @@ class OutputWriter {
     yield { type: "response.output_item.done", output_index: outputIndex, item };
   }
 
-  #place({ id }: OutputItem): { item_id: string; output_index: number } {
+  #position({ id }: OutputItem): { item_id: string; output_index: number } {
     return { item_id: id, output_index: this.#done.length };
   }
 }

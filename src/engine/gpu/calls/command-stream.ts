@@ -7,63 +7,63 @@ import type {
   RecordedProgram,
 } from "./graph-recordings.ts";
 
-/** Where the kernels keep the stream (wasm/kernels/gpu-commands.h). */
+/** Addresses of the stream's memory cells (wasm/kernels/gpu-commands.h). */
 interface StreamCells {
   /** uint64: address of the stream. */
   readonly stream: number;
-  /** uint32: how many words of it are to be read. */
+  /** uint32: number of unread words. */
   readonly words: number;
-  /** uint64: handle of the compute pass to which they belong. */
+  /** uint64: handle of their compute pass. */
   readonly pass: number;
 }
 
 interface StreamOptions {
   readonly cells: StreamCells;
-  /** Recordings that are kept at most; 0: nothing is replayed. */
-  readonly mostRecordings: number;
-  /** Keeps what whole graphs ask for; an option, since the script gets it as text as well. */
+  /** Maximum number of recordings; 0: graphs are not replayed. */
+  readonly maxRecordings: number;
+  /** Records complete graphs; an option, because the script gets this function as text, too. */
   readonly openRecordings: typeof openGraphRecordings;
-  /** The heap as it is now. */
+  /** Current view of the heap. */
   words(): Uint32Array;
-  /** The kernels have found the script. */
+  /** Called when the kernels have found the script. */
   begin(): void;
-  /** True while programs are compiled, and none can run. */
-  isDeaf(): boolean;
-  /** WebGPU's objects by their handles. */
+  /** True while programs are being compiled, so that none can run. */
+  isCompiling(): boolean;
+  /** Resolve handles to WebGPU's objects. */
   pass(handle: number): GpuPass;
   pipeline(handle: number): GpuPipeline;
   buffer(handle: number): object;
 }
 
 export interface CommandStream {
-  /** Answers the kernels. */
+  /** Handles a command of the kernels. */
   ask(what: number): number;
-  /** A device is about to be used. */
+  /** Called before a device is used. */
   use(device: GpuDevice): void;
-  /** A pass ends: its programs are encoded, and their parameters written. */
+  /** Ends a pass: encodes its programs and writes their parameters. */
   end(handle: number): void;
-  /** Handles may mean something else from now on: bind groups and recordings are dropped. */
+  /** Drops bind groups and recordings, because handles may change their meaning. */
   forget(): void;
-  /** Something happens that a recording has no room for. */
+  /** Invalidates the current recording, because of an operation that cannot be recorded. */
   unexpected(): void;
 }
 
 /**
- * Encodes the programs that our kernels write into a stream in the heap: hundreds for each token, which llama.cpp would describe
- * in ten calls each. Bind groups are made once, and expected in the order of the last token. What a whole graph asked for is
- * recorded and can be repeated.
+ * Encodes the programs that our kernels write into a stream in the heap: hundreds per token, for each of which llama.cpp
+ * would make ten calls. Bind groups are made once, and expected in the order of the last token. A complete graph is
+ * recorded and can be replayed.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  */
 export function openCommandStream(options: StreamOptions): CommandStream {
-  /** What the kernels ask (gpu-commands.h), with the number of a recording above it. */
+  /** Commands of the kernels (gpu-commands.h); the bits above hold the number of a recording. */
   const FLUSH = 1;
   const BEGIN = 2;
   const END = 3;
   const REPLAY = 4;
   const ASKED_RECORDING = 8;
   const ANSWERS_SCRIPT = 0xdab0000;
-  /** A program in the stream. */
+  /** Layout of a program in the stream, in words. */
   const PROGRAM_HEAD = 4;
   const KEY_HEAD = 2;
   const KEY_ENTRY = 6;
@@ -71,20 +71,20 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   const WORD = 4;
   const HIGH_WORD = 2 ** 32;
   const WHOLE_SIZE = 2 ** 64;
-  /** Of parameters: no program has more, and WebGPU allows a buffer to be bound at multiples of it. */
+  /** Bytes for parameters: no program has more, and WebGPU allows a buffer to be bound at multiples of it. */
   const SLOT_BYTES = 256;
   const SLOTS_OF_ARENA = 256;
   /** GPUBufferUsage.UNIFORM | COPY_DST */
   const PARAMETERS = 0x48;
-  /** Several times what the steps of a large model use. */
+  /** Several times the number that the steps of a large model use. */
   const MAX_GROUPS = 16_384;
 
   interface Program extends RecordedProgram {
     readonly slot: number;
     readonly group: object;
-    /** With the same hash. */
+    /** Next program with the same hash. */
     readonly sibling: Program | undefined;
-    /** The one that followed last. */
+    /** Program that followed this one the last time. */
     next: Program | undefined;
   }
   interface Arena {
@@ -99,7 +99,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
   let layouts = new Map<object, object>();
   let last: Program | undefined;
   let first: Program | undefined;
-  /** Programs of the pass that is being encoded, and its pipeline. */
+  /** Number of programs of the current pass, and its current pipeline. */
   let slots = 0;
   let current: object | undefined;
 
@@ -154,7 +154,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     for (let at = 0; at < length; at++) if (key[at] !== heap[from + at]) return false;
     return true;
   };
-  /** The program whose key stands in the heap. */
+  /** Finds or makes the program whose key is in the heap. */
   const find = (heap: Uint32Array, from: number, length: number, slot: number): Program => {
     const expected = last ? last.next : first;
     if (expected && isAt(expected, slot, heap, from, length)) return (last = expected);
@@ -193,8 +193,8 @@ export function openCommandStream(options: StreamOptions): CommandStream {
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(heap[at + 1]!, heap[at + 2]!, 1);
       if (!recordings.isRecording) continue;
-      const given = heap.slice(from + length, from + length + count);
-      recordings.add(program, heap[at + 1]!, heap[at + 2]!, given);
+      const parameterWords = heap.slice(from + length, from + length + count);
+      recordings.add(program, heap[at + 1]!, heap[at + 2]!, parameterWords);
     }
   };
   const flush = (): void => {
@@ -202,7 +202,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
     const { cells } = options;
     const words = heap[cells.words / WORD]!;
     heap[cells.words / WORD] = 0;
-    if (options.isDeaf()) {
+    if (options.isCompiling()) {
       recordings.spoil();
       return;
     }
@@ -231,7 +231,7 @@ export function openCommandStream(options: StreamOptions): CommandStream {
           }
         default:
           options.begin();
-          return ANSWERS_SCRIPT | options.mostRecordings;
+          return ANSWERS_SCRIPT | options.maxRecordings;
       }
     },
     use(used) {

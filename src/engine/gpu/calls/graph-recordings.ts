@@ -1,46 +1,46 @@
 /** A program of a graph. */
 export interface RecordedProgram {
-  /** Its pipeline and buffers, as in the stream. */
+  /** Its pipeline and buffers, encoded as in the stream. */
   readonly key: Uint32Array;
   readonly pipeline: GpuPipeline;
 }
 
 export interface RecordingOptions {
   readonly device: () => GpuDevice;
-  /** Bytes of a program's parameters, of which there are as many for each. */
+  /** Bytes for the parameters of one program. */
   readonly slotBytes: number;
-  /** GPUBufferUsage of parameters. */
+  /** GPUBufferUsage of the parameters. */
   readonly usage: number;
-  /** A bind group with parameters from the slot of a buffer. */
+  /** Makes a bind group with parameters from a slot of a buffer. */
   readonly makeGroup: (program: RecordedProgram, parameters: GpuBuffer, slot: number) => object;
 }
 
 export interface GraphRecordings {
-  /** A graph that can be repeated is being recorded. */
+  /** True while a graph is recorded that can be replayed. */
   readonly isRecording: boolean;
-  /** What is encoded from now on is recorded, in place of what the number stood for. */
+  /** Starts a recording, which replaces the one of the same number. */
   begin(which: number): void;
   /** Adds a program, with its workgroups in two dimensions. */
   add(program: RecordedProgram, x: number, y: number, parameters: Uint32Array): void;
-  /** Something happens that a recording has no room for. */
+  /** Invalidates the current recording, because of an operation that cannot be recorded. */
   spoil(): void;
-  /** The graph ends. Returns whether it can be repeated. */
+  /** Ends the recording. Returns true if it can be replayed. */
   end(which: number): boolean;
-  /** Asks the GPU for all of a graph. Returns false where it is not recorded. */
+  /** Submits a recorded graph. Returns false if there is no such recording. */
   replay(which: number): boolean;
-  /** Drops all of them. */
+  /** Drops all recordings. */
   forget(): void;
 }
 
 /**
- * What whole graphs asked of a GPU, to be asked again in few submissions, the first of them small so that the GPU starts early.
+ * Records complete graphs and replays them in few submissions, the first of them small so that the GPU starts early.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  */
 export function openGraphRecordings(options: RecordingOptions): GraphRecordings {
   const { slotBytes } = options;
   const WORD = 4;
-  /** Programs of the first submission of a replay, by how much the next ones grow, and of the largest. */
+  /** Programs of a replay's first submission, growth factor of the next ones, and programs of the largest. */
   const FIRST_SUBMISSION = 32;
   const GROWTH = 4;
   const LARGEST_SUBMISSION = 256;
@@ -48,18 +48,18 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
   interface Repeat {
     readonly parameters: GpuBuffer;
     readonly list: readonly GpuDispatch[];
-    /** What runs in place of the list, and its submissions. */
+    /** Dispatches to run instead of the list, after fusion, and their submissions. */
     runs: readonly GpuDispatch[] | undefined;
     submissions: (readonly GpuDispatch[])[];
   }
   interface Recording {
     readonly programs: RecordedProgram[];
-    /** Workgroups of each, in two dimensions. */
+    /** Workgroups of each program, in two dimensions. */
     readonly grids: number[];
     readonly parameters: Uint32Array[];
     isSound: boolean;
     isComplete: boolean;
-    /** Made when it is first repeated. */
+    /** Made by the first replay. */
     repeat: Repeat | undefined;
   }
 
@@ -75,26 +75,26 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
   };
 
   /**
-   * Own parameters and bind groups, since those of passes are used again by the next pass. Programs with the same parameters
-   * share them, which shows that they do the same.
+   * Makes separate parameters and bind groups, because the next pass overwrites those of this one. Programs with the same
+   * parameters share them, so that fusion can recognize equal programs.
    */
   const prepare = ({ programs, parameters, grids }: Recording): Repeat => {
     const device = options.device();
     const slotOf = new Map<string, number>();
-    const given = parameters.map((values) => values.join());
-    for (const values of given) if (!slotOf.has(values)) slotOf.set(values, slotOf.size);
+    const slotKeys = parameters.map((values) => values.join());
+    for (const values of slotKeys) if (!slotOf.has(values)) slotOf.set(values, slotOf.size);
     const words = new Uint32Array(Math.max(1, slotOf.size) * (slotBytes / WORD));
     for (const [at, values] of parameters.entries())
-      words.set(values, slotOf.get(given[at]!)! * (slotBytes / WORD));
+      words.set(values, slotOf.get(slotKeys[at]!)! * (slotBytes / WORD));
     const buffer = device.createBuffer({ size: words.byteLength, usage: options.usage });
     device.queue.writeBuffer(buffer, 0, new Uint8Array(words.buffer), 0, words.byteLength);
     const list = programs.map((program, at) => ({
       pipeline: program.pipeline,
-      group: options.makeGroup(program, buffer, slotOf.get(given[at]!)!),
+      group: options.makeGroup(program, buffer, slotOf.get(slotKeys[at]!)!),
       x: grids[2 * at]!,
       y: grids[2 * at + 1]!,
     }));
-    // They are in the buffer and in the list now.
+    // The buffer and the list have them now.
     parameters.length = grids.length = programs.length = 0;
     return { parameters: buffer, list, runs: undefined, submissions: [] };
   };
@@ -105,7 +105,7 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
       from < list.length;
       from += submissions.at(-1)!.length, size = Math.min(LARGEST_SUBMISSION, size * GROWTH)
     ) {
-      // A small rest is not worth a submission of its own.
+      // A small remainder is not worth a submission of its own.
       submissions.push(list.slice(from, list.length - from <= 2 * size ? list.length : from + size));
     }
     return submissions;
@@ -157,7 +157,7 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
       const recorded = recordings[which];
       if (!recorded?.isComplete) return false;
       const repeat = (recorded.repeat ??= prepare(recorded));
-      const runs = options.device().inPlaceOf?.(repeat.list) ?? repeat.list;
+      const runs = options.device().fusedDispatches?.(repeat.list) ?? repeat.list;
       if (repeat.runs !== runs) repeat.submissions = split((repeat.runs = runs));
       for (const list of repeat.submissions) submit(list);
       return true;
@@ -169,7 +169,7 @@ export function openGraphRecordings(options: RecordingOptions): GraphRecordings 
   };
 }
 
-/** The part of WebGPU through which the programs of a graph pass, in Dawn as in a browser. */
+/** Part of WebGPU with which the programs of a graph are run, in Dawn and in browsers. */
 
 export interface GpuBuffer {
   destroy(): void;
@@ -179,7 +179,7 @@ export interface GpuPipeline {
   getBindGroupLayout(index: number): object;
 }
 
-/** A program that is run: it starts so many workgroups, in two dimensions. */
+/** Run of a program, with its workgroups in two dimensions. */
 export interface GpuDispatch {
   readonly pipeline: GpuPipeline;
   readonly group: object;
@@ -191,7 +191,7 @@ export interface GpuPass {
   setPipeline(pipeline: object): void;
   setBindGroup(index: number, group: object): void;
   dispatchWorkgroups(x: number, y: number, z: number): void;
-  /** Of ours, where programs are fused: runs a list as it is. */
+  /** Our addition, present when programs are fused: runs a list unchanged. */
   dispatchAll?(list: readonly GpuDispatch[]): void;
   end(): void;
 }
@@ -205,7 +205,7 @@ export interface GpuDevice {
   createBuffer(descriptor: { readonly size: number; readonly usage: number }): GpuBuffer;
   createBindGroup(descriptor: { readonly layout: object; readonly entries: readonly object[] }): object;
   createCommandEncoder(): { beginComputePass(): GpuPass; finish(): object };
-  /** Of ours, where programs are fused: what is to run in place of a list that never changes, and that will be run again. */
-  inPlaceOf?(list: readonly GpuDispatch[]): readonly GpuDispatch[];
+  /** Our addition, present when programs are fused: dispatches to run instead of a constant list that is run repeatedly. */
+  fusedDispatches?(list: readonly GpuDispatch[]): readonly GpuDispatch[];
   addEventListener(event: "uncapturederror", listener: () => void): void;
 }

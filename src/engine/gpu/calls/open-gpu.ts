@@ -8,8 +8,8 @@ interface DawnPackage {
 }
 
 /**
- * Gives llama.cpp's script a GPU in its worker: the WebGPU classes and `navigator.gpu`, as in a page. Waits
- * without work are skipped, long ones leave the processor to others, and some programs run as one.
+ * Gives llama.cpp's script a GPU in its worker: the WebGPU classes and `navigator.gpu`, as in a page. Waits without
+ * pending work are skipped, long ones sleep between polls, and some programs are fused.
  */
 export function openGpu({ globals, create }: DawnPackage, flags: readonly string[]): void {
   fusePrograms(globals);
@@ -21,7 +21,7 @@ export function openGpu({ globals, create }: DawnPackage, flags: readonly string
 }
 
 /** How long to poll without sleeping, in milliseconds; most waits for a fast GPU are shorter. */
-const EAGER_MS = 1;
+const BUSY_POLL_MS = 1;
 
 /** A nap lasts at most this share of the wait so far, or the shortest nap. */
 const NAP_SHARE = 0.01;
@@ -35,13 +35,13 @@ const CAN_NAP = process.platform !== "win32";
 
 /** Milliseconds to sleep after waiting for `waitedMs`; 0: do not sleep yet. */
 export function backoffMs(waitedMs: number): number {
-  if (waitedMs <= EAGER_MS) return 0;
+  if (waitedMs <= BUSY_POLL_MS) return 0;
   return Math.min(MAX_NAP_MS, Math.max(MIN_NAP_MS, waitedMs * NAP_SHARE));
 }
 
 /**
- * Dawn polls the driver in every turn of the event loop, which keeps a processor busy while the GPU works. This adds
- * sleeps between the polls of longer waits.
+ * Adds sleeps between the polls of longer waits. Dawn polls the driver in every turn of the event loop, which keeps a
+ * processor busy while the GPU works.
  */
 export function pollWithBackoff(
   { GPUQueue, GPUBuffer }: WebGpuClasses,
@@ -76,14 +76,14 @@ export function pollWithBackoff(
 }
 
 /**
- * Most bytes written between two real waits. Dawn keeps written data until the GPU has it, so without waits a model
+ * Maximum bytes written between two real waits. Dawn buffers written data until the GPU has it, so without waits a model
  * would be in memory twice while it loads.
  */
 const MAX_UNWAITED_BYTES = 1024 * 1024;
 
 /**
  * Skips waits when no work is pending. llama.cpp waits after each tensor that it writes, several times per token, but
- * the queue keeps the order, so later programs see what was written before.
+ * the queue is ordered, so later programs see earlier writes.
  */
 export function skipIdleWaits({ GPUQueue }: WebGpuClasses): void {
   let submissions = 0;
@@ -108,7 +108,7 @@ export function skipIdleWaits({ GPUQueue }: WebGpuClasses): void {
   };
 }
 
-/** The part of WebGPU's classes, as Dawn exports them, that waits pass through. */
+/** Part of WebGPU's classes, as Dawn exports them, that is involved in waits. */
 
 interface Class<Methods> {
   readonly prototype: Methods;

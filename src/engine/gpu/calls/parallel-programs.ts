@@ -4,27 +4,27 @@ interface CompilingDevice {
 }
 
 export interface ParallelPrograms {
-  /** True while programs are compiled beside each other, and none can run. */
+  /** True while programs are compiled in parallel, so that none can run. */
   areCompiling(): boolean;
-  /** The kernels describe programs to the script: what is compiled from now on is not waited for. */
+  /** Starts parallel compilation; called when the kernels begin to describe programs to the script. */
   begin(): void;
-  /** Compiles a program, or begins to. */
+  /** Compiles a program, or starts compiling it and returns a placeholder. */
   compile(device: CompilingDevice, descriptor: object): object;
-  /** A program that is to run at once, compiled again where that is not done. */
+  /** Returns a program that must run at once; compiles it synchronously if it is not ready. */
   ready(handle: number): object;
-  /** Waits for all that is being compiled; from then on programs run, and each is compiled when it is asked for. */
+  /** Waits for all compilations; from then on programs run, and new ones are compiled synchronously. */
   settle(): Promise<void>;
   /**
-   * A call of llama.cpp begins, or has ended.
-   * @param isRehearsal what it asks for is compiled as while a model loads, until one begins or ends that is none
+   * Called when a call of llama.cpp begins or ends.
+   * @param isRehearsal true for a warm-up: its programs are compiled in parallel, until a call that is none
    */
   rehearse(isRehearsal: boolean): Promise<void>;
 }
 
 /**
- * Compiles programs beside each other while a model loads. llama.cpp computes a graph then to have them compiled, one after the
- * other, and throws away what comes out. So none of it runs, and Dawn or the browser compiles all of its programs at once. The
- * engine's warm-up does the same with a request, whose programs are others in part.
+ * Compiles programs in parallel while a model loads. llama.cpp then computes a graph only to have its programs compiled,
+ * one after the other, and discards the result. Here the graph does not run, and Dawn or the browser compiles all programs
+ * at once. The engine's warm-up does the same with a request, which has some other programs.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  * @param objects WebGPU's objects by their handles
@@ -58,11 +58,11 @@ export function openParallelPrograms(objects: Record<number, object>): ParallelP
     },
     compile(device, descriptor) {
       if (state !== "compiling") return device.createComputePipeline(descriptor);
-      const place = {};
-      // What is wrong with a program is said when it is compiled again.
+      const placeholder = {};
+      // An invalid program fails again when it is compiled synchronously.
       const result = device.createComputePipelineAsync(descriptor).catch(() => undefined);
-      compiling.set(place, { device, descriptor, result });
-      return place;
+      compiling.set(placeholder, { device, descriptor, result });
+      return placeholder;
     },
     ready(handle) {
       const found = objects[handle]!;

@@ -1,16 +1,16 @@
-/** Where the kernels keep what they say of a tensor that is loaded (wasm/kernels/gpu-upload.h). */
+/** Addresses of the memory cells that describe the tensor being loaded (wasm/kernels/gpu-upload.h). */
 interface UploadCells {
-  /** uint32: 1 when the script gives the GPU what it reads of a file. */
+  /** uint32: 1 when the script uploads tensors while it reads a file. */
   readonly gpuUploads: number;
-  /** uint64: where the tensor would be read to; 0: none is. */
+  /** uint64: heap address to which the tensor would be read; 0: no tensor is being loaded. */
   readonly uploadFrom: number;
-  /** uint64: how much of it the GPU has been given. */
+  /** uint64: bytes of it that have been uploaded. */
   readonly uploadedBytes: number;
 }
 
 interface UploadOptions {
   readonly cells: UploadCells;
-  /** The heap as it is now. */
+  /** Current view of the heap. */
   readonly words: () => Uint32Array;
 }
 
@@ -20,21 +20,21 @@ interface UploadQueue {
 }
 
 export interface WeightUploads {
-  /** A GPU is used: the kernels may offer tensors. */
+  /** Tells the kernels that a GPU is used, so that they offer tensors. */
   begin(): void;
-  /** True for the write of a tensor that has not been read yet: it is noted, and not done. */
+  /** Returns true for the write of a tensor that has not been read yet: its destination is recorded, and nothing is written. */
   note(queue: UploadQueue, buffer: object, offset: number, data: number, size: number): boolean;
   /**
-   * Gives the GPU a piece of a file that has been read for the heap.
-   * @param at where in the heap it would be
-   * @returns how many bytes of it the GPU has; the rest belongs into the heap
+   * Uploads a chunk of a file that was read for the heap.
+   * @param at heap address for which it was read
+   * @returns bytes that were uploaded; the rest belongs into the heap
    */
-  send(piece: Uint8Array, at: number): Promise<number>;
+  send(chunk: Uint8Array, at: number): Promise<number>;
 }
 
 /**
- * Gives a GPU the weights of a model as they are read, piece by piece, each of which waits for the one before it: neither
- * the heap nor Dawn ever has a whole tensor.
+ * Uploads the weights of a model to a GPU while they are read. Each chunk waits for the one before it, so neither the heap
+ * nor Dawn ever has a complete tensor.
  *
  * Part of llama.cpp's script in a worker, which gets this function as text: it must not refer to anything outside of it.
  */
@@ -66,24 +66,24 @@ export function openWeightUploads({ cells, words }: UploadOptions): WeightUpload
     },
     note(queue, buffer, offset, data, size) {
       if (data === 0 || number(cells.uploadFrom) !== data) {
-        // What is left of a tensor comes from the heap: its place is not that of the next one.
+        // The remainder of a tensor comes from the heap, so its destination must not be used for the next tensor.
         destination = undefined;
         return false;
       }
       destination = { queue, buffer, offset, size };
       return true;
     },
-    async send(piece, at) {
+    async send(chunk, at) {
       const from = number(cells.uploadFrom);
       const to = destination;
       if (from === 0 || to === undefined) return 0;
       const done = number(cells.uploadedBytes);
-      const size = Math.min(piece.length & WHOLE_WORDS, to.size - done);
+      const size = Math.min(chunk.length & WHOLE_WORDS, to.size - done);
       if (at !== from + done || size <= 0) return 0;
       await written;
-      to.queue.writeBuffer(to.buffer, to.offset + done, piece, 0, size);
+      to.queue.writeBuffer(to.buffer, to.offset + done, chunk, 0, size);
       written = to.queue.onSubmittedWorkDone();
-      // Whoever waits next hears of it.
+      // The next wait reports the failure.
       written.catch(() => {});
       setNumber(cells.uploadedBytes, done + size);
       if (done + size === to.size) destination = undefined;

@@ -8,49 +8,49 @@ import {
   learnPrograms,
   type Step,
 } from "./fusible.ts";
-import { MAX_PLANNED, type PackedProgram, packPlan, planSteps } from "./plan-steps.ts";
+import { MAX_PLANNED_STEPS, type PackedProgram, packPlan, planSteps } from "./plan-steps.ts";
 import { createScanSharing } from "./share-scans.ts";
 import { countsSlot, fuse } from "./wgsl-program.ts";
 
-/** Most sequences that are told apart for one dispatch: steps of one slot and of several, and ends of passes. */
+/** Maximum of different sequences that start with one dispatch: steps of one slot and of several, and ends of passes. */
 const MAX_SEQUENCES = 4;
 
-/** Dispatches that follow each other, and what is run in place of them. */
+/** Consecutive dispatches, and the fusion that replaces them. */
 interface Sequence {
   readonly dispatches: readonly Dispatch[];
-  /** Absent: they cannot be fused. */
+  /** Absent: the dispatches cannot be fused. */
   readonly fusion?: Fusion;
 }
 
 interface Fusion {
   state: "compiling" | "ready" | "refused";
-  /** What is run when it is compiled. */
+  /** Dispatches to run when they are compiled. */
   list: readonly Dispatch[];
 }
 
 /**
- * Runs some of llama.cpp's programs that follow each other in fewer, which saves the GPU a start and a wait each time: both products
- * and the activation of a feed-forward part; the products of queries, keys and values with their biases; what rotates queries
- * and keys and writes keys and values to the cache; an addition and the norm after it. Their code is that of llama.cpp, so
- * they compute the same bits. They are compiled in the background, and until that is done, or if it fails, llama.cpp's own run.
+ * Fuses some consecutive programs of llama.cpp, which saves the GPU a start and a wait each time: both products and the
+ * activation of a feed-forward block; the products of queries, keys and values with their biases; the rotation of queries
+ * and keys and the writes to the KV cache; an addition and the norm after it. Their code is that of llama.cpp, so they
+ * compute the same bits. They are compiled in the background; until then, or if that fails, llama.cpp's programs run.
  */
 export function fusePrograms(classes: FusingClasses): void {
   const { GPUDevice, GPUComputePassEncoder } = classes;
-  const { stepOf, know, deviceOf } = learnPrograms(classes);
-  const shareScans = createScanSharing(know);
+  const { stepOf, describeDispatch, deviceOf } = learnPrograms(classes);
+  const shareScans = createScanSharing(describeDispatch);
   const compile = createFusedCompiler();
-  /** By the group of the first dispatch. */
+  /** Sequences by the bind group of their first dispatch. */
   const sequences = new WeakMap<object, Sequence[]>();
-  /** Counts what has been learned, and what has been compiled. */
+  /** Incremented whenever the result of resolve() may change: with a new sequence or a compiled fusion. */
   let version = 0;
-  /** What is run in place of a list, and of which version that is. */
+  /** Fused dispatches of a list, and the version for which they were resolved. */
   const resolved = new WeakMap<object, { readonly of: number; readonly list: readonly Dispatch[] }>();
 
-  /** @param next the dispatches from one on, as many as can be fused, or all that the pass still has */
+  /** @param next consecutive dispatches: as many as can be fused, or the rest of the pass */
   const prepare = (next: readonly Dispatch[]): Sequence => {
     const [first] = next;
     const device = first && deviceOf(first);
-    // Starting a program costs a processor nothing, but compiling one seconds.
+    // On a software adapter, starting a program costs nothing, but compiling one takes seconds.
     if (!device || device.adapterInfo?.isFallbackAdapter === true) return { dispatches: next };
     const plan = planSteps(next.map(stepOf));
     const programs = plan && packPlan(plan, limitsOf(device));
@@ -64,11 +64,11 @@ export function fusePrograms(classes: FusingClasses): void {
       fusion.state = fusion.list.length === programs.length ? "ready" : "refused";
       version++;
     };
-    // A device that is lost compiles nothing.
+    // Compilation fails when the device is lost.
     compileAll().catch(() => {});
     return { dispatches: next.slice(0, plan.steps.length), fusion };
   };
-  /** What runs a program of a plan: one of llama.cpp's that stands alone as it is. */
+  /** Dispatch for a program of a plan; llama.cpp's own dispatch if the program is not fused. */
   const dispatchOf = async (
     device: FusingDevice,
     program: PackedProgram,
@@ -76,11 +76,11 @@ export function fusePrograms(classes: FusingClasses): void {
     steps: readonly Step[],
   ): Promise<Dispatch | undefined> => {
     const [only = 0, ...others] = program.steps;
-    const own = dispatches[only];
-    if (own && others.length === 0 && stepOf(own)?.entries === steps[only]?.entries) return own;
+    const unfused = dispatches[only];
+    if (unfused && others.length === 0 && stepOf(unfused)?.entries === steps[only]?.entries) return unfused;
     const { pipeline, entries } = (await compile(device, program)) ?? {};
     if (!pipeline || !entries) return undefined;
-    // One that is not valid would fail each answer from now on.
+    // An invalid bind group would make all later answers fail.
     device.pushErrorScope("validation");
     let problem: ReturnType<typeof device.popErrorScope>;
     let group: Dispatch["group"];
@@ -92,20 +92,20 @@ export function fusePrograms(classes: FusingClasses): void {
     if (await problem) return undefined;
     return { pipeline, group, x: program.workgroups, y: 1 };
   };
-  /** What begins at one of the dispatches of a pass. */
+  /** Finds or prepares the sequence that starts at a dispatch of a pass. */
   const sequenceAt = (all: readonly Dispatch[], at: number): Sequence | undefined => {
     const first = all[at];
     if (!first) return undefined;
     const known = sequences.get(first.group);
     if (!known) {
-      // It may be used once only: without our kernels, each program of each token has a group of its own.
+      // The group may be used only once: without our kernels, each program of each token has a group of its own.
       sequences.set(first.group, []);
       version++;
       return undefined;
     }
-    for (const sequence of known) if (isAhead(sequence, all, at)) return sequence;
+    for (const sequence of known) if (matchesAt(sequence, all, at)) return sequence;
     if (known.length >= MAX_SEQUENCES) return undefined;
-    const sequence = prepare(all.slice(at, at + MAX_PLANNED));
+    const sequence = prepare(all.slice(at, at + MAX_PLANNED_STEPS));
     known.push(sequence);
     version++;
     return sequence;
@@ -117,16 +117,16 @@ export function fusePrograms(classes: FusingClasses): void {
   let group: object | undefined;
   let pending: Dispatch[] = [];
 
-  /** What is run in place of dispatches that follow each other. */
+  /** Replaces dispatches by compiled fusions. */
   const resolve = (all: readonly Dispatch[]): Dispatch[] => {
     const list: Dispatch[] = [];
     for (let at = 0; at < all.length;) {
       const { dispatches, fusion } = sequenceAt(all, at) ?? {};
-      // While it is compiled, nothing is looked for in its middle.
+      // While a fusion is being compiled, no sequence may start in its middle.
       const isWhole = fusion !== undefined && fusion.state !== "refused";
-      const own = all.slice(at, at + (isWhole ? (dispatches?.length ?? 1) : 1));
-      list.push(...(fusion?.state === "ready" ? fusion.list : own));
-      at += own.length;
+      const unfused = all.slice(at, at + (isWhole ? (dispatches?.length ?? 1) : 1));
+      list.push(...(fusion?.state === "ready" ? fusion.list : unfused));
+      at += unfused.length;
     }
     return list;
   };
@@ -135,7 +135,7 @@ export function fusePrograms(classes: FusingClasses): void {
     for (const { pipeline: next, group: bound, x, y, z = 1 } of list) {
       if (next !== set) setPipeline.call(pass, (set = next));
       setBindGroup.call(pass, 0, bound);
-      // Each number that is given takes Dawn's addon a while.
+      // Each argument costs time in Dawn's addon.
       if (y === 1 && z === 1) dispatchWorkgroups.call(pass, x);
       else dispatchWorkgroups.call(pass, x, y, z);
     }
@@ -170,8 +170,8 @@ export function fusePrograms(classes: FusingClasses): void {
     run(this);
     encode(this, all);
   };
-  // A list that is run for each token is looked through only when there is something new to know.
-  GPUDevice.prototype.inPlaceOf = function (this: FusingDevice, all) {
+  // A list that is run for each token is resolved again only when the result may have changed.
+  GPUDevice.prototype.fusedDispatches = function (this: FusingDevice, all) {
     let known = resolved.get(all);
     if (known?.of !== version) resolved.set(all, (known = { of: version, list: shareScans(resolve(all)) }));
     return known.list;
@@ -184,9 +184,9 @@ export function fusePrograms(classes: FusingClasses): void {
   };
 }
 
-/** A sequence comes next; one that cannot be fused is known for the dispatches after it as well. */
-function isAhead({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at: number): boolean {
-  if (!fusion && dispatches.length !== Math.min(MAX_PLANNED, all.length - at)) return false;
+/** True if a sequence starts here. A sequence without fusion also fixes how many dispatches follow. */
+function matchesAt({ dispatches, fusion }: Sequence, all: readonly Dispatch[], at: number): boolean {
+  if (!fusion && dispatches.length !== Math.min(MAX_PLANNED_STEPS, all.length - at)) return false;
   for (let index = 0; index < dispatches.length; index++) {
     const expected = dispatches[index];
     const found = all[at + index];
@@ -226,7 +226,7 @@ function createFusedCompiler(): CompileFused {
     return number;
   };
   return async (device, { blocks, parts, entries, counts }) => {
-    // Writing the code takes longer than a token may: all blocks of a model have the same.
+    // Generating the code takes longer than a token may; all blocks of a model share it.
     const key = JSON.stringify([
       blocks,
       parts.map(({ program, slots, vectors }) => [numberOf(program), ...slots, "vectors", ...vectors]),
@@ -237,14 +237,14 @@ function createFusedCompiler(): CompileFused {
     if (!compiling) all.set(key, (compiling = compileNew(device, fuse(blocks, parts))));
     const pipeline = await compiling;
     if (!pipeline) return undefined;
-    const own = { binding: countsSlot(parts), resource: countsOf(device, counts) };
-    return { pipeline, entries: [...entries, own] };
+    const countsEntry = { binding: countsSlot(parts), resource: countsOf(device, counts) };
+    return { pipeline, entries: [...entries, countsEntry] };
   };
 }
 
 /**
- * Buffers with numbers of workgroups, one for all programs with the same: those of all layers have, and graphs are recorded again
- * and again. There are no more of them than steps have sizes.
+ * Makes uniform buffers with numbers of workgroups. Programs with the same numbers share one, because all layers have the
+ * same and graphs are recorded often. Their number is bounded by the number of different step sizes.
  */
 function createCounts(): (device: FusingDevice, counts: readonly number[]) => BufferEntry["resource"] {
   const made = new WeakMap<FusingDevice, Map<string, BufferEntry["resource"]>>();

@@ -1,17 +1,17 @@
 import type { ProgramClasses } from "./size-workgroups.ts";
-import { canBePart, readProgram, type WgslProgram, writtenBindings } from "./wgsl-program.ts";
+import { canBeFused, readProgram, type WgslProgram, writtenBindings } from "./wgsl-program.ts";
 
-/** What a program does, as far as it matters for what it can be fused with. */
+/** Properties of a program that determine with which others it can be fused. */
 export interface Fusible {
   readonly kind: "product" | "activation" | "cache-write" | "addition" | "norm" | "rotation";
   readonly program: WgslProgram;
-  /** Bindings that it writes, but for those that others may write at the same time. */
+  /** Bindings that it writes, except atomics, which other programs may write at the same time. */
   readonly writes: readonly number[];
-  /** Rows that a workgroup of a product computes; 0 for others. */
+  /** Rows that a workgroup of a product computes; 0 for other kinds. */
   readonly rows: number;
 }
 
-/** A program that runs: what it is, its workgroups, and the buffers that it binds. */
+/** Run of a fusible program: its workgroups, and the buffers that it binds. */
 export interface Step {
   readonly fusible: Fusible;
   readonly workgroups: number;
@@ -23,13 +23,13 @@ export interface BufferEntry {
   readonly resource: { readonly buffer: object; readonly offset?: number; readonly size?: number };
 }
 
-/** What of llama.cpp's programs can be fused; undefined for the others. */
+/** Recognizes the programs of llama.cpp that can be fused; undefined for the others. */
 function readFusible(code: string): Fusible | undefined {
   const program = readProgram(code);
-  if (!program || !canBePart(program)) return undefined;
+  if (!program || !canBeFused(program)) return undefined;
   const kind = kindOf(program);
   if (!kind) return undefined;
-  // Of one column: with more of them, a workgroup's rows lie apart.
+  // Only products with one column: with more of them, the rows of a workgroup are not consecutive.
   const rows = kind === "product" ? /array<array<f32, (\d+)>, 1>/.exec(program.code)?.[1] : "0";
   return rows === undefined
     ? undefined
@@ -51,12 +51,12 @@ export function entryAt({ entries }: Step, binding: number): BufferEntry | undef
   return entries.find((entry) => entry.binding === binding);
 }
 
-/** What a step writes. */
+/** Buffers that a step writes. */
 export function writtenBy(step: Step): BufferEntry[] {
   return step.entries.filter(({ binding }) => step.fusible.writes.includes(binding));
 }
 
-/** One writes what the other reads or writes. */
+/** True if one step writes a buffer that the other reads or writes. */
 export function areInOrder(a: Step, b: Step): boolean {
   const touches = (writer: Step, other: Step): boolean =>
     writtenBy(writer).some((written) => other.entries.some((entry) => overlap(written, entry)));
@@ -92,8 +92,8 @@ export interface FusingDevice {
   createComputePipelineAsync: (descriptor: PipelineDescriptor) => Promise<FusingPipeline>;
   pushErrorScope: (filter: "validation") => void;
   popErrorScope: () => Promise<object | null>;
-  /** Of ours: what is to run in place of a list that never changes, and that will be run again. */
-  inPlaceOf?: (list: readonly Dispatch[]) => readonly Dispatch[];
+  /** Our addition: dispatches to run instead of a constant list that is run repeatedly. */
+  fusedDispatches?: (list: readonly Dispatch[]) => readonly Dispatch[];
 }
 
 interface PipelineDescriptor {
@@ -102,7 +102,7 @@ interface PipelineDescriptor {
   readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };
 }
 
-/** A program that is run. */
+/** Run of a program. */
 export interface Dispatch {
   readonly pipeline: FusingPipeline;
   readonly group: object;
@@ -116,17 +116,17 @@ export interface FusingPass {
   setBindGroup: (index: number, group: object, ...offsets: unknown[]) => void;
   dispatchWorkgroups: (x: number, y?: number, z?: number) => void;
   end: () => void;
-  /** Of ours: runs a list as it is. */
+  /** Our addition: runs a list unchanged. */
   dispatchAll?: (list: readonly Dispatch[]) => void;
 }
 
-/** The part of WebGPU's classes through which programs are run. */
+/** Part of WebGPU's classes that runs programs. */
 export interface FusingClasses extends ProgramClasses {
   readonly GPUDevice: { readonly prototype: FusingDevice & ProgramClasses["GPUDevice"]["prototype"] };
   readonly GPUComputePassEncoder: { readonly prototype: FusingPass };
 }
 
-/** What is known of a program that is run. */
+/** A dispatch with its program and buffers. */
 export interface KnownDispatch {
   readonly device: FusingDevice;
   readonly program: WgslProgram;
@@ -136,14 +136,14 @@ export interface KnownDispatch {
 }
 
 interface LearnedPrograms {
-  /** What of a dispatch can be fused; undefined: it cannot be. */
+  /** Returns the dispatch as a step; undefined if it cannot be fused. */
   readonly stepOf: (dispatch: Dispatch) => Step | undefined;
-  /** Undefined where a program is written otherwise than llama.cpp's are. */
-  readonly know: (dispatch: Dispatch) => KnownDispatch | undefined;
+  /** Returns undefined for a program that is not written like those of llama.cpp. */
+  readonly describeDispatch: (dispatch: Dispatch) => KnownDispatch | undefined;
   readonly deviceOf: (dispatch: Dispatch) => FusingDevice | undefined;
 }
 
-/** Notes the WGSL of all programs and the buffers of all bind groups that are made from now on. */
+/** Records the WGSL of all programs and the buffers of all bind groups that are made from now on. */
 export function learnPrograms({ GPUDevice }: FusingClasses): LearnedPrograms {
   const codeOfModule = new WeakMap<object, string>();
   const codeOf = new WeakMap<object, string>();
@@ -158,7 +158,10 @@ export function learnPrograms({ GPUDevice }: FusingClasses): LearnedPrograms {
     codeOfModule.set(made, descriptor.code);
     return made;
   };
-  const keep = <Pipeline extends object>(made: Pipeline, { compute }: PipelineDescriptor): Pipeline => {
+  const rememberCode = <Pipeline extends object>(
+    made: Pipeline,
+    { compute }: PipelineDescriptor,
+  ): Pipeline => {
     const { module, constants } = compute;
     const code = constants === undefined ? codeOfModule.get(module) : undefined;
     if (code === undefined) return made;
@@ -168,10 +171,10 @@ export function learnPrograms({ GPUDevice }: FusingClasses): LearnedPrograms {
     return made;
   };
   GPUDevice.prototype.createComputePipeline = function (this: FusingDevice, descriptor) {
-    return keep(Reflect.apply(createComputePipeline, this, [descriptor]), descriptor);
+    return rememberCode(Reflect.apply(createComputePipeline, this, [descriptor]), descriptor);
   };
   GPUDevice.prototype.createComputePipelineAsync = async function (this: FusingDevice, descriptor) {
-    return keep(await Reflect.apply(createComputePipelineAsync, this, [descriptor]), descriptor);
+    return rememberCode(await Reflect.apply(createComputePipelineAsync, this, [descriptor]), descriptor);
   };
   GPUDevice.prototype.createBindGroup = function (this: FusingDevice, descriptor) {
     const made: object = Reflect.apply(createBindGroup, this, [descriptor]);
@@ -187,7 +190,7 @@ export function learnPrograms({ GPUDevice }: FusingClasses): LearnedPrograms {
         ? { fusible, workgroups, entries: bound.entries }
         : undefined;
     },
-    know({ pipeline, group }) {
+    describeDispatch({ pipeline, group }) {
       let known = programs.get(pipeline);
       if (!known) {
         const program = readProgram(codeOf.get(pipeline) ?? "");

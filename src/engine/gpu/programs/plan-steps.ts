@@ -1,15 +1,15 @@
 import { areInOrder, type BufferEntry, entryAt, isSame, overlap, type Step, writtenBy } from "./fusible.ts";
-import { type Block, canBeOfRows, type FusedPart } from "./wgsl-program.ts";
+import { type Block, canRunPerRow, type FusedPart } from "./wgsl-program.ts";
 
-/** How steps that follow each other run in fewer programs. */
+/** Plan for running consecutive steps in fewer programs. */
 interface Plan {
-  /** The steps, with the buffers that they bind then. */
+  /** The steps, with the buffers that they bind when fused. */
   readonly steps: readonly Step[];
-  /** Blocks of a stage run beside each other, when the stage before is done. */
+  /** Blocks of a stage run in parallel, after the previous stage. */
   readonly stages: readonly (readonly Block[])[];
 }
 
-/** A product with what is done to its result: of the queries, the keys or the values. */
+/** Product of the queries, the keys or the values, with the steps that process its result. */
 interface Projection {
   readonly product: number;
   readonly addition: number | undefined;
@@ -22,13 +22,13 @@ interface Projection {
 /** Bytes of a number. */
 const FLOAT_BYTES = 4;
 
-/** More workgroups than this are not computed one after the other. */
+/** Maximum of workgroups that one workgroup computes one after the other. */
 const MAX_CHAINED = 16;
 
-/** Most steps that are looked at: those of the projections of attention, with biases and norms, and of the writes to the cache. */
-export const MAX_PLANNED = 14;
+/** Maximum steps of a plan: attention's projections with biases, norms and rotations, and the writes to the KV cache. */
+export const MAX_PLANNED_STEPS = 14;
 
-/** How some of the first steps can run in fewer programs; undefined: they cannot. */
+/** Plans how some of the first steps can run in fewer programs; undefined if they cannot. */
 export function planSteps(given: readonly (Step | undefined)[]): Plan | undefined {
   const unknown = given.indexOf(undefined);
   const steps = given.slice(0, unknown < 0 ? undefined : unknown).filter((step) => step !== undefined);
@@ -38,7 +38,7 @@ export function planSteps(given: readonly (Step | undefined)[]): Plan | undefine
 /** Two products and the activation of both: a workgroup computes the same rows of both. */
 function planActivation(steps: readonly Step[]): Plan | undefined {
   const [a, b, c] = steps;
-  if (!a || !b || !c || kindsOf([a, b, c]) !== "product product activation" || !isOfRows([a, b], c))
+  if (!a || !b || !c || kindsOf([a, b, c]) !== "product product activation" || !isRowwise([a, b], c))
     return undefined;
   return planned([a, b, c], [[{ how: "rows", parts: [0, 1, 2] }]]);
 }
@@ -76,7 +76,7 @@ function readProjections(steps: readonly Step[]): Projection[] {
     steps[at]?.fusible.kind === kind ? at++ : undefined;
   for (let product = take("product"); product !== undefined; product = take("product")) {
     const [multiply, next] = [steps[product], steps[at]];
-    const hasBias = multiply && next && isOfRows([multiply], next);
+    const hasBias = multiply && next && isRowwise([multiply], next);
     found.push({
       product,
       addition: hasBias ? take("addition") : undefined,
@@ -92,13 +92,13 @@ function alone(part: number): Block {
   return { how: "alone", parts: [part] };
 }
 
-/** @param firstWrite where writes to the cache begin, which all other steps are not */
+/** @param firstWrite index of the first write to the cache; all later steps are writes, too */
 function planStages(
   given: readonly Step[],
   projections: readonly Projection[],
   firstWrite: number,
 ): Plan | undefined {
-  const steps = keepQueries(given, projections);
+  const steps = moveQueries(given, projections);
   const writes = [...steps.keys()].slice(firstWrite);
   const products: Block[] = [];
   const norms: Block[] = [];
@@ -115,7 +115,7 @@ function planStages(
   return stages.length < steps.length ? planned(steps, stages) : undefined;
 }
 
-/** The second step needs the first, and both are small and have as many threads. */
+/** True if the second step depends on the first, and both are small and have the same number of threads. */
 function isChain(a: Step | undefined, b: Step | undefined): boolean {
   return (
     a !== undefined &&
@@ -127,10 +127,11 @@ function isChain(a: Step | undefined, b: Step | undefined): boolean {
 }
 
 /**
- * llama.cpp puts values where queries were before they were rotated. Where a later step shows that these are not needed any more,
- * a product puts them where the rotation or the norm does, so that the later step need not wait.
+ * Moves the results of products to the output buffer of their rotation or norm. llama.cpp's allocator reuses the buffer of
+ * the unrotated queries for the values, so the product of the values would have to wait for the rotation. The move is
+ * possible if a later step overwrites the old buffer, which shows that nothing else reads it.
  */
-function keepQueries(given: readonly Step[], projections: readonly Projection[]): readonly Step[] {
+function moveQueries(given: readonly Step[], projections: readonly Projection[]): readonly Step[] {
   const steps = [...given];
   for (const { product, addition, norm, rotation } of projections) {
     const next = norm ?? rotation;
@@ -141,7 +142,7 @@ function keepQueries(given: readonly Step[], projections: readonly Projection[])
     const size = FLOAT_BYTES * multiply.fusible.rows * multiply.workgroups;
     if (from.resource.size !== size || to.resource.size !== size) continue;
     if (!consume.entries.some((entry) => isSame(entry, from))) continue;
-    if (!isFree(from, given.slice(next + 1))) continue;
+    if (!isOverwrittenNext(from, given.slice(next + 1))) continue;
     const moved = [product, addition, next].filter((at) => at !== undefined);
     const before = [product, addition].flatMap((at) => given[at ?? -1]?.entries ?? []);
     if (before.some((entry) => overlap(entry, to))) continue;
@@ -153,8 +154,8 @@ function keepQueries(given: readonly Step[], projections: readonly Projection[])
   return steps;
 }
 
-/** The next step that has to do with what is there is a product that puts its result there, and reads nothing of it. */
-function isFree(place: BufferEntry, steps: readonly Step[]): boolean {
+/** True if the next step that uses this buffer is a product that overwrites it without reading it. */
+function isOverwrittenNext(place: BufferEntry, steps: readonly Step[]): boolean {
   const next = steps.find(({ entries }) => entries.some((entry) => overlap(entry, place)));
   if (next?.fusible.kind !== "product") return false;
   const written = writtenBy(next);
@@ -167,8 +168,8 @@ function withMoved(step: Step, from: BufferEntry, { resource }: BufferEntry): St
   return { ...step, entries: step.entries.map(move) };
 }
 
-/** The last step computes each number from the same one of all products, which have as many workgroups. */
-function isOfRows(products: readonly Step[], last: Step): boolean {
+/** True if the last step computes each number from the same index of all products, which have equal numbers of workgroups. */
+function isRowwise(products: readonly Step[], last: Step): boolean {
   const { fusible, workgroups } = products[0] ?? last;
   const { program } = last.fusible;
   const size = FLOAT_BYTES * fusible.rows * workgroups;
@@ -178,8 +179,8 @@ function isOfRows(products: readonly Step[], last: Step): boolean {
   const results = products.flatMap(writtenBy);
   const given = products.flatMap(({ entries }) => entries).filter((entry) => !results.includes(entry));
   return (
-    canBeOfRows(program) &&
-    // Each row is computed by a thread.
+    canRunPerRow(program) &&
+    // One thread computes each row.
     fusible.rows <= fusible.program.threads &&
     products.every(
       (each) =>
@@ -198,7 +199,7 @@ function isOfRows(products: readonly Step[], last: Step): boolean {
   );
 }
 
-/** The plan, if it keeps the order of steps of which one writes what the other reads or writes. */
+/** Returns the plan if it preserves the order of all dependent steps. */
 function planned(steps: readonly Step[], stages: Plan["stages"]): Plan | undefined {
   const places = new Map<number, { readonly stage: number; readonly block: Block }>();
   for (const [stage, blocks] of stages.entries())
@@ -220,7 +221,7 @@ function kindsOf(steps: readonly Step[]): string {
 
 /** A program of a plan. */
 export interface PackedProgram {
-  /** Its steps, as numbers of those of the plan. */
+  /** Indices of its steps in the plan. */
   readonly steps: readonly number[];
   readonly blocks: readonly Block[];
   readonly parts: readonly FusedPart[];
@@ -231,13 +232,13 @@ export interface PackedProgram {
   readonly workgroups: number;
 }
 
-/** Of a device. */
+/** Limits of a device. */
 interface PackLimits {
   readonly storageBuffers: number;
   readonly workgroups: number;
 }
 
-/** The programs that run for a plan, as few as the limits allow; undefined: they would not be fewer than the steps. */
+/** Packs a plan into as few programs as the limits allow; undefined if they would not be fewer than the steps. */
 export function packPlan({ steps, stages }: Plan, limits: PackLimits): PackedProgram[] | undefined {
   const programs: PackedProgram[] = [];
   for (const stage of stages) {
@@ -286,8 +287,8 @@ interface SharedBindings {
 }
 
 /**
- * Bindings of a program that has all of the parts: WebGPU does not allow a range to be bound twice for writing, so what two parts
- * bind alike is bound once. Undefined where it cannot be.
+ * Merges the bindings of all parts of a program. WebGPU does not allow a range to be bound twice for writing, so equal
+ * bindings of two parts become one. Returns undefined if that is impossible.
  */
 function shareBindings(steps: readonly Step[]): SharedBindings | undefined {
   const entries: { readonly entry: BufferEntry; readonly type: string; readonly isStorage: boolean }[] = [];

@@ -10,12 +10,12 @@ import {
 /** GPUBufferUsage.STORAGE */
 const STATES_USAGE = 0x80;
 
-/** What has to be known of a program of a list. */
+/** A dispatch of a list, with its program and buffers. */
 export type ScannedDispatch = Omit<KnownDispatch, "device"> & {
   readonly device: Pick<FusingDevice, "createBuffer" | "createBindGroup">;
 };
 
-/** A look at the mask: which of its parts attention can pass over. */
+/** Scan of an attention mask: finds the blocks that attention can skip. */
 interface Scan {
   readonly dispatch: Dispatch;
   readonly mask: BufferEntry;
@@ -23,7 +23,7 @@ interface Scan {
   readonly params: BufferEntry;
 }
 
-/** What scans find. */
+/** Buffer for the result of a scan. */
 interface StatesBuffer {
   readonly buffer: object;
   readonly size: number;
@@ -35,18 +35,18 @@ interface SharedScan {
 }
 
 /**
- * Looks at a mask once for all layers. llama.cpp does it before the attention of each, and puts what it finds into memory that
- * other steps use in between; here it has a buffer of its own, for as long as nothing writes the mask.
+ * Scans a mask once for all layers. llama.cpp scans it before the attention of each layer, and puts the result into memory
+ * that other steps reuse; here the result has a buffer of its own, which is valid until a program writes the mask.
  */
 export function createScanSharing(
-  know: (dispatch: Dispatch) => ScannedDispatch | undefined,
+  describeDispatch: (dispatch: Dispatch) => ScannedDispatch | undefined,
 ): (list: readonly Dispatch[]) => Dispatch[] {
   const buffers = new WeakMap<object, StatesBuffer[]>();
   const groups = new WeakMap<object, { readonly buffer: object; readonly group: object }>();
 
   /**
-   * For one of a list's scans: each list has written its own before it reads them. A text that grows has larger ones all the time,
-   * so only the largest is kept.
+   * Returns the buffer for a scan, by its position in the list. Lists can share it, because each writes it before reading.
+   * The sizes grow with the text, so only the largest buffer is cached.
    */
   const bufferOf = (device: ScannedDispatch["device"], number: number, size: number): object => {
     let own = buffers.get(device);
@@ -60,7 +60,7 @@ export function createScanSharing(
   const withBuffer = (dispatch: Dispatch, states: BufferEntry, size: number, buffer: object): Dispatch => {
     const made = groups.get(dispatch.group);
     if (made?.buffer === buffer) return { ...dispatch, group: made.group };
-    const { device, entries } = know(dispatch)!;
+    const { device, entries } = describeDispatch(dispatch)!;
     const changed = entries.map((entry) =>
       isSame(entry, states) ? { binding: entry.binding, resource: { buffer, offset: 0, size } } : entry,
     );
@@ -70,11 +70,13 @@ export function createScanSharing(
     return { ...dispatch, group };
   };
 
-  /** A program is the only one that looks at what a scan has found. */
-  const isReadBy = (next: Dispatch, { states }: Scan, others: readonly Dispatch[]): boolean => {
-    if (!onlyReads(know(next), states)) return false;
-    const user = others.find((each) => know(each)?.entries.some((entry) => overlap(entry, states)) ?? true);
-    return user === undefined || onlyWrites(know(user), states);
+  /** True if only this dispatch reads the result of a scan. */
+  const isOnlyReader = (next: Dispatch, { states }: Scan, others: readonly Dispatch[]): boolean => {
+    if (!onlyReads(describeDispatch(next), states)) return false;
+    const user = others.find(
+      (each) => describeDispatch(each)?.entries.some((entry) => overlap(entry, states)) ?? true,
+    );
+    return user === undefined || onlyWrites(describeDispatch(user), states);
   };
 
   return (list) => {
@@ -84,21 +86,21 @@ export function createScanSharing(
     for (let at = 0; at < list.length; at++) {
       const dispatch = list[at]!;
       const next = list[at + 1];
-      const scan = readScan(dispatch, know(dispatch));
+      const scan = readScan(dispatch, describeDispatch(dispatch));
       const size = scan?.states.resource.size;
-      if (!scan || !next || size === undefined || !isReadBy(next, scan, list.slice(at + 2))) {
-        shared = shared.filter((each) => !mayWrite(know(dispatch), each.scan.mask));
+      if (!scan || !next || size === undefined || !isOnlyReader(next, scan, list.slice(at + 2))) {
+        shared = shared.filter((each) => !mayWrite(describeDispatch(dispatch), each.scan.mask));
         result.push(dispatch);
         continue;
       }
       let same = shared.find((each) => isSameScan(each.scan, scan));
       if (!same) {
-        same = { scan, buffer: bufferOf(know(dispatch)!.device, scans++, size) };
+        same = { scan, buffer: bufferOf(describeDispatch(dispatch)!.device, scans++, size) };
         shared.push(same);
         result.push(withBuffer(dispatch, scan.states, size, same.buffer));
       }
       result.push(withBuffer(next, scan.states, size, same.buffer));
-      shared = shared.filter((each) => !mayWrite(know(next), each.scan.mask));
+      shared = shared.filter((each) => !mayWrite(describeDispatch(next), each.scan.mask));
       at++;
     }
     return result;

@@ -1,4 +1,4 @@
-/** The part of WebGPU's classes, as Dawn exports them, that reads programs. */
+/** Part of WebGPU's classes, as Dawn exports them, that takes the code of programs. */
 export interface ProgramClasses {
   readonly GPUDevice: {
     readonly prototype: {
@@ -15,23 +15,22 @@ export interface ShaderModuleDescriptor {
 }
 
 /**
- * Gives programs of llama.cpp the number of threads that they have work for. What they compute stays the same, except
- * that sums are added in another order; so a page does it as well. Its text is put into the script of a page's worker, where
- * nothing around it exists.
+ * Sets the number of threads of some programs of llama.cpp to the number that has work. Results stay the same, except that
+ * sums are added in another order. A page's worker gets this function as text: it must not refer to anything outside of it.
  */
 export function sizeWorkgroups({ GPUDevice }: ProgramClasses): void {
   /**
-   * Threads of a workgroup that multiplies a matrix by a vector, on an adapter that computes on the CPU. llama.cpp takes
-   * 256, of which those without a block of the row idle; a GPU hides that, a processor computes each of them. Not below
+   * Threads of a workgroup that multiplies a matrix by a vector, on an adapter that computes on the CPU. llama.cpp uses
+   * 256, of which those without a block of the row are idle; a GPU hides that, but a CPU executes each of them. At least
    * the 16 threads that share a block.
    */
   const softwareThreads = 32;
 
-  /** The product of a matrix and a vector with fewer threads; another program as it is. */
+  /** Reduces the threads of a product of a matrix and a vector; returns other programs unchanged. */
   function sizeVectorProduct(code: string): string {
     const threads = /@workgroup_size\((\d+)\)/.exec(code)?.[1];
     if (threads === undefined || !code.includes("fn accumulate_vec_dot(")) return code;
-    // The number is also that of weights in a block, so it is replaced only where it means threads.
+    // Weights per block may be the same number, so it is replaced only where it means threads.
     const places = new RegExp(
       [
         String.raw`(?<=@workgroup_size\()${threads}(?=\))`,
@@ -47,8 +46,8 @@ export function sizeWorkgroups({ GPUDevice }: ProgramClasses): void {
   }
 
   /**
-   * The program that looks at the mask before flash attention, with one thread for each position that it looks at. llama.cpp
-   * starts as many as the GPU allows, and then one of them reads what all the others have left.
+   * Gives the program that scans the mask before flash attention one thread per scanned position. llama.cpp starts as many
+   * as the GPU allows, and then one of them reads the results of all.
    */
   // oxlint-disable-next-line unicorn/consistent-function-scoping -- the text of the outer function goes alone
   function sizeMaskScan(code: string): string {

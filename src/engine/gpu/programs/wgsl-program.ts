@@ -7,7 +7,7 @@ interface ProgramBinding {
   readonly type: string;
 }
 
-/** What fusing a program needs to know of its WGSL. */
+/** Parsed WGSL of a program, as far as fusing needs it. */
 export interface WgslProgram {
   readonly code: string;
   /** Threads of a workgroup, in one dimension. */
@@ -17,7 +17,7 @@ export interface WgslProgram {
   readonly directives: readonly string[];
   /** Names of the built-in values that the entry point takes, in order. */
   readonly builtins: readonly string[];
-  /** Everything that is declared outside of functions. */
+  /** Names of all declarations outside of functions. */
   readonly names: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const PARAMETER = /@builtin\((\w+)\)\s*\w+\s*:\s*[\w<>]+/g;
 const ASSIGNMENT = /^(?:\s*\.\w+)*\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--|\[)/;
 const NAME = /\b(?:fn|struct|alias|override|const)\s+(\w+)|\bvar\s*<[^>]+>\s*(\w+)/g;
 
-/** Reads one of llama.cpp's programs; undefined if it is written otherwise than they are. */
+/** Parses a program of llama.cpp; undefined if it is written in another style. */
 export function readProgram(given: string): WgslProgram | undefined {
   const code = given.replace(/\/\/.*$/gm, "");
   const [, threads, parameters] = ENTRY.exec(code) ?? [];
@@ -49,7 +49,7 @@ export function readProgram(given: string): WgslProgram | undefined {
   };
 }
 
-/** Storage bindings that a program may write: whatever it does but read an element of. */
+/** Storage bindings that a program may write: all uses other than reading an element count as writes. */
 export function writtenBindings({ code, bindings }: WgslProgram): number[] {
   const body = code.replace(BINDING, "");
   const isWritten = (name: string): boolean => {
@@ -67,7 +67,7 @@ export function writtenBindings({ code, bindings }: WgslProgram): number[] {
     .map(({ binding }) => binding);
 }
 
-/** Where what begins with a bracket ends. */
+/** Index after the bracket that closes the one at `from`. */
 function afterBracket(code: string, from: number): number {
   let depth = 0;
   for (let at = from; at < code.length; at++) {
@@ -77,10 +77,10 @@ function afterBracket(code: string, from: number): number {
   return code.length;
 }
 
-/** Calls a function wherever the code reads an element of a binding. */
+/** Replaces each read of an element of a binding by a call of a function. */
 function readThrough(code: string, name: string, by: string): string {
   let read = code;
-  // The last one first: an index may have another one in it.
+  // From the last to the first, because reads may be nested.
   for (const { index } of Array.from(
     code.matchAll(new RegExp(String.raw`(?<![.\w])${name}\[`, "g")),
   ).toReversed()) {
@@ -91,13 +91,13 @@ function readThrough(code: string, name: string, by: string): string {
   return read;
 }
 
-/** What a fused program binds in place of each binding of one of its parts: a number of its own, by the part's number. */
+/** Binding numbers of a fused program, by the binding numbers of one of its parts. */
 type Slots = ReadonlyMap<number, number>;
 
 /**
- * The code of a program as a part of another: what it declares has the suffix, its bindings are those of the slots, and its entry
- * point is a function.
- * @param vectors bindings whose slot has the numbers of which it reads vectors
+ * Rewrites the code of a program as a part of another: its declarations get the suffix, its bindings are those of the
+ * slots, and its entry point becomes a function.
+ * @param vectors bindings of vectors whose slot is declared as an array of numbers
  */
 export function asPart(
   { code, names, bindings }: WgslProgram,
@@ -128,18 +128,18 @@ export function asPart(
   return readers.join("") + part;
 }
 
-/** The variable of a fused program's binding. */
+/** Name of the variable of a fused program's binding. */
 function slotName(slot: number): string {
   return `slot_${slot}`;
 }
 
 /**
- * Parts of a fused program whose workgroups compute them one after the other; the blocks of a program run beside each other.
+ * Parts of a fused program that run one after the other within a workgroup; the blocks of a program run in parallel.
  *
- * - `alone`: one part, as it is.
- * - `rows`: each workgroup computes some rows of the products, and then, of those rows, the part that is no product, whose number
- *   of threads does not matter.
- * - `chain`: one workgroup computes all of each part.
+ * - `alone`: one part, unchanged.
+ * - `rows`: each workgroup computes some rows of the products, and then the same rows of the part that is no product, whose
+ *   number of threads does not matter.
+ * - `chain`: one workgroup computes all parts completely.
  */
 export interface Block {
   readonly how: "alone" | "rows" | "chain";
@@ -150,13 +150,13 @@ export interface Block {
 export interface FusedPart {
   readonly program: WgslProgram;
   readonly slots: Slots;
-  /** Bindings of vectors of four, of which another part binds the numbers. */
+  /** Bindings of vectors of four that another part binds as an array of numbers. */
   readonly vectors: ReadonlySet<number>;
   /** Rows of a workgroup of a product; 0 for others. */
   readonly rows: number;
 }
 
-/** What a built-in value of a part is, for a workgroup of it. */
+/** WGSL expressions for the built-in values of a part. */
 type Builtins = Readonly<Record<string, string>>;
 
 const THREAD_BUILTINS: Readonly<Record<string, string>> = {
@@ -177,24 +177,24 @@ function builtinsOf({ threads }: WgslProgram, group: string, groups: string): Bu
   };
 }
 
-/** Of a part that computes some rows, one by each thread. */
+/** Built-in values of a part of which each thread computes one row. */
 const ROW_BUILTINS: Builtins = {
   global_invocation_id: "vec3<u32>(row, 0u, 0u)",
   num_workgroups: "vec3<u32>(1u)",
 };
 
-/** True for a program that takes only built-in values that are known for a thread's row. */
-export function canBeOfRows({ builtins }: WgslProgram): boolean {
+/** True for a program that uses only {@link ROW_BUILTINS}. */
+export function canRunPerRow({ builtins }: WgslProgram): boolean {
   return builtins.every((name) => name in ROW_BUILTINS);
 }
 
-/** True for a program that takes only built-in values that a part can be given. */
-export function canBePart(program: WgslProgram): boolean {
+/** True for a program that uses only built-in values that a part can get. */
+export function canBeFused(program: WgslProgram): boolean {
   const known = builtinsOf(program, "", "");
   return program.builtins.every((name) => name in known);
 }
 
-/** Number of the uniform with the parts' numbers of workgroups. */
+/** Binding number of the uniform with the parts' numbers of workgroups. */
 export function countsSlot(parts: readonly FusedPart[]): number {
   return Math.max(...parts.flatMap(({ slots }) => [...slots.values()])) + 1;
 }
@@ -219,7 +219,7 @@ export function fuse(blocks: readonly Block[], parts: readonly FusedPart[]): str
       return [
         ...products.map((part) => run(part, group)),
         afterAll,
-        // Threads without a row are past the end of what follows.
+        // Threads without a row get an index past the end, so that the next part ignores them.
         `let row = select(0xffffffffu, ${group} * ${rows}u + local_invocation_id.x, local_invocation_id.x < ${rows}u);`,
         ...of.filter((part) => !products.includes(part)).map((part) => call(part, ROW_BUILTINS)),
       ].join("\n");
@@ -229,7 +229,7 @@ export function fuse(blocks: readonly Block[], parts: readonly FusedPart[]): str
         .map((part) => `for (var each = 0u; each < ${countOf(part)}; each++) { ${run(part, "each")} }`)
         .join(`\n${afterAll}\n`),
   };
-  // Also a part that is alone binds the numbers, and a layout has only what the code uses.
+  // An automatic layout has only bindings that the code uses, so the code always uses this one.
   const body: string[] = [`_ = ${counts}[0];`, "var group = workgroup_id.x;"];
   for (const [at, { how, parts: of }] of blocks.entries()) {
     const size = how === "chain" ? "1u" : countOf(of[0] ?? 0);

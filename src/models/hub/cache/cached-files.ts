@@ -5,38 +5,40 @@ import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } 
 import { RepoCache } from "./repo-cache.ts";
 import { isGguf, readSnapshots } from "./snapshots.ts";
 
-/** What the hub cache on this machine's disk has for other machines, by repository and digest. */
+/** Files of the hub cache on this machine's disk that it serves to other machines, by repository and digest. */
 export class CachedFiles {
   readonly #cacheDir: string;
   readonly #fromHub: ReadonlySet<string>;
 
   /**
    * @param cacheDir contains the `models--owner--repo` folders
-   * @param fromHub digests of what the hub sends at the moment
+   * @param fromHub digests of the files that the hub is sending at the moment
    */
   constructor(cacheDir: string, fromHub: ReadonlySet<string> = new Set()) {
     this.#cacheDir = cacheDir;
     this.#fromHub = fromHub;
   }
 
-  /** The path of a file; undefined if it is not complete here. The names in it must have been checked. */
+  /** Returns the path of a complete file; undefined if there is none. The caller has checked the names in it. */
   async find({ repo, digest, size }: SharedFile): Promise<string | undefined> {
     const cache = await this.#repo(repo);
     const blob = cache?.blob(digest.hex);
-    return blob !== undefined && (await cache?.isWhole(blob, size)) ? await cache?.real(blob) : undefined;
+    return blob !== undefined && (await cache?.isComplete(blob, size))
+      ? await cache?.realPath(blob)
+      : undefined;
   }
 
   /**
-   * The path of a file of which a part is here and more comes from the hub; undefined for others. One that comes from another
-   * machine is none, or two machines could wait for each other.
+   * Returns the path of a partial file that the hub is sending; undefined for others. A file that another machine is
+   * sending does not count, or two machines could wait for each other.
    */
-  async findGrowing({ repo, digest }: SharedFile): Promise<string | undefined> {
+  async findPartial({ repo, digest }: SharedFile): Promise<string | undefined> {
     if (!this.#fromHub.has(digest.hex)) return undefined;
     const cache = await this.#repo(repo);
-    return await cache?.real(cache.part(digest.hex));
+    return await cache?.realPath(cache.part(digest.hex));
   }
 
-  /** The models of a revision that are complete here; undefined if there are none. */
+  /** Lists the models of a revision that are complete here; undefined if there are none. */
   async list(repo: string, revision: string): Promise<RepoListing | undefined> {
     const cache = await this.#repo(repo);
     if (cache === undefined) return undefined;
@@ -59,7 +61,10 @@ export class CachedFiles {
   }
 }
 
-/** The digests of a repository's blobs, by what identifies them on disk: snapshots have links to them, of any kind. */
+/**
+ * Returns the digests of a repository's blobs by device and inode, because snapshots have symlinks or hard links to
+ * them.
+ */
 async function digestsOf(cache: RepoCache): Promise<Map<string, BlobDigest>> {
   const digests = new Map<string, BlobDigest>();
   for (const hex of await listNames(cache.blobs)) {
@@ -75,7 +80,7 @@ function digestOf(hex: string): BlobDigest | undefined {
   return isCommit(hex) ? { algorithm: "git-sha1", hex } : undefined;
 }
 
-/** A file of the hub that other machines may have, too. */
+/** A file of the hub that other machines may have. */
 export interface SharedFile {
   /** owner/repository */
   readonly repo: string;
@@ -83,18 +88,18 @@ export interface SharedFile {
   readonly size: number;
 }
 
-/** A repository as another machine has it. */
+/** Files of a repository that another machine has. */
 export interface PeerListing {
   /** Name of the machine. */
   readonly machine: string;
   readonly listing: RepoListing;
 }
 
-/** Other machines, which may have what the hub has. What they send is checked like everything that is downloaded. */
+/** Other machines, which may have files of the hub. Their data is verified like that of the hub. */
 export interface HubPeers {
   /**
-   * Yields the bytes of a file from `offset` on, of whichever machines have it; ends early when none can go on.
-   * @param onMachine called with the name of each machine that sends some
+   * Yields the bytes of a file from `offset` on, from any machines that have it; ends early if none can continue.
+   * @param onMachine called with the name of each machine that sends data
    * @throws the signal's reason
    */
   read(
@@ -104,7 +109,7 @@ export interface HubPeers {
     signal: AbortSignal,
   ): AsyncIterable<Uint8Array>;
   /**
-   * What other machines have of a repository, for when the hub cannot be asked.
+   * Lists what other machines have of a repository, in case the hub is unreachable.
    * @param revision branch, tag or commit
    */
   list(repo: string, revision: string, signal: AbortSignal): Promise<readonly PeerListing[]>;

@@ -1,6 +1,6 @@
 import { link, mkdir, realpath, stat, symlink } from "node:fs/promises";
 import path from "node:path";
-import { ServiceError, throwExhaustion } from "../../../errors/service-error.ts";
+import { ServiceError, rethrowExhaustion } from "../../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../../files/file-operations.ts";
 import { isHubPart } from "../../names/name-rules.ts";
 import { isInside } from "../../registry/model-file.ts";
@@ -10,8 +10,8 @@ const SEPARATOR = "--";
 
 /**
  * Folder of one repository in the hub's standard cache layout: `models--owner--repo` with `blobs` (content, named by
- * digest), `snapshots/<commit>` (the repository's tree, links into blobs) and `refs` (the commits of branches and
- * tags). https://huggingface.co/docs/huggingface_hub/guides/manage-cache
+ * digest), `snapshots/<commit>` (the repository's tree, with links to blobs) and `refs` (commits of branches and tags).
+ * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
  */
 export class RepoCache {
   readonly repo: string;
@@ -20,7 +20,7 @@ export class RepoCache {
   readonly blobs: string;
   readonly snapshots: string;
   readonly refs: string;
-  /** Next to the repositories, as in the hub's other tools. */
+  /** Folder of lock files, next to the repositories as in the hub's other tools. */
   readonly locks: string;
 
   /** @param cacheDir the cache folder with its own links resolved */
@@ -39,56 +39,58 @@ export class RepoCache {
     return path.join(this.blobs, hex);
   }
 
-  /** The path that other tools of the hub give an unfinished download too; the digest in it is the file's ETag. */
+  /** Path of an unfinished download, as in the hub's other tools, which name it after the file's ETag. */
   part(hex: string): string {
     return path.join(this.blobs, `${hex}.incomplete`);
   }
 
-  /** Held by the process that downloads the blob. */
+  /** Path of the lock file of the process that downloads the blob. */
   lock(hex: string): string {
     return path.join(this.locks, `${hex}.pull`);
   }
 
-  /** What is made under another name before it takes its place; one at a time, under the folder's lock. */
-  get next(): string {
+  /** Path of a new file or link before it is renamed; used by one process at a time, under the folder's lock. */
+  get temporaryPath(): string {
     return path.join(this.root, ".next");
   }
 
-  /** True for a file of {@link locks} that is one of ours. */
+  /** True for a file in {@link locks} that Daybreak has created. */
   static isLock(name: string): boolean {
     return /^[0-9a-f]+\.pull$/.test(name);
   }
 
-  /** The blob of which a file among {@link blobs} is the unfinished download; undefined for other files. */
+  /** Returns the digest in the name of an unfinished download in {@link blobs}; undefined for other files. */
   static unfinishedBlob(name: string): string | undefined {
     return /^([0-9a-f]+)\.incomplete$/.exec(name)?.[1];
   }
 
-  /** @param file - a checked path inside the repository */
+  /** @param file - checked path inside the repository */
   snapshotFile(commit: string, file: string): string {
     return path.join(this.snapshots, commit, ...file.split("/"));
   }
 
-  /** The real path of an entry in the cache; undefined if it does not exist or a link leads out of the cache. */
-  async real(target: string): Promise<string | undefined> {
+  /**
+   * Returns the real path of an entry in the cache; undefined if it does not exist or a link leads out of the cache.
+   */
+  async realPath(target: string): Promise<string | undefined> {
     return await realPathInside(this.#cacheDir, target);
   }
 
-  /** Whether the file exists with all its bytes. */
-  async isWhole(target: string, size: number): Promise<boolean> {
-    const real = await this.real(target);
+  /** True if the file exists with this size. */
+  async isComplete(target: string, size: number): Promise<boolean> {
+    const real = await this.realPath(target);
     if (real === undefined) return false;
     const info = await stat(real);
     return info.isFile() && info.size === size;
   }
 
-  /** Creates a folder level by level, and never behind a link that leads out of the cache. */
+  /** Creates a folder level by level, and refuses links that lead out of the cache. */
   async makeFolder(folder: string): Promise<void> {
     let current = this.#cacheDir;
     for (const name of path.relative(current, folder).split(path.sep)) {
       current = path.join(current, name);
       await mkdir(current, { recursive: true });
-      if ((await this.real(current)) === undefined)
+      if ((await this.realPath(current)) === undefined)
         throw new ServiceError(
           "path_not_allowed",
           `${current} is a link that leads out of the cache folder.`,
@@ -97,50 +99,50 @@ export class RepoCache {
   }
 }
 
-/** Whether the text is an owner/repository that the hub allows, without anything special to a file system. */
+/** True if the text is an owner/repository that is valid on the hub and safe in paths. */
 export function isRepoName(repo: string): boolean {
   const parts = repo.split("/");
   return parts.length === 2 && parts.every(isHubPart);
 }
 
-/** The repository of a cache folder; undefined for other folders. */
+/** Returns the repository of a cache folder; undefined for other folders. */
 export function repoOfFolder(folder: string): string | undefined {
   const [kind, ...parts] = folder.split(SEPARATOR);
   const repo = parts.join("/");
   return kind === "models" && isRepoName(repo) ? repo : undefined;
 }
 
-/** The real path of an entry in a folder; undefined if it does not exist or a link leads out of the folder. */
+/** Returns the real path of an entry in a folder; undefined if it does not exist or a link leads out of the folder. */
 export async function realPathInside(realFolder: string, target: string): Promise<string | undefined> {
   try {
     const real = await realpath(target);
     return isInside(real, realFolder) ? real : undefined;
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return undefined;
   }
 }
 
 /**
- * Makes a blob visible under its name in a snapshot, atomically: by a relative symlink, so that the cache can be moved;
- * without symlinks (Windows without developer mode) by a hard link; without hard links (exFAT) by moving the blob.
- * @param temporary - a name on the same disk that nobody else uses now
+ * Adds a blob to a snapshot, atomically: by a relative symlink, so that the cache can be moved; without symlinks
+ * (Windows without developer mode) by a hard link; without hard links (exFAT) by moving the blob.
+ * @param temporary - unused path on the same disk
  */
 export async function linkInSnapshot(
   blobPath: string,
   target: string,
   temporary: string,
-  makeLink: typeof symlink = symlink,
-  makeSecondName: typeof link = link,
+  makeSymlink: typeof symlink = symlink,
+  makeHardLink: typeof link = link,
 ): Promise<void> {
   const folder = path.dirname(target);
   await mkdir(folder, { recursive: true });
   await removeFile(temporary);
   try {
     try {
-      await makeLink(path.relative(folder, blobPath), temporary);
+      await makeSymlink(path.relative(folder, blobPath), temporary);
     } catch {
-      await makeSecondName(blobPath, temporary);
+      await makeHardLink(blobPath, temporary);
     }
   } catch {
     await replaceFile(blobPath, target);

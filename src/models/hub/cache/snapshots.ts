@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { throwExhaustion } from "../../../errors/service-error.ts";
+import { rethrowExhaustion } from "../../../errors/service-error.ts";
 import { chooseModelFiles, chooseProjector, groupModels, type HubSpec } from "../../names/hub-spec.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { type CachedModel, isCommit } from "../hub-store.ts";
@@ -12,20 +12,20 @@ export interface SnapshotFile {
   readonly path: string;
   readonly absolute: string;
   readonly size: number;
-  /** Identical for two names of the same content on disk. */
+  /** Device and inode, which are the same for links to the same content. */
   readonly identity: string;
 }
 
 export interface Snapshot {
   readonly commit: string;
-  /** Branches and tags that pointed to this commit when last looked up. */
+  /** Branches and tags that pointed to this commit at the last pull. */
   readonly refs: readonly string[];
   readonly files: readonly SnapshotFile[];
-  /** Unix milliseconds of its newest entry. */
+  /** Time of its newest entry, in Unix milliseconds. */
   readonly modifiedAt: number;
 }
 
-/** Other tools keep whole repositories in the cache; looking at all of their files would take long. */
+/** Selects files before they are read: other tools cache complete repositories with many files. */
 type FileFilter = (path: string) => boolean;
 
 export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
@@ -33,29 +33,29 @@ export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 /**
  * Reads the files of every snapshot of a repository. Files that lead out of the cache, do not exist or are
  * not regular are skipped.
- * @throws the system's error when it is out of file descriptors, which says nothing about the files
- * @param wanted - which files to look at, by their paths inside the repository
+ * @throws the system's error if it is out of file descriptors, so that the files are not taken for missing
+ * @param filter - selects files by their paths inside the repository
  */
-export async function readSnapshots(cache: RepoCache, wanted: FileFilter): Promise<Snapshot[]> {
-  if ((await cache.real(cache.root)) === undefined) return [];
+export async function readSnapshots(cache: RepoCache, filter: FileFilter): Promise<Snapshot[]> {
+  if ((await cache.realPath(cache.root)) === undefined) return [];
   const refs = await readRefs(cache);
   const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
   const snapshots = await Promise.all(
     commits.map(async ({ name: commit }) => {
       const folder = path.join(cache.snapshots, commit);
-      const files = await readFiles(cache, folder, wanted);
-      const info = await statBig(folder);
-      // Another process may have removed it since it was listed.
+      const files = await readFiles(cache, folder, filter);
+      const info = await statOrUndefined(folder);
+      // Another process may have removed the snapshot since it was listed.
       if (info === undefined) return [];
-      const ownRefs = refs.filter((ref) => ref.commit === commit).map((ref) => ref.name);
-      return [{ commit, refs: ownRefs, files, modifiedAt: Number(info.mtimeMs) }];
+      const names = refs.filter((ref) => ref.commit === commit).map((ref) => ref.name);
+      return [{ commit, refs: names, files, modifiedAt: Number(info.mtimeMs) }];
     }),
   );
   return snapshots.flat();
 }
 
-async function readFiles(cache: RepoCache, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
-  const paths = (await listTree(folder)).filter((file) => wanted(file) && isRepoFile(file));
+async function readFiles(cache: RepoCache, folder: string, filter: FileFilter): Promise<SnapshotFile[]> {
+  const paths = (await listTree(folder)).filter((file) => filter(file) && isRepoFile(file));
   const files = await Promise.all(
     paths.map(async (file) => readFileEntry(cache, path.join(folder, ...file.split("/")), file)),
   );
@@ -67,19 +67,19 @@ async function readFileEntry(
   absolute: string,
   repoPath: string,
 ): Promise<SnapshotFile | undefined> {
-  const real = await cache.real(absolute);
+  const real = await cache.realPath(absolute);
   if (real === undefined) return undefined;
-  const info = await statBig(real);
+  const info = await statOrUndefined(real);
   if (info === undefined || !info.isFile()) return undefined;
   return { path: repoPath, absolute, size: Number(info.size), identity: `${info.dev}:${info.ino}` };
 }
 
-async function statBig(file: string) {
+async function statOrUndefined(file: string) {
   try {
-    // On Windows file numbers need all 64 bits.
+    // Inode numbers on Windows need 64 bits.
     return await stat(file, { bigint: true });
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return undefined;
   }
 }
@@ -96,12 +96,12 @@ async function readRef(file: string): Promise<string> {
   try {
     return (await readFile(file, "utf8")).trim();
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return "";
   }
 }
 
-/** Relative paths of all non-folders in a folder; links to folders are not followed. */
+/** Returns the relative paths of all files and links below a folder; links to folders are not followed. */
 async function listTree(folder: string): Promise<string[]> {
   const entries = await listFolder(folder);
   const nested = await Promise.all(
@@ -118,23 +118,23 @@ async function listFolder(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true });
   } catch (error) {
-    throwExhaustion(error);
+    rethrowExhaustion(error);
     return [];
   }
 }
 
-/** A complete model in a snapshot, with the name to find it by. */
+/** A complete model in a snapshot, with the revision in its name. */
 interface CacheEntry {
   readonly snapshot: Snapshot;
-  /** Revision for its name; undefined for main. */
+  /** Revision in its spec; undefined for main. */
   readonly label: string | undefined;
   /** All shards in order. */
   readonly files: readonly SnapshotFile[];
 }
 
 /**
- * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named after it. Others are
- * earlier versions of main: a model that only exists there still counts as main's, and one whose content is already
+ * Labels the models of a repository's snapshots. A snapshot with a branch or tag is labeled with it. Other snapshots
+ * are earlier versions of main: a model that only exists there counts as main's, and one whose content is already
  * listed is skipped.
  */
 function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
@@ -155,12 +155,12 @@ function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
   return entries;
 }
 
-/** Every complete model of a snapshot under the given name. */
+/** Returns every complete model of a snapshot with a label. */
 function entriesOf(snapshot: Snapshot, label: string | undefined): CacheEntry[] {
   return modelsOf(snapshot).map((files) => ({ snapshot, label, files }));
 }
 
-/** Models with the same key are the same files on disk under the same names. */
+/** Returns a key that is the same for models with the same names and content. */
 export function contentKey(files: readonly SnapshotFile[]): string {
   return files.map((file) => `${file.path}\n${file.identity}`).join("\n");
 }
@@ -189,7 +189,7 @@ export function toCachedModel(repo: string, { snapshot, label, files }: CacheEnt
   };
 }
 
-/** main first, then named revisions, then earlier ones, newest first. */
+/** Sorts main first, then other branches and tags, then earlier versions of main; the newest first. */
 function byRank(a: Snapshot, b: Snapshot): number {
   return rank(a) - rank(b) || b.modifiedAt - a.modifiedAt || (a.commit < b.commit ? -1 : 1);
 }
@@ -199,17 +199,17 @@ function rank(snapshot: Snapshot): number {
   return snapshot.refs.length > 0 ? 1 : 2;
 }
 
-function labelOf(snapshot: Snapshot, free: boolean): string | undefined {
+function labelOf(snapshot: Snapshot, isMainFree: boolean): string | undefined {
   if (snapshot.refs.includes(MAIN)) return undefined;
   const name = snapshot.refs.toSorted()[0];
   if (name !== undefined) return name;
-  return free ? undefined : snapshot.commit;
+  return isMainFree ? undefined : snapshot.commit;
 }
 
-/** The revision of a spec that names none. */
+/** Default revision of a hub spec. */
 export const MAIN = "main";
 
-/** The models of a revision known to the cache; undefined for main. */
+/** Returns the cached models of a revision; an undefined revision means main. */
 export async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
   const snapshots = await readSnapshots(cache, isGguf);
   if (revision === undefined || revision === MAIN)
@@ -220,14 +220,14 @@ export async function entriesAt(cache: RepoCache, revision: string | undefined):
   return snapshot === undefined ? [] : entriesOf(snapshot, revision);
 }
 
-/** The cached model that a spec means, chosen as on the hub. */
+/** Chooses the cached model that a spec means, as on the hub. */
 export function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
   const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
   const first = chooseModelFiles(paths, spec)?.[0];
   return entries.find((entry) => entry.files[0]?.path === first);
 }
 
-/** The models in a folder of the hub's standard layout; none while it does not exist. */
+/** Lists the models in a cache folder of the hub's standard layout; none while it does not exist. */
 export async function listCachedModels(cacheDir: string): Promise<readonly CachedModel[]> {
   const models = (await listRepoCaches(cacheDir)).map(async (cache) => {
     const entries = nameEntries(await readSnapshots(cache, isGguf));
@@ -236,7 +236,7 @@ export async function listCachedModels(cacheDir: string): Promise<readonly Cache
   return (await Promise.all(models)).flat();
 }
 
-/** The repositories in such a folder. */
+/** Lists the repositories in a cache folder. */
 export async function listRepoCaches(cacheDir: string): Promise<RepoCache[]> {
   const folder = await realpath(cacheDir).catch(() => undefined);
   if (folder === undefined) return [];

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { removeFile } from "../../../files/file-operations.ts";
-import type { Ownership } from "../../../files/locks.ts";
+import type { Claim } from "../../../files/locks.ts";
 import type { RepoCache } from "../cache/repo-cache.ts";
 import type { RepoFile } from "../hub-store.ts";
 import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
@@ -11,11 +11,11 @@ import { PartFile } from "./part-file.ts";
 import type { DownloadListener } from "./shared-downloads.ts";
 import type { PullTools } from "./snapshot-pull.ts";
 
-/** How often a waiting process checks whether the owner has finished or ended. */
-const LOOK_MS = 500;
-/** A connection that delivers less than this in this time is closed and reopened. */
+/** Time between checks if another process has finished the same download. */
+const POLL_INTERVAL_MS = 500;
+/** Period after which a connection that has delivered less than the minimum rate is reopened. */
 const STALL_TIMEOUT_MS = 60_000;
-const SLOWEST_BYTES_PER_SECOND = 1024;
+const MIN_BYTES_PER_SECOND = 1024;
 
 interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs" | "peers" | "fromHub"> {
   readonly remote: RemoteFile;
@@ -26,43 +26,43 @@ interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutM
 /**
  * Downloads one blob into the cache: resumes a partial download, survives disconnects, checks the digest and only then
  * renames the file. Waits if another process is downloading the same blob.
- * @throws ServiceError checksum_mismatch; a failure of hub-error.ts; the signal's reason; what the disk says.
+ * @throws ServiceError checksum_mismatch; a failure of hub-error.ts; the signal's reason; errors of the disk
  */
 export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
   const { cache, remote } = download;
-  await using ownership = await ownBlob(download, signal);
+  await using ownership = await lockBlob(download, signal);
   if (ownership === undefined || (await hasBlob(cache, remote.file))) return;
   const first = await fetchAndVerify(download, signal);
   if (first.verified) return;
-  // The part from an earlier run may be wrong, and so may what other machines sent, so retry once without them.
-  const mayDiffer = first.resumed || first.usedPeers;
-  if (mayDiffer && (await fetchAndVerify({ ...download, peers: undefined }, signal)).verified) return;
+  // A part from an earlier run or from other machines may be corrupt, so it is retried once from the hub alone.
+  const mayBeCorrupt = first.resumed || first.usedPeers;
+  if (mayBeCorrupt && (await fetchAndVerify({ ...download, peers: undefined }, signal)).verified) return;
   throw mismatch(remote);
 }
 
-/** Whether the file is complete in the cache. */
+/** True if the file is complete in the cache. */
 export async function hasBlob(cache: RepoCache, { digest, size }: RepoFile): Promise<boolean> {
-  return await cache.isWhole(cache.blob(digest.hex), size);
+  return await cache.isComplete(cache.blob(digest.hex), size);
 }
 
-/** Bytes of a file's unfinished download. */
+/** Returns the bytes of a file's unfinished download. */
 export async function partSize(cache: RepoCache, { digest }: RepoFile): Promise<number> {
   const info = await stat(cache.part(digest.hex)).catch(() => undefined);
   return info?.size ?? 0;
 }
 
-/** Waits for the lock on a blob, which one process holds at a time; undefined if another has finished it. */
-async function ownBlob(
+/** Waits for the lock on a blob, which one process holds at a time; undefined if another process has finished it. */
+async function lockBlob(
   { remote: { file }, cache, lock, sleep, report }: BlobDownload,
   signal: AbortSignal,
-): Promise<Ownership | undefined> {
+): Promise<Claim | undefined> {
   for (;;) {
     signal.throwIfAborted();
-    const ownership = await lock.own(cache.lock(file.digest.hex));
+    const ownership = await lock.claim(cache.lock(file.digest.hex));
     if (ownership) return ownership;
     if (await hasBlob(cache, file)) return undefined;
     report.onBytes(await partSize(cache, file));
-    await sleep(LOOK_MS, signal);
+    await sleep(POLL_INTERVAL_MS, signal);
   }
 }
 
@@ -75,22 +75,22 @@ async function fetchAndVerify(
   const part = await PartFile.open(cache.part(hex), remote.file, report.onBytes, signal);
   const resumed = part.received > 0;
   const body = new BlobBody(remote, peers, report.onMachine, fromHub);
-  let settled = false;
+  let isClosed = false;
   try {
-    await fill(part, body, download, signal);
+    await fillPart(part, body, download, signal);
     const verified = await part.matches();
-    settled = true;
+    isClosed = true;
     await (verified ? part.moveTo(cache.blob(hex)) : part.discard());
     return { resumed, usedPeers: body.usedPeers, verified };
   } finally {
-    if (!settled) await part[Symbol.asyncDispose]();
-    // Not before: other machines follow it up to its last byte.
+    if (!isClosed) await part[Symbol.asyncDispose]();
+    // Only removed now, because other machines read the part until its last byte.
     fromHub.delete(hex);
   }
 }
 
-/** Fetches until every byte is there; each attempt resumes where the last one ended. */
-async function fill(
+/** Downloads until the file is complete; each attempt resumes where the last one ended. */
+async function fillPart(
   part: PartFile,
   body: BlobBody,
   download: BlobDownload,
@@ -98,36 +98,37 @@ async function fill(
 ): Promise<void> {
   const { sleep, report } = download;
   const backOff = new BackOff({ sleep, onRetry: report.onRetry });
-  let furthest = part.received;
+  let maxReceived = part.received;
   while (!part.complete) {
     try {
-      await readRest(part, body, download, signal);
+      await readRemaining(part, body, download, signal);
     } catch (error) {
       if (error instanceof StaleRemoteFailure) await part.restart();
-      // Receiving the same bytes again is not progress, or a server that always disconnects there would be retried
-      // forever; nor is a trickle from a connection that was given up.
+      // Receiving the same bytes again is no progress, or a server that always disconnects at one position would be
+      // retried
+      // forever. Neither is a trickle from a stalled connection.
       const isStall = error instanceof HubNetworkFailure && error.isStall;
-      if (part.received > furthest && !isStall) backOff.progress();
-      furthest = Math.max(furthest, part.received);
+      if (part.received > maxReceived && !isStall) backOff.progress();
+      maxReceived = Math.max(maxReceived, part.received);
       await backOff.wait(error, signal);
     }
   }
   report.onBytes(part.received);
 }
 
-async function readRest(
+async function readRemaining(
   part: PartFile,
   body: BlobBody,
   { remote, report, stallTimeoutMs = STALL_TIMEOUT_MS }: BlobDownload,
   signal: AbortSignal,
 ): Promise<void> {
   const stall = new AbortController();
-  const enough = Math.ceil((SLOWEST_BYTES_PER_SECOND * stallTimeoutMs) / 1000);
+  const minBytes = Math.ceil((MIN_BYTES_PER_SECOND * stallTimeoutMs) / 1000);
   let receivedBefore = part.received;
   const timer = setInterval(() => {
     const arrived = part.received - receivedBefore;
     receivedBefore = part.received;
-    if (arrived < enough) stall.abort(stalled(arrived, stallTimeoutMs));
+    if (arrived < minBytes) stall.abort(stalled(arrived, stallTimeoutMs));
   }, stallTimeoutMs);
   try {
     for await (const chunk of body.read(part.received, AbortSignal.any([signal, stall.signal]))) {
@@ -157,9 +158,9 @@ function mismatch({ repo, file }: RemoteFile): ServiceError {
   );
 }
 
-/** A pull that has just been paused still closes its file; a download that goes on keeps it for longer. */
-const CLOSING_MS = 3000;
-const DISCARD_PARTS_LOOK_MS = 100;
+/** Wait for the lock of a pull that was just aborted and is closing its file; a running download holds it longer. */
+const MAX_CLOSING_MS = 3000;
+const DISCARD_POLL_INTERVAL_MS = 100;
 
 /**
  * Removes the unfinished downloads of files.
@@ -176,7 +177,7 @@ export async function discardParts(
   for (const file of files) {
     const size = await partSize(cache, file);
     if (size === 0) continue;
-    await using ownership = await ownSoon(cache.lock(file.digest.hex), lock, sleep, signal);
+    await using ownership = await lockSoon(cache.lock(file.digest.hex), lock, sleep, signal);
     if (ownership === undefined)
       throw new ServiceError(
         "model_busy",
@@ -188,15 +189,15 @@ export async function discardParts(
   return freed;
 }
 
-async function ownSoon(
+async function lockSoon(
   file: string,
   lock: PullTools["lock"],
   sleep: PullTools["sleep"],
   signal: AbortSignal,
-): Promise<Ownership | undefined> {
-  for (let waited = 0; ; waited += DISCARD_PARTS_LOOK_MS) {
-    const ownership = await lock.own(file);
-    if (ownership || waited >= CLOSING_MS) return ownership;
-    await sleep(DISCARD_PARTS_LOOK_MS, signal);
+): Promise<Claim | undefined> {
+  for (let waited = 0; ; waited += DISCARD_POLL_INTERVAL_MS) {
+    const ownership = await lock.claim(file);
+    if (ownership || waited >= MAX_CLOSING_MS) return ownership;
+    await sleep(DISCARD_POLL_INTERVAL_MS, signal);
   }
 }

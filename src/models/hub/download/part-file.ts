@@ -8,12 +8,12 @@ import type { RepoFile, BlobDigest } from "../hub-store.ts";
 /** Large enough to keep a disk busy, small enough not to block the event loop. */
 const READ_BYTES = 1024 * 1024;
 
-/** Not available on Windows, where creating such links needs rights that strangers to this folder do not have. */
+/** Missing on Windows, where creating symlinks needs elevated rights. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
 /**
- * An unfinished download on disk, with the hash of its content. Writes go to explicit positions, so what was hashed is
- * what is there. Only the holder of the blob's lock may open one.
+ * An unfinished download on disk, with a running hash of its content. Writes go to explicit positions, so the hash
+ * always matches the file. Only the holder of the blob's lock may open it.
  */
 export class PartFile implements AsyncDisposable {
   readonly #path: string;
@@ -29,7 +29,7 @@ export class PartFile implements AsyncDisposable {
     this.#hash = startHash(file.digest, file.size);
   }
 
-  /** Opens what an earlier download has left, or a new file, and hashes its content. */
+  /** Opens the part of an earlier download, or a new file, and hashes its content. */
   static async open(
     partPath: string,
     file: RepoFile,
@@ -49,7 +49,7 @@ export class PartFile implements AsyncDisposable {
     }
   }
 
-  /** Bytes on disk, all of them hashed. */
+  /** Bytes on disk, which are all hashed. */
   get received(): number {
     return this.#received;
   }
@@ -58,7 +58,7 @@ export class PartFile implements AsyncDisposable {
     return this.#received === this.#file.size;
   }
 
-  /** The chunk must not extend past the end of the file. */
+  /** Appends a chunk, which must not extend past the end of the file. */
   async append(chunk: Uint8Array): Promise<void> {
     let offset = 0;
     while (offset < chunk.length) {
@@ -81,7 +81,7 @@ export class PartFile implements AsyncDisposable {
     this.#received = 0;
   }
 
-  /** Whether the content has the promised hash; call it once, after the last byte. */
+  /** True if the content matches the hub's digest; to be called once, after the last byte. */
   async matches(): Promise<boolean> {
     const { size } = await this.#handle.stat();
     return size === this.#file.size && this.#hash.digest("hex") === this.#file.digest.hex;
@@ -94,19 +94,19 @@ export class PartFile implements AsyncDisposable {
     await replaceFile(this.#path, target);
   }
 
-  /** Deletes it: its content is wrong. */
+  /** Closes and deletes the file. */
   async discard(): Promise<void> {
     await this.#handle.close();
     await removeFile(this.#path);
   }
 
-  /** Closes it; what has been received stays for the next attempt. */
+  /** Closes the file and keeps it for the next attempt. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
   }
 }
 
-/** Never writes through a symlink or a hard link. */
+/** Opens a file, and replaces it if it is a symlink or a hard link. */
 async function openPart(partPath: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_CREAT | NO_FOLLOW;
   const handle = await openOrReplace(partPath, flags);

@@ -1,12 +1,12 @@
 import { SharedTask } from "../../../async/promises.ts";
 import type { HubRetry, PullProgress } from "../hub-store.ts";
 
-/** What a download reports to everyone who waits for it. */
+/** Callbacks of a caller that waits for a download. */
 export interface DownloadListener {
-  /** Bytes on disk by now. */
+  /** Called with the bytes on disk so far. */
   readonly onBytes: (bytes: number) => void;
   readonly onRetry: (retry: HubRetry) => void;
-  /** Another machine, of this name, sends it. */
+  /** Called with the name of another machine that sends data. */
   readonly onMachine: (name: string) => void;
 }
 
@@ -19,8 +19,8 @@ interface RunningDownload {
 }
 
 /**
- * Runs one download per key at a time. A request for a key that is being downloaded joins the download and may leave by
- * its own signal; the download ends when the last one has left.
+ * Runs one download per key at a time. A caller for a key that is being downloaded joins that download and may leave by
+ * its own signal; the download is aborted when the last caller has left.
  */
 export class SharedDownloads {
   readonly #running = new Map<string, RunningDownload>();
@@ -34,14 +34,14 @@ export class SharedDownloads {
   ): Promise<void> {
     signal.throwIfAborted();
     let running = this.#running.get(key);
-    // An abandoned download must have cleaned up before the next one begins.
+    // An aborted download must have cleaned up before the next one begins.
     while (running?.task.aborted) {
       await running.task.settled;
       signal.throwIfAborted();
       running = this.#running.get(key);
     }
     running ??= this.#start(key, download);
-    // Wrapped, so that the same listener may join twice.
+    // A copy, so that the same listener may join twice.
     const listener: DownloadListener = { onBytes, onRetry, onMachine };
     running.listeners.add(listener);
     try {
@@ -49,7 +49,7 @@ export class SharedDownloads {
       await running.task.join(signal);
     } finally {
       running.listeners.delete(listener);
-      // When the last one leaves, files and locks must be closed.
+      // After the last caller has left, wait until files and locks are closed.
       if (running.task.aborted) await running.task.settled;
     }
   }
@@ -69,7 +69,7 @@ export class SharedDownloads {
       },
     };
     const task = new SharedTask(async (signal) => {
-      await Promise.resolve(); // it reports to those who joined, the first one included
+      await Promise.resolve(); // lets the first caller join before the first report
       try {
         await download(report, signal);
       } finally {
@@ -82,17 +82,19 @@ export class SharedDownloads {
   }
 }
 
-/** Ten lines per second: smooth for a progress bar, few for a stream. */
+/** Minimum time between reports: ten per second suffice for a progress bar. */
 const REPORT_INTERVAL_MS = 100;
 
-/** Adds up the bytes of all files of a pull and reports them: never decreasing, not too often, and always the end. */
+/**
+ * Adds up and reports the bytes of all files of a pull: never decreasing, throttled, and always with the final value.
+ */
 export class PullMeter {
   readonly #report: (progress: PullProgress) => void;
   readonly #now: () => number;
   readonly #totalBytes: number;
   readonly #bytes = new Map<string, number>();
-  #shown = -1;
-  #shownAt = Number.NEGATIVE_INFINITY;
+  #reportedBytes = -1;
+  #reportedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     totalBytes: number,
@@ -102,36 +104,36 @@ export class PullMeter {
     this.#totalBytes = totalBytes;
     this.#report = report;
     this.#now = now;
-    this.#show();
+    this.#reportBytes();
   }
 
-  /** @param received - bytes of this file on disk by now */
+  /** @param received - bytes of this file on disk so far */
   update(file: string, received: number): void {
     this.#bytes.set(file, received);
-    this.#show();
+    this.#reportBytes();
   }
 
-  /** Reports that the hub has to be asked again. */
+  /** Reports that a request to the hub is retried. */
   retry(retry: HubRetry): void {
     this.#report({ status: "retrying", ...retry });
   }
 
-  /** Reports what people may want to know. */
+  /** Reports a note for users. */
   note(text: string): void {
     this.#report({ status: "noted", text });
   }
 
-  #show(): void {
+  #reportBytes(): void {
     let sum = 0;
     for (const bytes of this.#bytes.values()) sum += bytes;
-    // Discarding a part decreases the sum; the last reported value stays until it is reached again.
-    if (sum <= this.#shown) return;
+    // A discarded part decreases the sum; nothing is reported until it exceeds the last reported value.
+    if (sum <= this.#reportedBytes) return;
     const complete = sum === this.#totalBytes;
     const now = this.#now();
-    if (!complete && now - this.#shownAt < REPORT_INTERVAL_MS) return;
-    this.#shown = sum;
-    // The first bytes are reported at once.
-    if (sum > 0) this.#shownAt = now;
+    if (!complete && now - this.#reportedAt < REPORT_INTERVAL_MS) return;
+    this.#reportedBytes = sum;
+    // The first bytes are reported immediately, so the report of 0 does not start the interval.
+    if (sum > 0) this.#reportedAt = now;
     this.#report({ status: "downloading", downloadedBytes: sum, totalBytes: this.#totalBytes });
     if (complete) this.#report({ status: "verifying" });
   }

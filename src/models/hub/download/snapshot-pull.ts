@@ -26,13 +26,13 @@ export interface PullTools {
   readonly downloads: SharedDownloads;
   /** Other machines that may have files; undefined: there are none. */
   readonly peers: HubPeers | undefined;
-  /** Digests of what the hub sends at the moment. */
+  /** Digests of the files that the hub is sending at the moment. */
   readonly fromHub: Set<string>;
-  /** Lock on the cache folder, held while blobs become used or unused. */
+  /** Lock on the cache folder, held while blobs are linked or removed. */
   readonly lock: FolderLock;
 }
 
-/** Brings chosen files of one commit into a repository's cache. */
+/** Downloads files of one commit into a repository's cache. */
 export class SnapshotPull {
   readonly #tools: PullTools;
   readonly #cache: RepoCache;
@@ -48,7 +48,7 @@ export class SnapshotPull {
   async checkSpace(files: readonly RepoFile[]): Promise<void> {
     let needed = 0;
     for (const file of files) {
-      if ((await this.#isPlaced(file)) || (await hasBlob(this.#cache, file))) continue;
+      if ((await this.#isLinked(file)) || (await hasBlob(this.#cache, file))) continue;
       needed += file.size - Math.min(file.size, await partSize(this.#cache, file));
     }
     const folder = path.dirname(this.#cache.root);
@@ -60,27 +60,27 @@ export class SnapshotPull {
     );
   }
 
-  /** Downloads the missing files one after the other; each appears in the snapshot when it is complete. */
+  /** Downloads the missing files one after another; each appears in the snapshot when it is complete. */
   async fetch(files: readonly RepoFile[], meter: PullMeter, signal: AbortSignal): Promise<void> {
     for (const file of files) {
       signal.throwIfAborted();
-      while (!(await this.#tools.lock.run(() => this.#place(file))))
+      while (!(await this.#tools.lock.run(() => this.#linkBlob(file))))
         await this.#download(file, meter, signal);
       meter.update(file.path, file.size);
     }
   }
 
-  /** Records the commit of a branch or tag, so that it can be found without the hub. */
+  /** Saves the commit of a branch or tag, so that it can be resolved without the hub. */
   async writeRef(revision: string): Promise<void> {
     const { commit } = this.#listing;
     if (revision === commit) return;
     const target = path.join(this.#cache.refs, ...revision.split("/"));
-    const { next } = this.#cache;
+    const { temporaryPath } = this.#cache;
     await this.#tools.lock.run(async () => {
       await this.#cache.makeFolder(path.dirname(target));
-      await removeFile(next);
-      await writeFile(next, commit, { flag: "wx" });
-      await replaceFile(next, target);
+      await removeFile(temporaryPath);
+      await writeFile(temporaryPath, commit, { flag: "wx" });
+      await replaceFile(temporaryPath, target);
     });
   }
 
@@ -102,21 +102,21 @@ export class SnapshotPull {
     );
   }
 
-  /** Makes the file visible in the snapshot; false if its blob does not exist. */
-  async #place(file: RepoFile): Promise<boolean> {
-    if (await this.#isPlaced(file)) return true;
+  /** Adds the file to the snapshot; false if its blob is not complete. */
+  async #linkBlob(file: RepoFile): Promise<boolean> {
+    if (await this.#isLinked(file)) return true;
     if (!(await hasBlob(this.#cache, file))) return false;
-    const target = this.#target(file);
+    const target = this.#pathInSnapshot(file);
     await this.#cache.makeFolder(path.dirname(target));
-    await linkInSnapshot(this.#cache.blob(file.digest.hex), target, this.#cache.next);
+    await linkInSnapshot(this.#cache.blob(file.digest.hex), target, this.#cache.temporaryPath);
     return true;
   }
 
-  #target(file: RepoFile): string {
+  #pathInSnapshot(file: RepoFile): string {
     return this.#cache.snapshotFile(this.#listing.commit, file.path);
   }
 
-  #isPlaced(file: RepoFile): Promise<boolean> {
-    return this.#cache.isWhole(this.#target(file), file.size);
+  #isLinked(file: RepoFile): Promise<boolean> {
+    return this.#cache.isComplete(this.#pathInSnapshot(file), file.size);
   }
 }

@@ -1,9 +1,9 @@
 import type { Dispatcher } from "undici";
 
-/** Never requested through a proxy, which would look for them on its own machine. */
+/** Hosts never requested through a proxy, which would resolve them to its own machine. */
 const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
 
-/** Proxies from the environment, by the protocol of the requests that they are for. */
+/** Proxies from the environment, by the protocol of the request. */
 interface ProxySettings {
   readonly http: string | undefined;
   readonly https: string | undefined;
@@ -12,11 +12,11 @@ interface ProxySettings {
 }
 
 /**
- * A fetch restricted to HTTP/1.1 that uses the proxies from the environment of the first call. undici runs HTTP/2 with a
+ * A fetch restricted to HTTP/1.1 that uses the proxies in the environment at the first call. undici runs HTTP/2 with a
  * small flow-control window, which limits downloads to about window / round-trip time; HTTP/1.1 has no such limit.
  */
 export const http1Fetch: typeof fetch = async (input, init) => {
-  // Loaded by the first request, so that a daemon that downloads nothing does not load it.
+  // undici is imported by the first request, so that a daemon that downloads nothing does not load it.
   loading ??= loadFetch(proxySettings(process.env));
   return await (
     await loading
@@ -25,7 +25,7 @@ export const http1Fetch: typeof fetch = async (input, init) => {
 
 let loading: Promise<typeof fetch> | undefined;
 
-/** The proxies from the environment, in upper or lower case, read as curl does, never used for this machine. */
+/** Reads proxies from the environment as curl does, in upper or lower case; never used for this machine. */
 export function proxySettings(env: NodeJS.ProcessEnv): ProxySettings {
   const read = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
   const all = read("ALL_PROXY");
@@ -39,16 +39,16 @@ export function proxySettings(env: NodeJS.ProcessEnv): ProxySettings {
 async function loadFetch({ http, https, noProxy }: ProxySettings): Promise<typeof fetch> {
   const undici = await import("undici");
   const { Agent, EnvHttpProxyAgent } = undici;
-  // As curl does: without TLS, requests are sent to the proxy itself instead of through a tunnel.
+  // As in curl, requests without TLS are sent to the proxy itself instead of through a tunnel.
   const options = { allowH2: false, proxyTunnel: false };
   const direct = new Agent({ allowH2: false });
-  // One for each protocol: an EnvHttpProxyAgent takes the proxy for HTTP for HTTPS too where there is no other.
+  // One agent for each protocol: an EnvHttpProxyAgent without an HTTPS proxy uses its HTTP proxy for HTTPS as well.
   const through = (proxy: string | undefined): Dispatcher =>
     proxy === undefined
       ? direct
       : new EnvHttpProxyAgent({ ...options, httpProxy: proxy, httpsProxy: proxy, noProxy });
   const [plain, secure] = [through(http), through(https)];
-  // It is compatible with Node's fetch, but their type declarations are not interchangeable.
+  // undici's fetch is compatible with Node's, but their type declarations are not interchangeable.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const send = undici.fetch as unknown as typeof fetch;
   return async (input, init) => {

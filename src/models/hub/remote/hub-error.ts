@@ -1,7 +1,7 @@
 import { isDiskFull, ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
-const WHAT_TO_DO =
+const ADVICE =
   "Check the network and HUB_URL, the hub's address; behind a proxy start the daemon with HTTPS_PROXY set. " +
   "Models that are on disk, those that ship with Daybreak among them, work without the hub.";
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
@@ -13,16 +13,13 @@ interface HubErrorContext {
   readonly revision: string;
 }
 
-/** Translates a failure into an error for the client; other errors are returned unchanged. */
+/** Converts a failure to an error for the client; other errors are returned unchanged. */
 export function toHubError(error: unknown, context: HubErrorContext): unknown {
   if (error instanceof HubHttpFailure) return fromStatus(error, context);
   if (error instanceof HubAnswerFailure || error instanceof StaleRemoteFailure)
     return unusable(error, context);
   if (error instanceof HubNetworkFailure)
-    return unreachable(
-      `The hub at ${context.hub.url} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
-      error,
-    );
+    return unreachable(`The hub at ${context.hub.url} cannot be reached: ${error.message}. ${ADVICE}`, error);
   if (isDiskFull(error))
     return new ServiceError(
       "insufficient_disk",
@@ -44,7 +41,7 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
     return notFound(`${repo} has no revision "${revision}" on the hub.`, failure);
   if (hubCode === "EntryNotFound") return notFound(`${repo} lacks a file that its listing names.`, failure);
   if (hubCode === "GatedRepo" || status === 403) return denied(context, failure);
-  // The hub also answers 401 for repositories that do not exist, so as not to reveal private ones.
+  // The hub also answers 401 for repositories that do not exist, to conceal private ones.
   if (status === 401 && /invalid credentials/i.test(failure.message))
     return new ServiceError(
       "hub_access_denied",
@@ -93,15 +90,15 @@ function unreachable(message: string, cause: HubHttpFailure | Error): ServiceErr
 }
 
 /**
- * An answer with an error status. Like the other failures between Daybreak and the hub below, it is not a ServiceError,
- * because most of these are retried and never reach a client.
+ * An answer with an error status. This and the other failures below are no ServiceErrors, because most are retried and
+ * never reach a client.
  */
 export class HubHttpFailure extends Error {
   override readonly name = "HubHttpFailure";
   readonly status: number;
-  /** X-Error-Code of the hub: RepoNotFound, RevisionNotFound, EntryNotFound, GatedRepo, … */
+  /** The hub's X-Error-Code: RepoNotFound, RevisionNotFound, EntryNotFound, GatedRepo, … */
   readonly hubCode: string | undefined;
-  /** False when a storage server behind the hub answered. */
+  /** False if a storage server behind the hub answered. */
   readonly fromHub: boolean;
   readonly retryAfterSecs: number | undefined;
 
@@ -123,11 +120,11 @@ export class HubHttpFailure extends Error {
 /** No answer, or an incomplete one. */
 export class HubNetworkFailure extends Error {
   override readonly name = "HubNetworkFailure";
-  /** Whether no connection could be made: no network, no such host, connection refused. */
+  /** True if no connection could be made: no network, no such host, connection refused. */
   readonly neverConnected: boolean;
-  /** Whether a retry would fail in the same way: an untrusted certificate, a blocked port. */
+  /** True if a retry would fail in the same way: an untrusted certificate, a blocked port. */
   readonly isFinal: boolean;
-  /** Whether the connection was given up because too little data arrived. */
+  /** True if the connection was closed because too little data arrived. */
   readonly isStall: boolean;
 
   constructor(
@@ -144,7 +141,7 @@ export class HubNetworkFailure extends Error {
 /** An answer that cannot be used. */
 export class HubAnswerFailure extends Error {
   override readonly name = "HubAnswerFailure";
-  /** Whether the same request could have a different answer, so that it is worth one retry. */
+  /** True if the same request could have a different answer, so that it is worth one retry. */
   readonly mayDiffer: boolean;
 
   constructor(message: string, options: ErrorOptions & { mayDiffer?: boolean } = {}) {
@@ -153,12 +150,12 @@ export class HubAnswerFailure extends Error {
   }
 }
 
-/** The server now sends a different file than the part on disk, which is therefore useless. */
+/** The server sends a different file than the part on disk, which is therefore useless. */
 export class StaleRemoteFailure extends Error {
   override readonly name = "StaleRemoteFailure";
 }
 
-/** True when the same request may succeed a little later. */
+/** True if the same request may succeed later. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof HubNetworkFailure) return !error.isFinal;
   if (!(error instanceof HubHttpFailure)) return false;
@@ -166,7 +163,7 @@ export function isTransient(error: unknown): boolean {
   return RETRYABLE_STATUS.has(error.status) || (!error.fromHub && error.status === 403);
 }
 
-/** Whether an answer contradicts itself or an earlier one; if the next one does too, all will. */
+/** True for an answer that contradicts itself or an earlier one; it is retried once. */
 export function isContradiction(error: unknown): boolean {
   return error instanceof StaleRemoteFailure || (error instanceof HubAnswerFailure && error.mayDiffer);
 }

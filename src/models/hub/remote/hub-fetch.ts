@@ -2,21 +2,22 @@ import { reasonOf } from "../../../errors/reason-of.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
-/** The hub itself redirects once or twice; browsers stop at 20. */
+/** Maximum redirects; the hub redirects once or twice, and browsers stop at 20. */
 const MAX_REDIRECTS = 10;
 
-/** Enough of an error body for its message; the rest is neither read nor waited for. */
+/** Maximum characters of an error body that are read for its message. */
 const MAX_ERROR_TEXT = 2000;
 const ERROR_TEXT_TIMEOUT_MS = 1000;
 
-/** Longest part of the hub's own message that a client sees. */
+/** Maximum characters of the hub's message in an error for the client. */
 const MAX_QUOTED = 300;
 
-/** Error codes of connections whose other end cannot be authenticated, or does not speak TLS. */
-const NO_TRUST = /^(?:CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_|ERR_TLS_|ERR_SSL_|HOSTNAME_|INVALID_|EPROTO)/;
+/** Error codes of connections to a server that cannot be authenticated or does not speak TLS. */
+const UNTRUSTED_CODE =
+  /^(?:CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_|ERR_TLS_|ERR_SSL_|HOSTNAME_|INVALID_|EPROTO)/;
 
-/** Error codes of connections that were never made. */
-const NO_CONNECTION = new Set([
+/** Error codes of connections that could not be made. */
+const CONNECT_ERROR_CODES = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
@@ -28,12 +29,12 @@ const NO_CONNECTION = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** What fetch() says of a port that browsers block as well, such as 6000 (Fetch standard, "port blocking"). */
+/** Message of fetch() for a blocked port, such as 6000 (Fetch standard, "port blocking"). */
 const BLOCKED_PORT = "bad port";
 
 const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 
-/** Headers with credentials, which are never sent along to another origin. */
+/** Headers with credentials, which are not forwarded to another origin. */
 const CREDENTIAL_HEADERS = ["authorization", "cookie", "proxy-authorization"];
 
 interface HubFetchOptions {
@@ -44,16 +45,15 @@ interface HubFetchOptions {
 
 interface HubAnswer {
   readonly response: Response;
-  /** Whether the answer is from the hub itself, not from a server it redirected to. */
+  /** True if the answer is from the hub itself, not from a server it redirected to. */
   readonly fromHub: boolean;
-  /** X-Linked-Etag of the hub's own answer: the blob's name, which a storage server does not know. */
+  /** X-Linked-Etag of the hub's own answer: the blob's digest, which a storage server does not send. */
   readonly linkedEtag: string | undefined;
 }
 
 /**
- * All traffic with the hub goes through here. It alone knows the token: the token is sent to the origin of the
- * configured hub and nowhere else, whatever address a listing or redirect names, and never over plain HTTP when
- * the hub is on HTTPS.
+ * Sends all requests to the hub, and alone knows the token. The token is only sent to the origin of the configured hub,
+ * whatever address a listing or redirect names, and never over plain HTTP if the hub is on HTTPS.
  */
 export class HubFetch {
   /** Address of the hub, without a slash at its end. */
@@ -75,8 +75,8 @@ export class HubFetch {
 
   /**
    * Follows redirects and returns the last answer.
-   * @throws HubNetworkFailure without an answer; HubAnswerFailure for redirects that lead nowhere; ServiceError hub_access_denied for a token that cannot be sent; the
-   * signal's reason when it aborts.
+   * @throws HubNetworkFailure without an answer; HubAnswerFailure for invalid redirects; ServiceError hub_access_denied
+   *   for a malformed token; the signal's reason when it aborts
    */
   async request(address: string | URL, init: RequestInit = {}): Promise<HubAnswer> {
     let url = new URL(address);
@@ -90,7 +90,7 @@ export class HubFetch {
       const location = response.headers.get("location");
       if (!REDIRECT_STATUS.has(response.status) || location === null)
         return { response, fromHub, linkedEtag };
-      await discard(response);
+      await closeBody(response);
       const next = parseUrl(location, url);
       seen.add(url.href);
       if (seen.has(next.href)) throw new HubAnswerFailure("it redirects in a loop");
@@ -100,12 +100,12 @@ export class HubFetch {
     throw new HubAnswerFailure(`it redirects more than ${MAX_REDIRECTS} times`);
   }
 
-  /** A function to hand to the hub's client library: answers of the hub with an error status throw. */
+  /** Returns a fetch function for the hub's client library. It throws answers of the hub with an error status. */
   asFetch(signal: AbortSignal): typeof fetch {
     return async (input, init) => {
       const address = typeof input === "string" || input instanceof URL ? input : input.url;
       const { response, fromHub } = await this.request(address, { ...init, signal });
-      // Errors of storage servers are left to the library, which knows how to renew a signed address.
+      // Errors of storage servers are left to the library, which renews signed URLs.
       if (fromHub && !response.ok) throw await httpFailure(response, true);
       return response;
     };
@@ -116,7 +116,7 @@ export class HubFetch {
       throw new HubAnswerFailure(`it redirects from ${this.#hub.protocol} to ${url.protocol}`);
     const sent = new Headers(headers);
     if (url.origin === this.#hub.origin && this.#token !== undefined)
-      sent.set("authorization", `Bearer ${sendable(this.#token)}`);
+      sent.set("authorization", `Bearer ${validToken(this.#token)}`);
     try {
       return await this.#fetch(url, { ...init, headers: sent, redirect: "manual" });
     } catch (error) {
@@ -126,8 +126,8 @@ export class HubFetch {
   }
 }
 
-/** Checked here because the error of Headers would quote the token. */
-function sendable(token: string): string {
+/** Checks the token here because an error of Headers would quote it. */
+function validToken(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new ServiceError(
     "hub_access_denied",
@@ -135,16 +135,16 @@ function sendable(token: string): string {
   );
 }
 
-/** Turns an answer with an error status into the failure to throw; reads a little of its body. */
+/** Converts an answer with an error status to a failure; reads the start of its body. */
 export async function httpFailure(response: Response, fromHub: boolean): Promise<HubHttpFailure> {
   const hubCode = response.headers.get("x-error-code") ?? undefined;
-  const said = quotable(response.headers.get("x-error-message") ?? (await errorText(response)));
+  const message = quotable(response.headers.get("x-error-message") ?? (await errorText(response)));
   return new HubHttpFailure({
     status: response.status,
     hubCode,
     fromHub,
     retryAfterSecs: parseRetryAfter(response.headers.get("retry-after")),
-    message: said === "" ? `status ${response.status}` : `status ${response.status}: ${said}`,
+    message: message === "" ? `status ${response.status}` : `status ${response.status}: ${message}`,
   });
 }
 
@@ -153,7 +153,7 @@ async function errorText(response: Response): Promise<string> {
   if (reader === undefined) return "";
   const decoder = new TextDecoder();
   let text = "";
-  const late = setTimeout(() => void reader.cancel().catch(() => {}), ERROR_TEXT_TIMEOUT_MS);
+  const timeout = setTimeout(() => void reader.cancel().catch(() => {}), ERROR_TEXT_TIMEOUT_MS);
   try {
     while (text.length < MAX_ERROR_TEXT) {
       const { done, value } = await reader.read();
@@ -164,12 +164,12 @@ async function errorText(response: Response): Promise<string> {
   } catch {
     return "";
   } finally {
-    clearTimeout(late);
+    clearTimeout(timeout);
   }
   return messageOf(text);
 }
 
-/** One line of bounded length, without what a terminal would obey. */
+/** Returns one line of bounded length, without control characters. */
 function quotable(text: string): string {
   return text
     .slice(0, MAX_QUOTED)
@@ -177,7 +177,7 @@ function quotable(text: string): string {
     .trim();
 }
 
-/** The hub answers {"error": "…"}; pages of proxies are of no use in a message. */
+/** Returns the message in {"error": "…"}; empty for others, such as HTML pages of proxies. */
 function messageOf(text: string): string {
   try {
     const body: unknown = JSON.parse(text);
@@ -189,7 +189,7 @@ function messageOf(text: string): string {
   return "";
 }
 
-/** Seconds from either form of Retry-After (RFC 9110, 10.2.3). */
+/** Returns the seconds in either form of Retry-After (RFC 9110, 10.2.3). */
 function parseRetryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   if (/^\d+$/.test(value)) return Number(value);
@@ -197,7 +197,7 @@ function parseRetryAfter(value: string | null): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000));
 }
 
-/** An ETag without its quotes and weakness mark. */
+/** Returns an ETag without its quotes and `W/` prefix. */
 export function unquoteEtag(value: string | null): string | undefined {
   return value === null ? undefined : value.replace(/^W\//, "").replaceAll('"', "");
 }
@@ -209,32 +209,32 @@ function parseUrl(location: string, base: URL): URL {
 }
 
 /** Closes an answer whose body is not needed. */
-export async function discard(response: Response): Promise<void> {
+export async function closeBody(response: Response): Promise<void> {
   try {
     await response.body?.cancel();
   } catch {
-    // It is already being read, or it failed.
+    // The body is already being read, or has failed.
   }
 }
 
 function networkFailure(error: unknown): HubNetworkFailure {
-  const reason = innermost(error);
+  const reason = innermostCause(error);
   const message = reasonOf(reason);
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
-  if (NO_TRUST.test(code))
+  if (UNTRUSTED_CODE.test(code))
     return new HubNetworkFailure(
       `its certificate is not accepted (${quotable(message)}); for a proxy or hub with a private certificate authority, start the daemon with NODE_EXTRA_CA_CERTS set to its certificates, and check that the clock is right`,
       { cause: error, neverConnected: true, isFinal: true },
     );
   const isBlocked = message === BLOCKED_PORT;
-  const neverConnected = NO_CONNECTION.has(code) || isBlocked;
+  const neverConnected = CONNECT_ERROR_CODES.has(code) || isBlocked;
   return new HubNetworkFailure(message, { cause: error, neverConnected, isFinal: isBlocked });
 }
 
-/** undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */
-function innermost(error: unknown): unknown {
+/** Returns the innermost cause: undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */
+function innermostCause(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { cause } = error;
-  if (cause instanceof AggregateError && cause.errors.length > 0) return innermost(cause.errors[0]);
-  return cause instanceof Error ? innermost(cause) : error;
+  if (cause instanceof AggregateError && cause.errors.length > 0) return innermostCause(cause.errors[0]);
+  return cause instanceof Error ? innermostCause(cause) : error;
 }

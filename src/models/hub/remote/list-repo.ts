@@ -8,22 +8,22 @@ import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
 import { httpFailure, type HubFetch } from "./hub-fetch.ts";
 import { type Sleep, withRetries } from "./retry.ts";
 
-/** Largest answer: a page of a thousand files has some 400 KB. */
+/** Maximum bytes of an answer; a page of a thousand files has some 400 KB. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 
-/** The largest model repositories have a few hundred files; an endless listing must not fill the memory. */
+/** Maximum files of a repository; the largest model repositories have a few hundred. */
 const MAX_LISTED_FILES = 20_000;
 
-/** Hugging Face puts a thousand files on a page. Other hubs may use smaller pages, within reason. */
+/** Maximum pages of a listing. Hugging Face puts a thousand files on a page; other hubs may use smaller pages. */
 const MAX_PAGES = 200;
 
 /** Timeout for a listing; the hub answers in well under a second. */
 const LISTING_TIMEOUT_MS = 60_000;
 
-/** Answer of GET /api/models/{repo}/revision/{revision}, the part that is used. */
+/** Answer of GET /api/models/{repo}/revision/{revision}, the field that is used. */
 const revisionAnswer = z.object({ sha: z.string() });
 
-/** Entry of GET /api/models/{repo}/tree/{revision}, the parts that are used. */
+/** Entry of GET /api/models/{repo}/tree/{revision}, the fields that are used. */
 const treeEntry = z.object({
   type: z.string(),
   path: z.string(),
@@ -45,7 +45,7 @@ interface ListRepoOptions {
 }
 
 /**
- * Asks the hub for a revision's commit and files. Files whose names are not safe as paths are left out, so that they are
+ * Lists a revision's commit and files on the hub. Files with names that are unsafe as paths are left out, so they are
  * never downloaded.
  * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
  */
@@ -54,18 +54,22 @@ export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
 }
 
 async function listOnce({ hub, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
-  const late = AbortSignal.timeout(LISTING_TIMEOUT_MS);
-  const inTime = AbortSignal.any([signal, late]);
+  const timeout = AbortSignal.timeout(LISTING_TIMEOUT_MS);
+  const deadline = AbortSignal.any([signal, timeout]);
   try {
     const api = `${hub.url}/api/models/${repo}`;
-    const asked = await readJson(hub, `${api}/revision/${encodeURIComponent(revision)}?expand=sha`, inTime);
-    const commit = revisionAnswer.safeParse(asked.body).data?.sha;
+    const answer = await readJson(
+      hub,
+      `${api}/revision/${encodeURIComponent(revision)}?expand=sha`,
+      deadline,
+    );
+    const commit = revisionAnswer.safeParse(answer.body).data?.sha;
     if (commit === undefined || !isCommit(commit))
       throw new HubAnswerFailure(`it names no commit for revision "${revision}"`);
-    return { repo, commit, files: await listCommit(hub, `${api}/tree/${commit}?recursive=true`, inTime) };
+    return { repo, commit, files: await listCommit(hub, `${api}/tree/${commit}?recursive=true`, deadline) };
   } catch (error) {
     signal.throwIfAborted();
-    if (!late.aborted) throw error;
+    if (!timeout.aborted) throw error;
     throw new HubNetworkFailure(`its listing takes longer than ${LISTING_TIMEOUT_MS / 1000} s`, {
       cause: error,
       isFinal: true,
@@ -85,18 +89,18 @@ async function listCommit(hub: HubFetch, address: string, signal: AbortSignal): 
     if (listed > MAX_LISTED_FILES)
       throw new HubAnswerFailure(`a repository has more than ${MAX_LISTED_FILES} files`);
     files.push(...answer.body.flatMap(parseEntry));
-    next = answer.next && atHub(answer.next, address);
+    next = answer.next && onHub(answer.next, address);
   }
   return files;
 }
 
-/** Always on the hub itself, whatever host its links name: mirrors return the original's links. */
-function atHub(link: string, address: string): string {
+/** Returns a link on the hub itself, whatever host it names: mirrors return links to the original hub. */
+function onHub(link: string, address: string): string {
   const { pathname, search } = new URL(link);
   return new URL(pathname + search, address).href;
 }
 
-/** Empty for entries that are not files, or that cannot be downloaded. */
+/** Returns the file of an entry; empty for entries that are no files or cannot be downloaded. */
 function parseEntry(entry: unknown): RepoFile[] {
   const parsed = treeEntry.safeParse(entry);
   if (!parsed.success)
@@ -114,13 +118,13 @@ function parseEntry(entry: unknown): RepoFile[] {
 
 interface JsonAnswer {
   readonly body: unknown;
-  /** Address of the next page. */
+  /** URL of the next page. */
   readonly next: string | undefined;
 }
 
 /**
- * Asks the hub for JSON, of bounded size.
- * @throws HubHttpFailure, HubNetworkFailure; HubAnswerFailure when it is too large or no JSON
+ * Requests JSON of bounded size from the hub.
+ * @throws HubHttpFailure, HubNetworkFailure; HubAnswerFailure if it is too large or no JSON
  */
 async function readJson(hub: HubFetch, address: string | URL, signal: AbortSignal): Promise<JsonAnswer> {
   const headers = { accept: "application/json" };
@@ -129,7 +133,7 @@ async function readJson(hub: HubFetch, address: string | URL, signal: AbortSigna
   return { body: await parse(response), next: nextPage(response.headers.get("link")) };
 }
 
-/** Parses as data arrives, so that large or deeply nested answers do not block the event loop. */
+/** Parses JSON as data arrives, so that large or deeply nested answers do not block the event loop. */
 async function parse(response: Response): Promise<unknown> {
   const json = new JsonReader("An answer");
   const decoder = new TextDecoder();
@@ -146,7 +150,7 @@ async function parse(response: Response): Promise<unknown> {
         throw new HubAnswerFailure(`an answer is larger than ${MAX_JSON_BYTES / 2 ** 20} MiB`);
       json.write(decoder.decode(value, { stream: true }));
     }
-    return end(json);
+    return endJson(json);
   } catch (error) {
     await reader.cancel().catch(() => {});
     if (error instanceof SyntaxError) throw new HubAnswerFailure("an answer is not JSON", { cause: error });
@@ -156,16 +160,16 @@ async function parse(response: Response): Promise<unknown> {
   }
 }
 
-function end(json: JsonReader): unknown {
+function endJson(json: JsonReader): unknown {
   try {
     return json.end();
   } catch (error) {
-    // It may have been truncated on the way.
+    // The connection may have been cut, so a retry may succeed.
     throw new HubAnswerFailure("an answer is cut off", { cause: error, mayDiffer: true });
   }
 }
 
-/** The link to the next page (RFC 8288). */
+/** Returns the link to the next page (RFC 8288). */
 function nextPage(header: string | null): string | undefined {
   const link = /<(https?:\/\/[^>]+)>;\s*rel="?next"?/.exec(header ?? "")?.[1];
   return link !== undefined && URL.canParse(link) ? link : undefined;
@@ -177,31 +181,31 @@ export interface HubRepo {
   readonly repo: string;
   readonly downloads: number;
   readonly likes: number;
-  /** ISO 8601; undefined: the hub does not say. */
+  /** ISO 8601; undefined: unknown. */
   readonly updatedAt: string | undefined;
-  /** Whether its owner gives it only to those who ask. */
+  /** True if its owner grants access on request only. */
   readonly isGated: boolean;
-  /** What the hub says it is for, such as "text-generation". */
+  /** Task on the hub, such as "text-generation". */
   readonly task: string | undefined;
 }
 
-/** What the hub knows of a repository apart from its files. */
+/** Facts about a repository on the hub apart from its files. */
 export interface RepoInfo extends Pick<HubRepo, "isGated" | "task"> {
-  /** Number of weights, if the hub has read it in a GGUF file. */
+  /** Number of weights; undefined if the hub has not read a GGUF header. */
   readonly parameters: number | undefined;
-  /** The same of the tokens of context that the model was trained for. */
+  /** Tokens of context the model was trained for; undefined: unknown. */
   readonly trainedContext: number | undefined;
 }
 
-/** The fields that are asked for; without them the hub sends the names of all files. */
+/** Requested fields; without them the hub also sends the names of all files. */
 const REPO_FIELDS = ["downloads", "likes", "lastModified", "gated", "pipeline_tag"];
 const INFO_FIELDS = ["gated", "pipeline_tag", "gguf"];
 
-/** false, or how access is given: "auto" or "manual". */
+/** false, or how access is granted: "auto" or "manual". */
 const gatedSchema = z.union([z.boolean(), z.string()]).catch(false);
 const taskSchema = z.string().optional().catch(undefined);
 
-/** Entry of GET /api/models, the parts that are used; other hubs leave some out. */
+/** Entry of GET /api/models, the fields that are used; other hubs leave some out. */
 const repoEntry = z.object({
   id: z.string(),
   downloads: z.number().catch(0),
@@ -211,7 +215,7 @@ const repoEntry = z.object({
   pipeline_tag: taskSchema,
 });
 
-/** Answer of GET /api/models/{repo}: of a repository with GGUF files, what the hub has read in one of them. */
+/** Answer of GET /api/models/{repo}; `gguf` has facts that the hub has read in a GGUF header. */
 const infoAnswer = z.object({
   gated: gatedSchema,
   pipeline_tag: taskSchema,
@@ -225,7 +229,7 @@ const infoAnswer = z.object({
 });
 
 /**
- * Repositories with GGUF files whose names match, those downloaded most first.
+ * Finds repositories with GGUF files whose names match, the most downloaded first.
  * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
  */
 export async function searchRepos(
@@ -235,9 +239,9 @@ export async function searchRepos(
   signal: AbortSignal,
 ): Promise<readonly HubRepo[]> {
   const address = new URL(`${hub.url}/api/models`);
-  const choice = { search: query, filter: "gguf", sort: "downloads", limit: String(limit) };
+  const params = { search: query, filter: "gguf", sort: "downloads", limit: String(limit) };
   address.search = new URLSearchParams([
-    ...Object.entries(choice),
+    ...Object.entries(params),
     ...REPO_FIELDS.map((field) => ["expand", field]),
   ]).toString();
   const { body } = await readJson(hub, address, signal);
@@ -256,11 +260,11 @@ export async function searchRepos(
     }));
 }
 
-/** What the hub knows of a repository; nothing if it does not say, for it may be one that only lists files. */
+/** Reads facts about a repository; empty on errors, because not every hub has them. */
 export async function repoInfo(hub: HubFetch, repo: string, signal: AbortSignal): Promise<RepoInfo> {
   const fields = INFO_FIELDS.map((field) => `expand=${field}`).join("&");
   const address = `${hub.url}/api/models/${repo}?${fields}`;
-  // What is wrong with the repository or the network is also wrong with the list of its files, which says so.
+  // Errors of the repository or the network also occur in the listing of its files, which reports them.
   const answer = await readJson(hub, address, signal).catch(() => undefined);
   const { data } = infoAnswer.safeParse(answer?.body);
   return {

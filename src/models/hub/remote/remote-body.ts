@@ -8,9 +8,9 @@ import {
   isTransient,
   StaleRemoteFailure,
 } from "./hub-error.ts";
-import { discard, httpFailure, type HubFetch, unquoteEtag } from "./hub-fetch.ts";
+import { closeBody, httpFailure, type HubFetch, unquoteEtag } from "./hub-fetch.ts";
 
-/** Where a file's bytes come from. */
+/** A file at one commit on the hub. */
 export interface RemoteFile {
   readonly hub: HubFetch;
   /** owner/repository */
@@ -20,14 +20,13 @@ export interface RemoteFile {
 }
 
 /**
- * The bytes of one remote file, from any offset. Remembers the storage's ETag across attempts, so that bytes of two
- * versions are never mixed, and whether chunk storage (Xet) has failed, after which it uses plain HTTP, which works for
- * every file.
+ * Reads one file from the hub, from any offset. Keeps the storage's ETag across attempts, so that bytes of two versions
+ * are never mixed. After a failure of chunk storage (Xet) it uses plain HTTP, which works for every file.
  *
- * Plain bodies are not fetched by the hub's library, because its blob accepts a 200 as the answer to a range request and
+ * Plain bodies are not read by the hub's library, because its blob accepts a 200 as the answer to a range request and
  * ignores Content-Range and ETag.
  */
-class RemoteBody {
+class HubBody {
   readonly #remote: RemoteFile;
   #etag: string | undefined;
   #useXet: boolean;
@@ -39,7 +38,7 @@ class RemoteBody {
 
   /**
    * Yields the bytes from `offset` to the end of the file.
-   * @throws StaleRemoteFailure when the bytes received so far are useless; HubHttpFailure; HubNetworkFailure
+   * @throws StaleRemoteFailure if the bytes received so far are useless; HubHttpFailure; HubNetworkFailure
    */
   async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     if (!this.#useXet) {
@@ -51,7 +50,7 @@ class RemoteBody {
     } catch (error) {
       signal.throwIfAborted();
       this.#useXet = false;
-      // The hub itself would give the same answer again.
+      // These failures would be the same over plain HTTP.
       if (error instanceof HubHttpFailure || isTransient(error) || isContradiction(error)) throw error;
       throw new HubNetworkFailure("chunk storage failed", { cause: error });
     }
@@ -61,13 +60,13 @@ class RemoteBody {
     const { downloadFile, fileDownloadInfo } = await import("@huggingface/hub");
     const { hub, repo, commit, file } = this.#remote;
     const target = { repo, path: encodeRepoPath(file.path), revision: commit, hubUrl: hub.url };
-    const asked = new AbortController();
+    const infoRequest = new AbortController();
     const downloadInfo = await fileDownloadInfo({
       ...target,
-      fetch: hub.asFetch(AbortSignal.any([signal, asked.signal])),
+      fetch: hub.asFetch(AbortSignal.any([signal, infoRequest.signal])),
     }).finally(() => {
-      // The library does not read the body of its request; this closes it.
-      asked.abort();
+      // The library does not read the body of its request; this closes the connection.
+      infoRequest.abort();
     });
     if (downloadInfo?.xet === undefined) {
       this.#useXet = false;
@@ -84,7 +83,7 @@ class RemoteBody {
   async *#readPlain(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { hub, repo, commit, file } = this.#remote;
     const address = `${hub.url}/${repo}/resolve/${commit}/${encodeRepoPath(file.path)}`;
-    // An encoded body has a different length and different offsets than the file.
+    // A compressed body would have another length and other offsets than the file.
     const headers: Record<string, string> = { "accept-encoding": "identity" };
     if (offset > 0) headers["range"] = `bytes=${offset}-`;
     const { response, fromHub, linkedEtag } = await hub.request(address, { headers, signal });
@@ -99,14 +98,14 @@ class RemoteBody {
       checkRange(response, offset, file.size);
       if (response.body === null) throw new HubNetworkFailure("an answer without a body");
     } catch (error) {
-      await discard(response);
+      await closeBody(response);
       throw error;
     }
     yield* readStream(response.body);
   }
 
   #checkEtag(header: string | null, offset: number): void {
-    // A weak ETag does not promise the same bytes.
+    // A weak ETag does not guarantee the same bytes.
     if (header === null || header.startsWith("W/")) return;
     const before = this.#etag;
     this.#etag = header;
@@ -139,7 +138,7 @@ function contradiction(message: string): HubAnswerFailure {
   return new HubAnswerFailure(message, { mayDiffer: true });
 }
 
-/** Reads a stream. Leaving the loop closes it; a disconnect is a network failure. */
+/** Reads a stream. Leaving the loop closes it; a disconnection becomes a HubNetworkFailure. */
 async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {
@@ -161,16 +160,16 @@ function encodeRepoPath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
 
-/** The bytes of one file, from any offset: of other machines as far as they have it, otherwise of the hub. */
+/** Reads one file from any offset: from other machines as far as they have it, then from the hub. */
 export class BlobBody {
   readonly #remote: RemoteFile;
-  readonly #hub: RemoteBody;
+  readonly #hub: HubBody;
   readonly #peers: HubPeers | undefined;
   readonly #onMachine: (name: string) => void;
   readonly #fromHub: Set<string>;
   #usedPeers = false;
 
-  /** @param fromHub gets the digest when the hub is asked; the one who passes it removes it */
+  /** @param fromHub receives the digest when the hub is requested; the caller removes it */
   constructor(
     remote: RemoteFile,
     peers: HubPeers | undefined,
@@ -179,17 +178,17 @@ export class BlobBody {
   ) {
     this.#fromHub = fromHub;
     this.#remote = remote;
-    this.#hub = new RemoteBody(remote);
+    this.#hub = new HubBody(remote);
     this.#peers = peers;
     this.#onMachine = onMachine;
   }
 
-  /** Whether any bytes came from another machine. */
+  /** True if another machine has sent data. */
   get usedPeers(): boolean {
     return this.#usedPeers;
   }
 
-  /** Yields the bytes from `offset` to the end of the file. @throws as {@link RemoteBody.read} */
+  /** Yields the bytes from `offset` to the end of the file. @throws as {@link HubBody.read} */
   async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { repo, file } = this.#remote;
     let position = offset;

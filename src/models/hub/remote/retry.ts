@@ -2,17 +2,17 @@ import { toError } from "../../../errors/to-error.ts";
 import type { HubRetry } from "../hub-store.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
-/** Waits between attempts without progress, in milliseconds: long enough for a glitch, and an outage is reported in 20 s. */
+/** Waits between attempts without progress: bridges short interruptions, and reports an outage after 20 s. */
 const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];
 
-/** The same before any data has arrived: a missing network or a wrong address should be reported quickly. */
+/** Waits if the first request to a hub cannot connect: no network or a wrong address is reported quickly. */
 const NEVER_CONNECTED_BACK_OFF_MS = [500];
 
-/** Before a request is repeated because its answer made no sense. */
+/** Wait before the retry of a request whose answer was contradictory. */
 const CONTRADICTION_BACK_OFF_MS = [500];
 
-/** If a hub asks for a longer wait, the failure is reported instead. */
-const LONGEST_RETRY_AFTER_SECS = 60;
+/** Longest wait that a hub may request with Retry-After; a longer one is reported as a failure. */
+const MAX_RETRY_AFTER_SECS = 60;
 
 /** Waits; rejects with the signal's reason when it aborts. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
@@ -21,11 +21,11 @@ interface BackOffOptions {
   readonly sleep: Sleep;
   /** Called before each wait. */
   readonly onRetry: (retry: HubRetry) => void;
-  /** True for the first request to a hub, which is not retried for long if nobody answers. */
-  readonly firstContact?: boolean;
+  /** True for the first request to a hub, which has few retries while the hub is unreachable. */
+  readonly isFirstRequest?: boolean;
 }
 
-/** Counts the failures since the last progress and waits before the next attempt. */
+/** Counts failures since the last progress, and waits before the next attempt. */
 export class BackOff {
   readonly #options: BackOffOptions;
   #failures = 0;
@@ -35,21 +35,21 @@ export class BackOff {
     this.#options = options;
   }
 
-  /** Call it when data has arrived: the sequence of waits starts over. */
+  /** Restarts the sequence of waits; to be called when data has arrived. */
   progress(): void {
     this.#failures = 0;
     this.#contradictions = 0;
   }
 
-  /** Waits as long as the failure calls for. Rethrows it when it is final or there have been too many. */
+  /** Waits before the next attempt. Rethrows a final failure, or the last one of too many. */
   async wait(error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { sleep: wait, onRetry } = this.#options;
     const backOff = this.#nextBackOff(error);
     if (backOff === undefined) throw error;
-    const asked = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
-    if (asked > LONGEST_RETRY_AFTER_SECS) throw error;
-    const waitMs = Math.max(backOff, asked * 1000);
+    const retryAfterSecs = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
+    if (retryAfterSecs > MAX_RETRY_AFTER_SECS) throw error;
+    const waitMs = Math.max(backOff, retryAfterSecs * 1000);
     onRetry({ reason: toError(error).message, waitMs });
     await wait(waitMs, signal);
   }
@@ -57,19 +57,19 @@ export class BackOff {
   #nextBackOff(error: unknown): number | undefined {
     if (isContradiction(error)) return CONTRADICTION_BACK_OFF_MS[this.#contradictions++];
     if (!isTransient(error)) return undefined;
-    const isNobody = error instanceof HubNetworkFailure && error.neverConnected;
-    const isFirstContact = this.#options.firstContact === true;
-    return (isFirstContact && isNobody ? NEVER_CONNECTED_BACK_OFF_MS : BACK_OFF_MS)[this.#failures++];
+    const neverConnected = error instanceof HubNetworkFailure && error.neverConnected;
+    const isFirstRequest = this.#options.isFirstRequest === true;
+    return (isFirstRequest && neverConnected ? NEVER_CONNECTED_BACK_OFF_MS : BACK_OFF_MS)[this.#failures++];
   }
 }
 
-/** Sends the first request to a hub, with retries until it answers or the failure is final. */
+/** Runs the first request to a hub, with retries until it succeeds or fails finally. */
 export async function withRetries<T>(
   action: () => Promise<T>,
   options: Pick<BackOffOptions, "sleep" | "onRetry">,
   signal: AbortSignal,
 ): Promise<T> {
-  const backOff = new BackOff({ ...options, firstContact: true });
+  const backOff = new BackOff({ ...options, isFirstRequest: true });
   for (;;) {
     try {
       return await action();

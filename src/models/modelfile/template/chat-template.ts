@@ -1,19 +1,19 @@
 import { modelfileError } from "../parse-instructions.ts";
-import { cutBehindResponse, fieldsOf, type GoNode, parseGoTemplate, setsVariables } from "./go-template.ts";
+import { cutAfterResponse, fieldsOf, type GoNode, parseGoTemplate, setsVariables } from "./go-template.ts";
 import { type JinjaValue, nodesToJinja, output, statement, VARIABLES } from "./nodes-to-jinja.ts";
 import { TemplateProblem } from "./go-expression.ts";
 
 const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's own file";
 
 /**
- * The chat template of a TEMPLATE directive, in Jinja: Go templates are translated, others are used as they are.
- * @param line - line of the Modelfile where the template begins
+ * Converts the template of a TEMPLATE directive to Jinja: a Go template is translated, a Jinja template is unchanged.
+ * @param line - line of the Modelfile at which the template begins
  * @throws ServiceError invalid_modelfile
  */
 export function chatTemplate(template: string, line: number): string {
   if (isJinja(template)) return template;
   try {
-    return oneTagALine(translate(parseGoTemplate(template)));
+    return oneTagPerLine(translate(parseGoTemplate(template)));
   } catch (error) {
     if (!(error instanceof TemplateProblem)) throw error;
     const linesBefore = template.slice(0, error.position).split("\n").length - 1;
@@ -21,12 +21,14 @@ export function chatTemplate(template: string, line: number): string {
   }
 }
 
-/** An action that cannot be Jinja: a capitalized field, a variable with a dollar sign, a keyword within `{{ }}`. */
+/**
+ * Action of a Go template that is no Jinja: a capitalized field, a variable with a dollar sign, a keyword in `{{ }}`.
+ */
 const GO_ACTION = /\{\{-?\s*(?:(?:if|range|with|else|end)\b|\.[A-Z]|\$)/;
-/** The variable with the conversation, as Jinja calls it. */
+/** Variable with the conversation in Jinja. */
 const MESSAGES = /(?<![.\w])messages\b/;
 
-/** It has a Jinja statement, or at least shows the conversation. */
+/** True for a template with a Jinja statement, or with an expression that prints the conversation. */
 function isJinja(template: string): boolean {
   if (GO_ACTION.test(template)) return false;
   return template.includes("{%") || template.split("}").some(showsMessages);
@@ -40,7 +42,7 @@ function showsMessages(text: string): boolean {
 
 function translate(nodes: readonly GoNode[]): string {
   const fields = new Set(fieldsOf(nodes));
-  if (fields.has("Messages")) return translateWhole(nodes, fields.has("System"));
+  if (fields.has("Messages")) return translateMessages(nodes, fields.has("System"));
   if (fields.has("Prompt")) return translateTurns(nodes);
   throw new TemplateProblem(
     0,
@@ -48,24 +50,26 @@ function translate(nodes: readonly GoNode[]): string {
   );
 }
 
-/** For readability; tags trim the text between them, and their strings contain no adjacent braces. */
-function oneTagALine(jinja: string): string {
+/**
+ * Splits tags into lines for readability. They trim the text between them, and their strings have no adjacent braces.
+ */
+function oneTagPerLine(jinja: string): string {
   return jinja.replaceAll("}{", "}\n{");
 }
 
-/** Fields available to both kinds of templates. */
+/** Fields that both kinds of templates have. */
 const COMMON_FIELDS: readonly (readonly [string, JinjaValue])[] = [
   ["Tools", { code: "tools", prints: "json" }],
   ["Think", { code: "(enable_thinking is defined and enable_thinking)", prints: "plain" }],
   ["IsThinkSet", { code: "(enable_thinking is defined)", prints: "plain" }],
-  // Fill-in-the-middle is not chat.
+  // Only for fill-in-the-middle, so empty in chats.
   ["Suffix", { code: '("")', prints: "plain" }],
 ];
 
 const NOTHING: JinjaValue = { code: '("")', prints: "plain" };
 
-/** Translates a template that loops over .Messages. If it also uses .System, .Messages excludes system messages. */
-function translateWhole(nodes: readonly GoNode[], showsSystem: boolean): string {
+/** Translates a template that loops over .Messages. If it also prints .System, .Messages excludes system messages. */
+function translateMessages(nodes: readonly GoNode[], showsSystem: boolean): string {
   const messages = showsSystem ? "chat.messages" : "messages";
   const root = new Map<string, JinjaValue>([
     ...COMMON_FIELDS,
@@ -89,12 +93,13 @@ const SEPARATE_SYSTEM = [
 ].join("");
 
 /**
- * Translates a template of one turn, with .System, .Prompt and .Response. It is applied to each turn of the conversation,
- * and to the last one only up to .Response, which the model generates. Without .Response, the answer comes at the end,
- * followed by an empty line. Consecutive messages of the same role are joined, with an empty line between them.
+ * Translates a template of one turn, with .System, .Prompt and .Response. The result applies it to each turn of the
+ * conversation, and to the last one only up to .Response, which the model generates. Without .Response, the answer
+ * comes at the end, followed by an empty line. Consecutive messages of the same role are joined, with an empty line
+ * between them.
  */
 function translateTurns(nodes: readonly GoNode[]): string {
-  const whole: readonly GoNode[] = fieldsOf(nodes).includes("Response")
+  const withResponse: readonly GoNode[] = fieldsOf(nodes).includes("Response")
     ? nodes
     : [...nodes, RESPONSE, { kind: "text", text: "\n\n" }];
   const root = new Map<string, JinjaValue>([
@@ -105,23 +110,23 @@ function translateTurns(nodes: readonly GoNode[]): string {
   ]);
   const macro = (name: string, body: readonly GoNode[]): string =>
     statement(`macro ${name}(system, prompt, response)`) + withVariables(body, root) + statement("endmacro");
-  const next =
+  const closeTurn =
     turn("whole_turn") +
     statement('set chat.system = ""') +
     statement('set chat.prompt = ""') +
     statement('set chat.response = ""');
   return [
-    macro("whole_turn", whole),
-    macro("open_turn", cutBehindResponse(whole)),
+    macro("whole_turn", withResponse),
+    macro("open_turn", cutAfterResponse(withResponse)),
     statement('set chat = namespace(system="", prompt="", response="")'),
     statement("for message in messages"),
     statement('if message.role == "system"'),
-    statement("if chat.prompt or chat.response") + next + statement("endif"),
+    statement("if chat.prompt or chat.response") + closeTurn + statement("endif"),
     statement(appendTo("system")),
     statement('elif message.role == "assistant"'),
     statement(appendTo("response")),
     statement("else"),
-    statement("if chat.response") + next + statement("endif"),
+    statement("if chat.response") + closeTurn + statement("endif"),
     statement(appendTo("prompt")),
     statement("endif"),
     statement("endfor"),

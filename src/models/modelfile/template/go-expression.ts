@@ -1,6 +1,6 @@
-/** A TEMPLATE cannot be parsed. chat-template.ts turns it into the error of a Modelfile. */
+/** A TEMPLATE cannot be parsed. chat-template.ts converts this to an error of the Modelfile. */
 export class TemplateProblem extends Error {
-  /** Offset in the template, in characters. */
+  /** Character offset in the template. */
   readonly position: number;
 
   constructor(position: number, message: string) {
@@ -12,7 +12,7 @@ export class TemplateProblem extends Error {
 /** An expression of Go's template language: https://pkg.go.dev/text/template#hdr-Arguments */
 export type GoExpression =
   | { readonly kind: "literal"; readonly value: string | number | boolean }
-  /** Such as `.Content`, `$.Messages`, `$message.Role`; the path may be empty. */
+  /** Field access such as `.Content`, `$.Messages` or `$message.Role`; the path may be empty. */
   | { readonly kind: "access"; readonly base: GoBase; readonly path: readonly string[] }
   | { readonly kind: "call"; readonly name: string; readonly arguments: readonly GoExpression[] };
 
@@ -30,11 +30,11 @@ interface Token {
   readonly kind: (typeof TOKEN_KINDS)[number];
   readonly text: string;
   readonly position: number;
-  /** Whether there is no space before it. */
-  readonly attached: boolean;
+  /** True if no space precedes it. */
+  readonly isAttached: boolean;
 }
 
-/** Nested parentheses; templates need three. */
+/** Maximum nesting of parentheses; templates need three. */
 const MAX_DEPTH = 32;
 
 const TOKEN =
@@ -86,7 +86,7 @@ export class GoExpressionReader {
   /** Parses a pipeline up to the end of the text. */
   readAll(): GoExpression {
     const expression = this.#readPipeline();
-    if (!this.isDone) throw new TemplateProblem(this.position, `unexpected ${this.#shown()}`);
+    if (!this.isDone) throw new TemplateProblem(this.position, `unexpected ${this.#quotedToken()}`);
     return expression;
   }
 
@@ -142,7 +142,7 @@ export class GoExpressionReader {
     if (!this.take(")")) throw new TemplateProblem(opening.position, "a parenthesis is not closed");
     this.#depth--;
     const suffix = this.#tokens[this.#at];
-    if (suffix?.kind !== "chain" || !suffix.attached || !suffix.text.startsWith(".")) return value;
+    if (suffix?.kind !== "chain" || !suffix.isAttached || !suffix.text.startsWith(".")) return value;
     this.#at++;
     return { kind: "access", base: { kind: "value", value }, path: suffix.text.slice(1).split(".") };
   }
@@ -152,7 +152,7 @@ export class GoExpressionReader {
     return token?.kind === "mark" && token.text === mark;
   }
 
-  #shown(): string {
+  #quotedToken(): string {
     return JSON.stringify(this.#tokens[this.#at]?.text.slice(0, 40) ?? "");
   }
 }
@@ -176,7 +176,7 @@ function tokenize(text: string, position: number): Token[] {
       kind,
       text: match[0],
       position: position + at,
-      attached: spaces === 0,
+      isAttached: spaces === 0,
     });
     at += match[0].length;
   }

@@ -1,8 +1,8 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import { type GoExpression, TemplateProblem } from "./go-expression.ts";
-import { cutBehindResponse, fieldsOf, type GoNode, parseGoTemplate } from "./go-template.ts";
+import { cutAfterResponse, fieldsOf, type GoNode, parseGoTemplate } from "./go-template.ts";
 
-/** What a template shows of a request that is not a chat. */
+/** Fields of a completion request, which is no chat. */
 interface PromptFields {
   readonly system: string;
   readonly prompt: string;
@@ -11,9 +11,9 @@ interface PromptFields {
 }
 
 /**
- * The prompt that a Go template makes of a request, up to where the answer begins. Like in chats, .Messages has no system
- * message if the template also shows .System.
- * @throws ServiceError invalid_parameter for a template that is wrong, or that never ends
+ * Renders the prompt of a completion request with a Go template, up to the start of the answer. As in chats, .Messages
+ * has no system message if the template also prints .System.
+ * @throws ServiceError invalid_parameter for an invalid template, or one that takes too many steps
  */
 export function renderPrompt(template: string, { system, prompt, suffix, thinking }: PromptFields): string {
   try {
@@ -37,7 +37,7 @@ export function renderPrompt(template: string, { system, prompt, suffix, thinkin
       Tools: [],
       Think: thinking ?? false,
       IsThinkSet: thinking !== undefined,
-    }).render(cutBehindResponse(nodes));
+    }).render(cutAfterResponse(nodes));
   } catch (error) {
     if (!(error instanceof TemplateProblem)) throw error;
     throw new ServiceError("invalid_parameter", `template: ${error.message}.`, {
@@ -47,12 +47,12 @@ export function renderPrompt(template: string, { system, prompt, suffix, thinkin
   }
 }
 
-/** A value of a template: what JSON has. */
+/** A value in a template. */
 type GoValue = string | number | boolean | readonly GoValue[] | { readonly [name: string]: GoValue };
 
-/** Nodes that are rendered, those of loops each time; templates in use have some hundred. */
+/** Maximum rendered nodes, including repetitions in loops; templates in use have some hundred. */
 const MAX_STEPS = 100_000;
-/** Far more than any context holds. */
+/** Maximum characters of a prompt, above any context. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 interface Scope {
@@ -72,26 +72,26 @@ class GoRenderer {
 
   /** @throws TemplateProblem for unknown fields and functions, and for a template that takes too long */
   render(nodes: readonly GoNode[]): string {
-    return this.#all(nodes, { dot: this.#root, variables: new Map() });
+    return this.#renderList(nodes, { dot: this.#root, variables: new Map() });
   }
 
-  #all(nodes: readonly GoNode[], outer: Scope): string {
+  #renderList(nodes: readonly GoNode[], outer: Scope): string {
     const scope = { ...outer, variables: new Map(outer.variables) };
-    return nodes.map((node) => this.#bounded(node, scope)).join("");
+    return nodes.map((node) => this.#renderNode(node, scope)).join("");
   }
 
-  #bounded(node: GoNode, scope: Scope): string {
+  #renderNode(node: GoNode, scope: Scope): string {
     if (++this.#steps > MAX_STEPS) throw new TemplateProblem(0, "it takes too many steps");
     if (node.kind === "text" || node.kind === "print") {
-      const text = node.kind === "text" ? node.text : printed(this.#value(node.value, scope, node.position));
+      const text = node.kind === "text" ? node.text : toText(this.#value(node.value, scope, node.position));
       this.#characters += text.length;
       if (this.#characters > MAX_CHARACTERS) throw new TemplateProblem(0, "its result is too long");
       return text;
     }
-    return this.#block(node, scope);
+    return this.#renderBlock(node, scope);
   }
 
-  #block(node: Exclude<GoNode, { kind: "text" | "print" }>, scope: Scope): string {
+  #renderBlock(node: Exclude<GoNode, { kind: "text" | "print" }>, scope: Scope): string {
     switch (node.kind) {
       case "assign": {
         const value = this.#value(node.value, scope, node.position);
@@ -105,18 +105,23 @@ class GoRenderer {
         const branch = node.branches.find(({ condition, position }) =>
           isTrue(this.#value(condition, scope, position)),
         );
-        return this.#all(branch?.body ?? node.otherwise, scope);
+        return this.#renderList(branch?.body ?? node.otherwise, scope);
       }
       case "with": {
         const dot = this.#value(node.value, scope, node.position);
-        return isTrue(dot) ? this.#all(node.body, { ...scope, dot }) : this.#all(node.otherwise, scope);
+        return isTrue(dot)
+          ? this.#renderList(node.body, { ...scope, dot })
+          : this.#renderList(node.otherwise, scope);
       }
       default:
-        return this.#range(node, scope);
+        return this.#renderRange(node, scope);
     }
   }
 
-  #range({ list, index, item, body, position }: Extract<GoNode, { kind: "range" }>, scope: Scope): string {
+  #renderRange(
+    { list, index, item, body, position }: Extract<GoNode, { kind: "range" }>,
+    scope: Scope,
+  ): string {
     const items = this.#value(list, scope, position);
     if (!isList(items)) throw new TemplateProblem(position, "range needs a list");
     let text = "";
@@ -124,7 +129,7 @@ class GoRenderer {
       const variables = new Map(scope.variables);
       if (index !== undefined) variables.set(index, { value: at });
       if (item !== undefined) variables.set(item, { value: dot });
-      text += this.#all(body, { dot, variables });
+      text += this.#renderList(body, { dot, variables });
     }
     return text;
   }
@@ -197,7 +202,7 @@ class GoRenderer {
   }
 }
 
-/** As Go decides it: what is empty is false. */
+/** True if a value is not empty, as in Go templates. */
 function isTrue(value: GoValue): boolean {
   if (typeof value !== "object") return Boolean(value);
   return isList(value) ? value.length > 0 : Object.keys(value).length > 0;
@@ -207,8 +212,8 @@ function isList(value: GoValue): value is readonly GoValue[] {
   return Array.isArray(value);
 }
 
-/** Go prints objects as JSON in these templates. */
-function printed(value: GoValue): string {
+/** Prints a value; objects are printed as JSON, as in Ollama's templates. */
+function toText(value: GoValue): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
@@ -217,7 +222,7 @@ function fieldOf(value: GoValue, name: string, position: number): GoValue {
     throw new TemplateProblem(position, `.${name} is not known here`);
   }
   if (Object.hasOwn(value, name)) return value[name]!;
-  // Messages lack what they do not have: calls of tools, for example.
+  // Fields that a message lacks, such as tool calls, are empty.
   if (Object.hasOwn(value, "Role")) return "";
   throw new TemplateProblem(
     position,
@@ -232,7 +237,7 @@ function lengthOf(value: GoValue): number {
 
 function itemOf(value: GoValue, at: GoValue, position: number): GoValue {
   const item = isList(value) ? value[Number(at)] : undefined;
-  if (item === undefined) throw new TemplateProblem(position, `there is no item ${printed(at)}`);
+  if (item === undefined) throw new TemplateProblem(position, `there is no item ${toText(at)}`);
   return item;
 }
 

@@ -1,6 +1,6 @@
 import { type GoExpression, GoExpressionReader, TemplateProblem } from "./go-expression.ts";
 
-/** Parts of a Go template: https://pkg.go.dev/text/template#hdr-Actions */
+/** Nodes of a Go template: https://pkg.go.dev/text/template#hdr-Actions */
 export type GoNode =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "print"; readonly value: GoExpression; readonly position: number }
@@ -8,7 +8,7 @@ export type GoNode =
   | {
       readonly kind: "range";
       readonly list: GoExpression;
-      /** Names of the variables for the index or key, and for the item. */
+      /** Variable names for the index or key, and for the item. */
       readonly index: string | undefined;
       readonly item: string | undefined;
       readonly body: readonly GoNode[];
@@ -34,70 +34,70 @@ interface GoBranch {
   readonly position: number;
 }
 
-/** Nested actions; the deepest templates in use have eight. */
+/** Maximum nesting of actions; the deepest templates in use have eight. */
 const MAX_DEPTH = 32;
 
-type Piece = { readonly text: string } | { readonly action: string; readonly position: number };
+type TemplatePart = { readonly text: string } | { readonly action: string; readonly position: number };
 
 /**
  * Parses the part of Go's text/template language that chat templates use.
  * @throws TemplateProblem
  */
 export function parseGoTemplate(template: string): readonly GoNode[] {
-  const parser = new Parser(splitPieces(template), template.length);
+  const parser = new Parser(splitParts(template), template.length);
   return parser.parse();
 }
 
-/** Separates text from actions, applies `{{-` and `-}}`, and removes comments. */
-function splitPieces(template: string): Piece[] {
-  const pieces: Piece[] = [];
+/** Splits a template into text and actions, applies `{{-` and `-}}`, and removes comments. */
+function splitParts(template: string): TemplatePart[] {
+  const parts: TemplatePart[] = [];
   let at = 0;
   let trimsNext = false;
   for (;;) {
     const open = template.indexOf("{{", at);
     let text = template.slice(at, open === -1 ? undefined : open);
     if (trimsNext) text = text.trimStart();
-    if (open === -1) return text === "" ? pieces : [...pieces, { text }];
+    if (open === -1) return text === "" ? parts : [...parts, { text }];
     const trimsBefore = /^-\s/.test(template.slice(open + 2, open + 4));
     if (trimsBefore) text = text.trimEnd();
-    if (text !== "") pieces.push({ text });
+    if (text !== "") parts.push({ text });
     const from = open + (trimsBefore ? 3 : 2);
     const close = findClose(template, from);
     const inner = template.slice(from, close);
     trimsNext = /\s-$/.test(inner);
     const action = trimsNext ? inner.slice(0, -1) : inner;
-    if (!/^\s*\/\*/.test(action)) pieces.push({ action, position: from });
+    if (!/^\s*\/\*/.test(action)) parts.push({ action, position: from });
     at = close + 2;
   }
 }
 
-/** A string in double quotes up to its end, what begins the other parts in which braces do not count, and an action's end. */
+/** Matches a string in double quotes, the start of a raw string or a comment, or the end of an action. */
 const PART = /"(?:[^"\\\n]|\\.)*("?)|`|\/\*|\}\}/g;
 
-/** Position of an action's `}}`; braces in its strings and comments do not count. */
+/** Returns the position of an action's `}}`, ignoring braces in its strings and comments. */
 function findClose(template: string, from: number): number {
   PART.lastIndex = from;
   for (let match = PART.exec(template); match; match = PART.exec(template)) {
     const [part, quote] = match;
     if (part === "}}") return match.index;
-    // One that has no end is the end of the search: it would be repeated from everything within it.
+    // An unclosed string must end the search, which would otherwise restart at each of its characters.
     if (quote === "") throw new TemplateProblem(match.index, "a string is not closed");
     if (quote !== undefined) continue;
-    const [end, what] = part === "`" ? ["`", "a string"] : ["*/", "a comment"];
+    const [end, kind] = part === "`" ? ["`", "a string"] : ["*/", "a comment"];
     const at = template.indexOf(end, PART.lastIndex);
-    if (at === -1) throw new TemplateProblem(match.index, `${what} is not closed`);
+    if (at === -1) throw new TemplateProblem(match.index, `${kind} is not closed`);
     PART.lastIndex = at + end.length;
   }
   throw new TemplateProblem(from, "an action that begins with {{ is not closed");
 }
 
 class Parser {
-  readonly #pieces: readonly Piece[];
+  readonly #parts: readonly TemplatePart[];
   readonly #length: number;
   #at = 0;
 
-  constructor(pieces: readonly Piece[], length: number) {
-    this.#pieces = pieces;
+  constructor(parts: readonly TemplatePart[], length: number) {
+    this.#parts = parts;
     this.#length = length;
   }
 
@@ -107,20 +107,20 @@ class Parser {
     return nodes;
   }
 
-  /** Parses nodes up to an `else` or `end` that is not theirs, and leaves the reader after that word. */
+  /** Parses nodes up to the `else` or `end` of the enclosing action, and leaves the reader after that word. */
   #parseList(depth: number): {
     nodes: GoNode[];
     stop?: { word: string; reader: GoExpressionReader; position: number };
   } {
     const nodes: GoNode[] = [];
-    for (let piece = this.#pieces[this.#at++]; piece; piece = this.#pieces[this.#at++]) {
-      if ("text" in piece) {
-        nodes.push({ kind: "text", text: piece.text });
+    for (let part = this.#parts[this.#at++]; part; part = this.#parts[this.#at++]) {
+      if ("text" in part) {
+        nodes.push({ kind: "text", text: part.text });
         continue;
       }
-      const { position } = piece;
+      const { position } = part;
       if (depth > MAX_DEPTH) throw new TemplateProblem(position, "its actions are nested too deeply");
-      const reader = new GoExpressionReader(piece.action, position);
+      const reader = new GoExpressionReader(part.action, position);
       const word = ["else", "end"].find((candidate) => reader.take(candidate));
       if (word !== undefined) return { nodes, stop: { word, reader, position } };
       nodes.push(this.#parseAction(reader, position, depth));
@@ -188,20 +188,20 @@ class Parser {
   }
 }
 
-/** Whether the nodes, or nested ones, set variables. */
+/** True if the nodes, or nested ones, set variables. */
 export function setsVariables(nodes: readonly GoNode[]): boolean {
   return nodes.some((node) => node.kind === "assign" || childrenOf(node).some(setsVariables));
 }
 
-/** The names of all fields that the nodes print or test. */
+/** Returns the names of all fields that the nodes print or test. */
 export function fieldsOf(nodes: readonly GoNode[]): readonly string[] {
   return nodes.flatMap((node) =>
     expressionsOf(node).flatMap(namesIn).concat(childrenOf(node).flatMap(fieldsOf)),
   );
 }
 
-/** The nodes up to and including the first that prints .Response; in alternatives, each up to its own. */
-export function cutBehindResponse(nodes: readonly GoNode[]): readonly GoNode[] {
+/** Returns the nodes up to and including the first that prints .Response; each branch is cut separately. */
+export function cutAfterResponse(nodes: readonly GoNode[]): readonly GoNode[] {
   return cut(nodes).nodes;
 }
 
@@ -211,14 +211,14 @@ interface Cut {
 }
 
 function cut(nodes: readonly GoNode[]): Cut {
-  const kept: GoNode[] = [];
+  const before: GoNode[] = [];
   for (const node of nodes) {
-    const shows = node.kind === "print" && namesIn(node.value).includes("Response");
+    const printsResponse = node.kind === "print" && namesIn(node.value).includes("Response");
     const inner = cutWithin(node);
-    kept.push(inner.node);
-    if (shows || inner.isCut) return { nodes: kept, isCut: true };
+    before.push(inner.node);
+    if (printsResponse || inner.isCut) return { nodes: before, isCut: true };
   }
-  return { nodes: kept, isCut: false };
+  return { nodes: before, isCut: false };
 }
 
 function cutWithin(node: GoNode): { node: GoNode; isCut: boolean } {

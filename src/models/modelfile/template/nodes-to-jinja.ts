@@ -1,7 +1,7 @@
 import { type GoExpression, TemplateProblem } from "./go-expression.ts";
 import type { GoNode } from "./go-template.ts";
 
-/** Namespace for the template's variables, because a loop may set a variable from outside the loop. */
+/** Jinja namespace of the template's variables, because a loop may set a variable from outside the loop. */
 export const VARIABLES = "variables";
 
 type Range = Extract<GoNode, { kind: "range" }>;
@@ -15,7 +15,7 @@ export function nodesToJinja(nodes: readonly GoNode[], scope: GoScope): string {
 }
 
 class Translator {
-  /** Loops so far; each has its own names. */
+  /** Number of loops so far, which is part of their variable names. */
   #loops = 0;
 
   translate(nodes: readonly GoNode[], scope: GoScope): string {
@@ -69,26 +69,28 @@ class Translator {
   #translateRange({ list, index, item, body, position }: Range, scope: GoScope): string {
     const number = ++this.#loops;
     const dot: JinjaValue = { code: `item${number}`, prints: hasObjects(list) ? "json" : "text" };
-    const place: JinjaValue = { code: `index${number}`, prints: "plain" };
+    const indexValue: JinjaValue = { code: `index${number}`, prints: "plain" };
     const variables = new Map(scope.variables);
-    if (index !== undefined) variables.set(index, place);
+    if (index !== undefined) variables.set(index, indexValue);
     if (item !== undefined) variables.set(item, dot);
     const { code } = toJinja(list, scope, position);
     const inside = this.translate(body, { ...scope, dot, variables });
     if (isKeyed(list)) {
       return (
-        statement(`for ${place.code}, ${dot.code} in (${code} or {}).items()`) + inside + statement("endfor")
+        statement(`for ${indexValue.code}, ${dot.code} in (${code} or {}).items()`) +
+        inside +
+        statement("endfor")
       );
     }
-    const counted = index === undefined ? "" : statement(`set ${place.code} = loop.index0`);
+    const counted = index === undefined ? "" : statement(`set ${indexValue.code} = loop.index0`);
     return statement(`for ${dot.code} in (${code} or [])`) + counted + inside + statement("endfor");
   }
 }
 
-/** A Jinja expression, and how Go would print its value. */
+/** A Jinja expression, and the way Go would print its value. */
 export interface JinjaValue {
   readonly code: string;
-  /** text: unchanged, nothing if absent; json: as JSON; arguments: as JSON unless it already is JSON text. */
+  /** text: as it is, empty if absent; json: as JSON; arguments: as JSON unless it is JSON text already. */
   readonly prints: "text" | "plain" | "json" | "arguments";
 }
 
@@ -100,7 +102,7 @@ interface GoScope {
   readonly variables: ReadonlyMap<string, JinjaValue>;
 }
 
-/** Fields of messages, tools and calls: their names in Go, and in a chat template's messages. */
+/** Fields of messages, tools and tool calls by their names in Go, with their keys in Jinja. */
 const FIELDS: ReadonlyMap<string, { key: string; prints: JinjaValue["prints"] }> = new Map([
   ["Role", { key: "role", prints: "text" }],
   ["Content", { key: "content", prints: "text" }],
@@ -134,7 +136,7 @@ function toJinja(expression: GoExpression, scope: GoScope, position: number): Ji
   return plain(typeof value === "string" ? `(${literal(value)})` : String(value));
 }
 
-/** The content of `{{ }}` for an action that prints a value. */
+/** Returns the Jinja expression that prints a value. */
 function toPrinted({ code, prints }: JinjaValue): string {
   switch (prints) {
     case "text":
@@ -148,12 +150,12 @@ function toPrinted({ code, prints }: JinjaValue): string {
   }
 }
 
-/** Whether the value is an object, over which a range loops by key and value. */
+/** True if the value is an object, over which a range loops by key and value. */
 function isKeyed(expression: GoExpression): boolean {
   return expression.kind === "access" && expression.path.at(-1) === "Properties";
 }
 
-/** Whether the list's items are objects, which Go prints as JSON. */
+/** True if the items of a list are objects, which Go prints as JSON. */
 function hasObjects(expression: GoExpression): boolean {
   const last = expression.kind === "access" ? expression.path.at(-1) : undefined;
   return last === "Tools" || last === "ToolCalls" || last === "Properties" || last === "Messages";
@@ -195,8 +197,8 @@ function call(
 ): JinjaValue {
   const codes = operands.map((operand) => toJinja(operand, scope, position).code);
   const [first = "", second = "", third] = codes;
-  const expect = (least: number, most: number): void => {
-    if (codes.length >= least && codes.length <= most) return;
+  const expect = (min: number, max: number): void => {
+    if (codes.length >= min && codes.length <= max) return;
     throw new TemplateProblem(position, `${name} has ${codes.length} arguments`);
   };
   switch (name) {
@@ -254,13 +256,13 @@ function unknown(name: string, known: readonly string[], position: number): Temp
 }
 
 /**
- * Tags that trim the space around them. Text is written as strings within tags, so that it does not depend on how an
- * engine treats line ends and spaces between tags.
+ * Writes a tag that trims the space around it. Text is written as strings in tags, so that the result does not depend
+ * on an engine's treatment of line ends and spaces between tags.
  */
 export const statement = (code: string): string => `{%- ${code} -%}`;
 export const output = (code: string): string => `{{- ${code} -}}`;
 
-/** A Jinja string literal, without adjacent characters that could begin or end a tag. */
+/** Writes a Jinja string literal without adjacent characters that could begin or end a tag. */
 function literal(text: string): string {
   return text
     .split(/(?<=[{}%#-])(?=[{}%#-])/)

@@ -17,8 +17,8 @@ async function messagesOf(conversation: readonly object[]): Promise<unknown> {
   return input.kind === "chat" && input.messages;
 }
 
-describe("what tools of another server left behind is text where it stands", () => {
-  test("in an answer", async () => {
+describe("blocks of another server's tools become text in the prompt", () => {
+  test("in an assistant message", async () => {
     const content = [
       text("I search."),
       { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "cats" } },
@@ -55,7 +55,7 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("in a result, documents that cannot be read among it", async () => {
+  test("in a tool result, including PDF documents", async () => {
     const content = [
       text("Two."),
       { type: "tool_reference", tool_name: "get_weather" },
@@ -83,13 +83,13 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("in an earlier question", async () => {
-    const asked = {
+  test("in an answered user message", async () => {
+    const request = {
       role: "user",
       content: [PDF, { type: "container_upload", file_id: "file_1" }, text("Hm?")],
     };
     const [question] = messages;
-    expect(await messagesOf([asked, { role: "assistant", content: "No." }, question!])).toMatchObject([
+    expect(await messagesOf([request, { role: "assistant", content: "No." }, question!])).toMatchObject([
       {
         role: "user",
         content: [
@@ -103,13 +103,13 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("but a document that is sent now is refused, since the answer would miss it", async () => {
+  test("but a PDF document in the latest message is rejected", async () => {
     const answer = await testApp().post(PATH, { ...BASE, messages: [{ role: "user", content: [PDF] }] });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature" } });
   });
 
-  test("and a block that nobody knows is refused", async () => {
+  test("and an unknown block type is rejected", async () => {
     const answer = await testApp().post(PATH, {
       ...BASE,
       messages: [{ role: "user", content: [{ type: "video" }] }],

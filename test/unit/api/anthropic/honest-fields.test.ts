@@ -36,7 +36,7 @@ describeHonestFields([
       output_config: { format: FORMAT },
       output_format: FORMAT,
     },
-    // A grammar is refused beside the tools of this request.
-    elsewhere: ["stream", ...Object.keys(GRAMMAR_SAMPLES)],
+    // A grammar cannot be combined with the tools of this request.
+    testedOtherwise: ["stream", ...Object.keys(GRAMMAR_SAMPLES)],
   },
 ]);

@@ -19,8 +19,8 @@ function stopped(stopSequence: string): GenerationEvent[] {
   return PLAIN_TEXT.map((event) => (event.type === "done" ? { ...event, stopSequence } : event));
 }
 
-describe("a whole message", () => {
-  test("has its blocks in order", async () => {
+describe("a complete message", () => {
+  test("has thinking, text and tool_use blocks in order", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, BASE);
     expect(answer.headers.get("request-id")).toBe(answer.headers.get("x-request-id"));
     expect(await answer.json()).toEqual({
@@ -55,16 +55,16 @@ describe("a whole message", () => {
       "max_tokens",
       null,
     ],
-  ])("says that it ended by %s", async ([, events, reason, sequence]) => {
+  ])("has stop_reason %s", async ([, events, reason, sequence]) => {
     const body = { ...BASE, stop_sequences: ["END"] };
-    const whole = await clientOf(testApp({ events })).messages.create(body);
+    const complete = await clientOf(testApp({ events })).messages.create(body);
     const streamed = await clientOf(testApp({ events })).messages.stream(body).finalMessage();
-    for (const message of [whole, streamed]) {
+    for (const message of [complete, streamed]) {
       expect([message.stop_reason, message.stop_sequence]).toEqual([reason, sequence]);
     }
   });
 
-  test("shows of arguments that were cut off what was complete, as the client does with a stream", async () => {
+  test("contains the complete part of truncated arguments, as the official client's stream does", async () => {
     const events: GenerationEvent[] = [
       { type: "start" },
       { type: "tool-call-start", index: 0, id: "call_a", name: "add" },
@@ -81,8 +81,8 @@ describe("a whole message", () => {
   });
 });
 
-describe("a stream", () => {
-  test("has every event, named as its type, in order", async () => {
+describe("a streamed message", () => {
+  test("sends every event in order, named after its type", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(`${PATH}?beta=true`, {
       ...BASE,
       stream: true,
@@ -139,21 +139,21 @@ describe("a stream", () => {
     });
   });
 
-  test("folds to the whole message in the official client, whatever its shape", async () => {
+  test("is accumulated by the official client to the same message as without streaming", async () => {
     const random = randomNumbers(13);
     const body = { ...BASE, stop_sequences: [STOP] };
     for (let round = 0; round < 60; round += 1) {
       const client = clientOf(testApp({ events: randomAnswer(random) }));
-      // The client adds up the API's own fields alone.
+      // The client only accumulates the API's own fields.
       const created = messageSchema.parse(await client.messages.create(body));
-      const { id: _whole, limited_by: _limit, ...whole } = created;
+      const { id: _whole, limited_by: _limit, ...complete } = created;
       const { id: _streamed, ...streamed } = await client.messages.stream(body).finalMessage();
-      expect(streamed).toMatchObject(structuredClone({ ...whole, content: whole.content }));
-      expect(streamed.content).toHaveLength(whole.content.length);
+      expect(streamed).toMatchObject(structuredClone({ ...complete, content: complete.content }));
+      expect(streamed.content).toHaveLength(complete.content.length);
     }
   });
 
-  test("that fails anywhere ends with the error, as the whole message does", async () => {
+  test("ends with the same error as without streaming if generation fails at any point", async () => {
     const random = randomNumbers(14);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
@@ -170,7 +170,7 @@ describe("a stream", () => {
     }
   });
 
-  test("that fails throws in the official client", async () => {
+  test("throws in the official client if generation fails", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     await expect(clientOf(all).messages.stream(BASE).finalMessage()).rejects.toThrow("It is gone.");
@@ -183,7 +183,7 @@ describe("a stream", () => {
     });
   });
 
-  test("that its client aborts is cancelled", async () => {
+  test("cancels generation if the client aborts", async () => {
     const all = testApp();
     const stream = await clientOf(all).messages.create({ ...BASE, stream: true });
     await stream[Symbol.asyncIterator]().next();
@@ -205,13 +205,13 @@ const WHOLE = JSON.stringify(
   1,
 );
 
-test("arguments cut anywhere are what the API's own client makes of them", () => {
+test("parses arguments truncated at any position like the official client", () => {
   for (let length = 1; length <= WHOLE.length; length += 1) {
     const text = WHOLE.slice(0, length);
     expect({ text, input: parseInput(text) }).toEqual({ text, input: partialParse(text) });
   }
 });
 
-test.each(["", "nothing", "[1]", "3", '{"a": }'])("%j is not an object", (text) => {
+test.each(["", "nothing", "[1]", "3", '{"a": }'])("returns an empty object for %j", (text) => {
   expect(parseInput(text)).toEqual({});
 });

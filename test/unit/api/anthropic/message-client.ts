@@ -5,7 +5,7 @@ export const PATH = "/v1/messages";
 export const messages = [{ role: "user" as const, content: "hi" }];
 export const BASE = { model: "fake", max_tokens: 100, messages };
 
-/** The official client on an app without a socket. */
+/** Official client, connected to an app without a socket. */
 export function clientOf(all: TestApp): Anthropic {
   return new Anthropic({
     baseURL: "http://daybreak.test",

@@ -8,8 +8,8 @@ import { endless } from "../../inference/inference-setup.ts";
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const TOOL = { name: "get_weather", input_schema: { type: "object" as const } };
 
-describe("a request", () => {
-  test("is passed on block by block", async () => {
+describe("a message request", () => {
+  test("passes all blocks to the engine", async () => {
     const all = testApp();
     await all.post(PATH, {
       model: "fake",
@@ -174,7 +174,7 @@ describe("a request", () => {
       { messages: [...messages, { role: "assistant", content: "Once" }] },
       { messages: [{ role: "user" }, { role: "assistant", content: [{ text: "Once" }] }] },
     ],
-  ])("translates %s", async ([, fields, input]) => {
+  ])("converts %s", async ([, fields, input]) => {
     const all = testApp();
     await all.post(PATH, { ...BASE, ...fields });
     expect(all.lastRequest().input).toMatchObject(input);
@@ -199,7 +199,7 @@ describe("a request", () => {
     ],
     ["a server's tool", { tools: [{ type: "web_search_20250305", name: "web_search" }] }],
     ["a tool without a schema", { tools: [{ name: "get_weather" }] }],
-  ])("that cannot be: %s", async ([, fields]) => {
+  ])("rejects %s", async ([, fields]) => {
     const answer = await testApp().post(PATH, { ...BASE, ...fields });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
@@ -210,7 +210,7 @@ function request(all: TestApp, model = "fake") {
   return clientOf(all).messages.create({ ...BASE, model });
 }
 
-test("a model that cannot think overlooks adaptive thinking, and refuses what is asked of it", async () => {
+test("ignores adaptive thinking for a model without thinking, but rejects an explicit budget", async () => {
   const all = testApp({ model: fakeModel() });
   expect((await all.post(PATH, { ...BASE, thinking: { type: "adaptive" } })).status).toBe(200);
   const answer = await all.post(PATH, { ...BASE, thinking: { type: "enabled", budget_tokens: 1024 } });
@@ -219,7 +219,7 @@ test("a model that cannot think overlooks adaptive thinking, and refuses what is
 });
 
 describe("errors", () => {
-  test("have the classes of the official client, and the id of the request", async () => {
+  test("raise the official client's error classes, with the request ID", async () => {
     const error = await request(testApp(), "other").catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error).toMatchObject({
@@ -238,7 +238,7 @@ describe("errors", () => {
     await held.body?.cancel();
   });
 
-  test("of the middleware have the same shape", async () => {
+  test("of the middleware have this API's format", async () => {
     const all = testApp({ config: { http: { body_limit: 1024 } } });
     const answer = await all.post(PATH, { ...BASE, system: "x".repeat(2000) });
     expect(answer.status).toBe(413);

@@ -11,7 +11,7 @@ test.each([
   ["results of tools", CLEAR_TOOLS],
   ["all but the last thinking", { type: "clear_thinking_20251015" }],
   ["a summary", { type: "compact_20260112" }],
-])("an edit that would leave something out is told: %s", async (_what, edit) => {
+])("warns about a context edit that is not applied: %s", async (_what, edit) => {
   const answer = await post({
     context_management: { edits: [{ type: "clear_thinking_1", keep: "all" }, edit] },
   });
@@ -27,7 +27,7 @@ test.each([
   ["none", { edits: [] }],
   ["something else", { edits: 7 }],
 ])(
-  "where nothing would be left out, the answer alone says that no edit was applied: %s",
+  "reports that no edit was applied, without a warning if it would remove nothing: %s",
   async (_what, asked) => {
     const answer = await post({ context_management: asked });
     expect(answer.headers.get(HEADER)).toBeNull();
@@ -35,7 +35,7 @@ test.each([
   },
 );
 
-test("a stream says so at its end, and answers to others do not speak of it", async () => {
+test("a stream reports applied edits at its end, and only if the request has context_management", async () => {
   const streamed = await sseEvents(
     await post({ stream: true, context_management: { edits: [CLEAR_TOOLS] } }),
   );
@@ -45,7 +45,7 @@ test("a stream says so at its end, and answers to others do not speak of it", as
   expect(await (await post({})).json()).not.toHaveProperty("context_management");
 });
 
-test("the tokens of a prompt are the same with edits", async () => {
+test("counts the same prompt tokens with and without context edits", async () => {
   const app = testApp({
     events: [{ type: "start" }, { type: "prompt-progress", processed: 7, total: 7 }, ...PLAIN_TEXT],
   });

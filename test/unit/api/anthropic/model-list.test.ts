@@ -16,14 +16,14 @@ function withModels(count: number): TestApp {
   return all;
 }
 
-describe("models, for a client of the messages API", () => {
-  test("are listed page by page until the last", async () => {
+describe("the model list for Anthropic clients", () => {
+  test("is paged forwards to the last model", async () => {
     const ids: string[] = [];
     for await (const { id } of clientOf(withModels(45)).models.list()) ids.push(id);
     expect(ids).toEqual(Array.from({ length: 45 }, (_, number) => `m${number}`));
   });
 
-  test("are listed backwards from a cursor", async () => {
+  test("is paged backwards from a cursor", async () => {
     const client = clientOf(withModels(5));
     const page = await client.models.list({ before_id: "m4", limit: 3 });
     expect(page.data.map(({ id }) => id)).toEqual(["m1", "m2", "m3"]);
@@ -33,7 +33,7 @@ describe("models, for a client of the messages API", () => {
     expect(first.has_more).toBe(false);
   });
 
-  test("say what they can do", async () => {
+  test("reports the capabilities of each model", async () => {
     const all = testApp();
     const model = await clientOf(all).models.retrieve("fake");
     expect(anthropicModelSchema.strict().parse(model)).toEqual(model);
@@ -56,13 +56,13 @@ describe("models, for a client of the messages API", () => {
     });
   });
 
-  test("that are not completely on disk are left out", async () => {
+  test("omits models that are still being downloaded", async () => {
     const all = testApp();
     all.models.known.set("coming", { ...ABLE, alias: "coming", state: "downloading" });
     expect((await clientOf(all).models.list()).data.map(({ id }) => id)).toEqual(["fake"]);
   });
 
-  test("have errors of the same API", async () => {
+  test("reports errors in this API's format", async () => {
     const client = clientOf(testApp());
     const missing = await client.models.retrieve("none").catch((error: unknown) => error);
     expect(missing).toBeInstanceOf(NotFoundError);
@@ -77,12 +77,12 @@ describe("models, for a client of the messages API", () => {
   test.for([
     ["a version and a bearer token", { ...ANTHROPIC, authorization: "Bearer any" }],
     ["a key alone", { "x-api-key": "any" }],
-  ] as const)("are recognized by %s", async ([, headers]) => {
+  ] as const)("recognizes Anthropic clients by %s", async ([, headers]) => {
     const answer = await testApp().app.request("/v1/models", { headers });
     expect(anthropicModelListSchema.parse(await answer.json()).data).toHaveLength(1);
   });
 
-  test("are the same below Ollama's address", async () => {
+  test("is the same under the /ollama prefix", async () => {
     const all = testApp();
     const client = new Anthropic({
       baseURL: "http://daybreak.test/ollama",
@@ -95,7 +95,7 @@ describe("models, for a client of the messages API", () => {
   });
 });
 
-test("an OpenAI client keeps its own list, whatever key it sends beside", async () => {
+test("an OpenAI client gets OpenAI's model list, even with an additional x-api-key", async () => {
   const all = testApp();
   const client = new OpenAI({
     baseURL: "http://daybreak.test/v1",

@@ -9,21 +9,21 @@ function inputOf(all: TestApp): unknown {
   return all.lastRequest().input;
 }
 
-describe("thinking that is not to be shown", () => {
-  test("has a signature alone, whole and streamed, and the model thinks nevertheless", async () => {
+describe("thinking with display omitted", () => {
+  test("returns a signature without text, streamed or not, and the model still thinks", async () => {
     const all = testApp({ events: THINKING_AND_TOOLS });
     const client = clientOf(all);
-    const whole = await client.messages.create({ ...BASE, ...OMITTED });
+    const complete = await client.messages.create({ ...BASE, ...OMITTED });
     expect(inputOf(all)).toMatchObject({ thinking: true });
     const streamed = await client.messages.stream({ ...BASE, ...OMITTED }).finalMessage();
-    for (const { content } of [whole, streamed]) {
+    for (const { content } of [complete, streamed]) {
       expect(content[0]).toEqual({ type: "thinking", thinking: "", signature: expect.stringMatching(/./) });
     }
     const events = await sseEvents(await all.post(PATH, { ...BASE, ...OMITTED, stream: true }));
     expect(events.filter(({ data }) => data.includes("thinking_delta"))).toEqual([]);
   });
 
-  test("is not lost to the model when it is sent back", async () => {
+  test("is restored for the model from the signature", async () => {
     const all = testApp({ events: THINKING_AND_TOOLS });
     const { content } = await clientOf(all).messages.create({ ...BASE, ...OMITTED });
     const answer = { role: "assistant", content };
@@ -33,7 +33,7 @@ describe("thinking that is not to be shown", () => {
     });
   });
 
-  test("of another server has nothing to read", async () => {
+  test("ignores signatures of other servers", async () => {
     const all = testApp();
     const content = [
       { type: "thinking", thinking: "", signature: "EqQBCgIYAhIM" },
@@ -48,14 +48,14 @@ test.for([
   { type: "adaptive", display: "summarized" },
   { type: "enabled", budget_tokens: 1024, display: "summarized" },
   { type: "enabled", budget_tokens: 1024, display: null },
-] as const)("thinking is shown in full: %j", async (thinking) => {
+] as const)("returns the thinking text with %j", async (thinking) => {
   const all = testApp({ events: THINKING_AND_TOOLS });
   const { content } = await clientOf(all).messages.create({ ...BASE, thinking });
   expect(inputOf(all)).toMatchObject({ thinking: true });
   expect(content[0]).toMatchObject({ type: "thinking", thinking: "The user wants the weather." });
 });
 
-test("thinking between tools alone is no thinking", async () => {
+test("thinking type between_tools disables thinking", async () => {
   const all = testApp();
   await all.post(PATH, { ...BASE, thinking: { type: "between_tools" }, output_config: { effort: "low" } });
   expect(inputOf(all)).toMatchObject({ thinking: false, templateVariables: { reasoning_effort: "low" } });

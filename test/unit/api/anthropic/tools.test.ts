@@ -4,7 +4,7 @@ import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../recorded-events.ts";
 import { testApp } from "../../../support/test-app.ts";
 import { BASE, clientOf, messages, PATH } from "./message-client.ts";
 
-/** The tools that the model was told of. */
+/** Returns the tool definitions that the model gets. */
 async function toolsOf(...tools: object[]): Promise<unknown> {
   const all = testApp({ events: PLAIN_TEXT });
   const answer = await all.post(PATH, { ...BASE, tools });
@@ -19,8 +19,8 @@ const commands = (...names: string[]) => ({
   parameters: { type: "object", properties: { command: { enum: names } } },
 });
 
-describe("a tool that the client runs", () => {
-  test("is known by its type: a shell", async () => {
+describe("a client-side tool", () => {
+  test("has a built-in schema by type: bash", async () => {
     expect(await toolsOf({ type: "bash_20250124", name: "bash" })).toEqual([
       {
         name: "bash",
@@ -38,7 +38,7 @@ describe("a tool that the client runs", () => {
     ]);
   });
 
-  test("is known by its type: an editor, whose versions differ", async () => {
+  test("has a built-in schema by type: text_editor, which depends on the version", async () => {
     expect(
       await toolsOf(
         { type: "text_editor_20250124", name: "str_replace_editor" },
@@ -63,13 +63,13 @@ describe("a tool that the client runs", () => {
     ]);
   });
 
-  test("is known by its type: a memory", async () => {
+  test("has a built-in schema by type: memory", async () => {
     expect(await toolsOf({ type: "memory_20250818", name: "memory" })).toMatchObject([
       commands("view", "create", "str_replace", "insert", "delete", "rename"),
     ]);
   });
 
-  test("is known by its type: a computer, with its display", async () => {
+  test("has a built-in schema by type: computer, with the display size", async () => {
     const display = { display_width_px: 1024, display_height_px: 768 };
     expect(await toolsOf({ type: "computer_20251124", name: "computer", ...display })).toMatchObject([
       {
@@ -82,7 +82,7 @@ describe("a tool that the client runs", () => {
     ]);
   });
 
-  test("is called as any other", async () => {
+  test("is called like any other tool", async () => {
     const call = JSON.stringify({ command: "ls" });
     const events = THINKING_AND_TOOLS.flatMap((event): GenerationEvent[] => {
       if (event.type === "tool-call-start") return event.index === 0 ? [{ ...event, name: "bash" }] : [];
@@ -99,7 +99,7 @@ describe("a tool that the client runs", () => {
     });
   });
 
-  test("of our own has a schema, and may have what only the API knows", async () => {
+  test("of type custom has its own schema, and may have fields that are ignored", async () => {
     const more = {
       strict: true,
       defer_loading: true,
@@ -109,9 +109,9 @@ describe("a tool that the client runs", () => {
       allowed_callers: ["direct"],
     };
     const tool = { name: "now", description: "Tells.", input_schema: { type: "object" } };
-    const told = { name: "now", description: "Tells.", parameters: { type: "object" } };
-    expect(await toolsOf({ ...tool, ...more })).toEqual([{ ...told, strict: true }]);
-    expect(await toolsOf({ ...tool, type: "custom" })).toEqual([told]);
+    const definition = { name: "now", description: "Tells.", parameters: { type: "object" } };
+    expect(await toolsOf({ ...tool, ...more })).toEqual([{ ...definition, strict: true }]);
+    expect(await toolsOf({ ...tool, type: "custom" })).toEqual([definition]);
   });
 
   test.for([
@@ -119,7 +119,7 @@ describe("a tool that the client runs", () => {
     "code_execution_20250825",
     "computer_toolset_20260801",
     "constructor_20250101",
-  ])("is not %s, which the error says", async (type) => {
+  ])("rejects %s with an explanation", async (type) => {
     const answer = await testApp().post(PATH, { ...BASE, tools: [{ type, name: "some" }] });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({

@@ -11,7 +11,7 @@ const DETAILS = { prompt: "<s>hi", slot: 2, tokensInCache: 6, truncated: false }
 const withDetails = (events: readonly GenerationEvent[]): GenerationEvent[] =>
   events.map((event) => (event.type === "done" ? { ...event, details: DETAILS } : event));
 
-/** A token as llama.cpp's server reports it. */
+/** Token in the format of llama.cpp's server. */
 const token = (id: number, text: string) => ({
   id,
   token: text,
@@ -27,8 +27,8 @@ async function complete(body: object, events: readonly GenerationEvent[] = withD
   return { status: answer.status, json, app };
 }
 
-describe("a completion", () => {
-  test("has the fields of llama.cpp's server, all of them", async () => {
+describe("a llama-server completion", () => {
+  test("has all fields of llama.cpp's server", async () => {
     const { json, app } = await complete({ prompt: "hi", n_predict: 4, stop: ["END"], temperature: 0 });
     expect(completionSchema.strict().parse(json)).toEqual({
       index: 0,
@@ -80,12 +80,12 @@ describe("a completion", () => {
       { stop_type: "word", stopping_word: "END", truncated: false },
     ],
     ["the limit", { reason: "length" as const }, { stop_type: "limit", stopping_word: "", truncated: true }],
-  ])("says that %s ended it", async (_what, done, expected) => {
+  ])("reports %s as the reason for its end", async (_what, done, expected) => {
     const events = PLAIN_TEXT.map((event) => (event.type === "done" ? { ...event, ...done } : event));
     expect((await complete({ prompt: "hi" }, events)).json).toMatchObject(expected);
   });
 
-  test("streams its text as events, the last of which has everything else and no [DONE] after it", async () => {
+  test("streams events, of which the last has all other fields, without [DONE]", async () => {
     const answer = await testApp({ events: withDetails(PLAIN_TEXT) }).post("/completions", {
       prompt: "hi",
       stream: true,
@@ -104,13 +104,13 @@ describe("a completion", () => {
   });
 
   test.each(["n_probs", "logprobs"])(
-    "reports token ids, and probabilities for %s, whole or streamed",
+    "reports token IDs, and probabilities with %s, streamed or not",
     async (field) => {
-      const wishes = { prompt: "hi", [field]: 1, return_tokens: true };
-      const { json, app } = await complete(wishes, WITH_LOGPROBS);
+      const request = { prompt: "hi", [field]: 1, return_tokens: true };
+      const { json, app } = await complete(request, WITH_LOGPROBS);
       const expected = [token(5, "Hello"), token(6, " world")];
       expect(json).toMatchObject({ tokens: [5, 6], completion_probabilities: expected });
-      const streamed = await sseEvents(await app.post("/completion", { ...wishes, stream: true }));
+      const streamed = await sseEvents(await app.post("/completion", { ...request, stream: true }));
       expect(JSON.parse(streamed[0]?.data ?? "")).toMatchObject({
         tokens: [5],
         completion_probabilities: [expected[0]],
@@ -118,31 +118,31 @@ describe("a completion", () => {
     },
   );
 
-  test("takes true and false for logprobs, as 1 and 0", async () => {
+  test("accepts true and false for logprobs as 1 and 0", async () => {
     const { json } = await complete({ prompt: "hi", logprobs: true }, WITH_LOGPROBS);
     expect(json).toHaveProperty("completion_probabilities");
     const { json: without } = await complete({ prompt: "hi", logprobs: false }, WITH_LOGPROBS);
     expect(without).not.toHaveProperty("completion_probabilities");
   });
 
-  test("has only the fields that are named, by their paths", async () => {
+  test("returns only the response_fields, by their paths", async () => {
     const fields = ["content", "timings/prompt_n", "nothing", "timings/no", "__proto__/a", "constructor"];
     const { json } = await complete({ prompt: "hi", response_fields: fields });
     expect(json).toEqual({ content: "Hello world", "timings/prompt_n": 5 });
   });
 
-  test("with n_predict 0 only reads the prompt", async () => {
+  test("only processes the prompt with n_predict 0", async () => {
     const { json, app } = await complete({ prompt: "hi", n_predict: 0 });
     expect(json).toMatchObject({ content: "", tokens: [], tokens_predicted: 0, tokens_evaluated: 5 });
     expect(app.lastRequest().maxTokens).toBe(1);
   });
 
-  test("is not limited without n_predict, or with -1", async () => {
+  test("has no token limit without n_predict or with -1", async () => {
     for (const body of [{}, { n_predict: -1 }])
       expect((await complete({ prompt: "hi", ...body })).app.lastRequest().maxTokens).toBeUndefined();
   });
 
-  test("of several prompts, or several of one, is an array in their order", async () => {
+  test("returns an array in order for several prompts or choices", async () => {
     const several = await complete({ prompt: ["a", { prompt_string: "b" }], n_cmpl: 2 });
     expect(several.json).toMatchObject([{ index: 0 }, { index: 1 }, { index: 2 }, { index: 3 }]);
     expect(several.app.engine.requests.map(({ input }) => Object(input)["prompt"])).toEqual([
@@ -153,7 +153,7 @@ describe("a completion", () => {
     ]);
   });
 
-  test("of token ids, or of text and ids in turn, has the text that they stand for", async () => {
+  test("converts token IDs, or a mix of text and token IDs, to text", async () => {
     for (const prompt of [[104, 105], ["h", 105], [[104, 105]]]) {
       const { status, app } = await complete({ prompt });
       expect(status).toBe(200);
@@ -194,13 +194,13 @@ describe("a completion", () => {
       "invalid_request_error",
       /grammar/,
     ],
-  ])("refuses %s in llama.cpp's form", async (_what, body, code, type, message) => {
+  ])("rejects %s with llama.cpp's error format", async (_what, body, code, type, message) => {
     const { status, json } = await complete(body);
     expect(status).toBe(code);
     expect(json).toEqual({ error: { code, type, message: expect.stringMatching(message) } });
   });
 
-  test("that fails in mid-stream ends with an error event", async () => {
+  test("ends with an error event if generation fails in the stream", async () => {
     const app = testApp();
     app.engine.script = () => failing(new Error("broken"));
     const events = await sseEvents(await app.post("/completion", { prompt: "hi", stream: true }));

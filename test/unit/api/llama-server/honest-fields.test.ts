@@ -25,8 +25,8 @@ const common = {
   logprobs: 2,
   return_tokens: true,
 };
-/** Honored by the answer: see completion.test.ts. */
-const elsewhere = ["stream", "return_progress", "response_fields"];
+/** Fields that affect the answer; see completion.test.ts. */
+const testedOtherwise = ["stream", "return_progress", "response_fields"];
 
 describeHonestFields([
   {
@@ -38,7 +38,7 @@ describeHonestFields([
       return toRequests(parsed, [{ kind: "prompt", prompt: JSON.stringify(promptsOf(parsed)) }]);
     },
     samples: { ...common, prompt: "ho" },
-    elsewhere,
+    testedOtherwise,
   },
   {
     name: "POST /infill",
@@ -52,6 +52,6 @@ describeHonestFields([
       ]);
     },
     samples: { ...common, input_prefix: "c", input_suffix: "d", input_extra: [{ text: "e" }], prompt: "f" },
-    elsewhere,
+    testedOtherwise,
   },
 ]);

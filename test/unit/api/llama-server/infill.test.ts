@@ -6,7 +6,7 @@ import { PLAIN_TEXT } from "../recorded-events.ts";
 const THREE = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
 const FIVE = { ...THREE, repository: "<REPO>", file: "<FILE>" };
 
-/** What the model is to read. Each byte of a text is a token of the fake engine. */
+/** Returns the prompt. Each byte of a text is a token of the fake engine. */
 async function promptOf(body: object, infill: typeof THREE | null = THREE, contextSize = 4096) {
   const gguf = { ...fakeModel().gguf, infill: infill ?? undefined };
   const app = testApp({ events: PLAIN_TEXT, model: fakeModel({ gguf, contextSize }) });
@@ -16,13 +16,13 @@ async function promptOf(body: object, infill: typeof THREE | null = THREE, conte
   return Object(app.lastRequest().input)["prompt"];
 }
 
-describe("a gap", () => {
-  test("is between prefix and suffix, and begins with the prompt", async () => {
+describe("an infill request", () => {
+  test("has a prefix, a suffix, and a prompt that starts the middle", async () => {
     expect(await promptOf({})).toBe("<PRE>ab<SUF>yz<MID>");
     expect(await promptOf({ prompt: "cd" })).toBe("<PRE>abcd<SUF>yz<MID>");
   });
 
-  test("comes after other files, by the pattern of repositories where the model knows it", async () => {
+  test("puts other files first, in the model's repository format if it has one", async () => {
     const input_extra = [{ filename: "a.ts", text: "one" }, { text: "two" }];
     expect(await promptOf({ input_extra }, FIVE)).toBe(
       "<REPO>myproject\n<FILE>a.ts\none<FILE>tmp\ntwo<FILE>filename\n<PRE>ab<SUF>yz<MID>",
@@ -32,7 +32,7 @@ describe("a gap", () => {
     );
   });
 
-  test("keeps what is nearest to it, and the last files, where the context does not hold all", async () => {
+  test("keeps the text next to the gap and the last files if not all fit in the context", async () => {
     const long = { input_prefix: `${"a".repeat(200)}b`, input_suffix: `y${"z".repeat(200)}` };
     const prompt = String(await promptOf(long, THREE, 128));
     expect(prompt).toMatch(/^<PRE>a+b<SUF>yz+<MID>$/);
@@ -49,7 +49,7 @@ describe("a gap", () => {
     );
   });
 
-  test("is refused for a model without tokens for it, and without its sides", async () => {
+  test("is rejected for a model without infill tokens, and without prefix and suffix", async () => {
     expect(await promptOf({}, null)).toMatchObject({
       error: { code: 400, message: expect.stringContaining("cannot fill in the middle") },
     });

@@ -8,7 +8,7 @@ async function get(path: string, model = ABLE): Promise<unknown> {
 }
 
 describe("GET /props", () => {
-  test("tells how a model is served", async () => {
+  test("returns the properties of a model", async () => {
     const model = fakeModel({ contextSize: 2048, slots: 3, path: "/m.gguf" });
     expect(await get("/props", model)).toMatchObject({
       default_generation_settings: { n_ctx: 2048, params: { temperature: 0.7, n_predict: -1, min_p: 0.05 } },
@@ -23,13 +23,13 @@ describe("GET /props", () => {
     expect(await get("/props", fakeModel({ state: "available" }))).toMatchObject({ is_sleeping: true });
   });
 
-  test("of an unknown model is 404", async () => {
+  test("returns 404 for an unknown model", async () => {
     expect(await get("/props?model=none")).toMatchObject({ error: { code: 404, type: "not_found_error" } });
   });
 });
 
-describe("slots", () => {
-  test("are listed with what they hold, and are 503 when none is free", async () => {
+describe("/slots", () => {
+  test("lists the slots, and returns 503 with fail_on_no_slot if none is free", async () => {
     const model = fakeModel({ contextSize: 64 });
     const slot = { id: 0, n_ctx: 64, speculative: false, is_processing: false, n_prompt_tokens: 12 };
     expect(await get("/slots", model)).toEqual([slot]);
@@ -51,18 +51,18 @@ describe("slots", () => {
       { id_slot: 1, filename: "a.bin", n_restored: 12, n_read: 3456, timings: { restore_ms: 7.8 } },
     ],
     ["erase", { id_slot: 1, n_erased: 12 }],
-  ])("can be asked to %s", async (action, expected) => {
+  ])("accepts the action %s", async (action, expected) => {
     const answer = await testApp().post(`/slots/1?action=${action}`, { filename: "a.bin" });
     expect(await answer.json()).toEqual(expected);
   });
 
-  test("of any number are asked for, so that each that is not there gets the same answer", async () => {
+  test("passes any slot number on, so that each nonexistent slot gets the same error", async () => {
     const app = testApp();
     expect((await app.post("/slots/1000000000000?action=erase", {})).status).toBe(200);
     expect(app.models.slotCalls).toEqual([{ model: "fake", slot: 1e12 }]);
   });
 
-  test("can be emptied without a body, but not saved", async () => {
+  test("erases without a body, but requires one to save", async () => {
     const { app } = testApp();
     const erased = await app.request("/slots/1?action=erase", { method: "POST" });
     expect(await erased.json()).toEqual({ id_slot: 1, n_erased: 12 });
@@ -75,7 +75,7 @@ describe("slots", () => {
     ["no action", "/slots/1", { filename: "a" }, /action/],
     ["no file name", "/slots/1?action=save", {}, /filename/],
     ["no slot", "/slots/x?action=erase", {}, /slot/],
-  ])("refuse a request with %s", async (_what, path, body, message) => {
+  ])("rejects a request with %s", async (_what, path, body, message) => {
     const answer = await testApp().post(path, body);
     expect(await answer.json()).toMatchObject({
       error: { code: 400, message: expect.stringMatching(message) },
@@ -96,7 +96,7 @@ describe("GET /lora-adapters", () => {
   });
 });
 
-test("POST /props is refused as by llama.cpp's server, with what to do instead", async () => {
+test("POST /props is rejected with an alternative", async () => {
   const answer = await testApp().post("/props", {});
   expect([answer.status, await answer.json()]).toEqual([
     501,
@@ -119,20 +119,20 @@ describe("POST /embedding", () => {
   const embed = async (body: object, path = "/embedding"): Promise<unknown> =>
     await (await testApp({ model }).post(path, body)).json();
 
-  /** The only vector, normalized in a way. */
+  /** Returns the only vector, with this normalization. */
   const vector = async (norm: number): Promise<number[]> =>
     Object(await embed({ content: "a", embd_normalize: norm }))[0].embedding[0];
 
-  test("has a vector within a vector for each text, by either name", async () => {
-    const whole: unknown = await embed({ content: ["a", "b"] });
-    expect(whole).toEqual([
+  test("returns a nested vector per text for content and input", async () => {
+    const vectors: unknown = await embed({ content: ["a", "b"] });
+    expect(vectors).toEqual([
       { index: 0, embedding: [expect.any(Array)] },
       { index: 1, embedding: [expect.any(Array)] },
     ]);
     expect(await embed({ input: [97] }, "/embeddings")).toMatchObject([{ index: 0 }]);
   });
 
-  test("normalizes as it is asked to", async () => {
+  test("normalizes by embd_normalize", async () => {
     expect(sum(await vector(1), 1)).toBeCloseTo(1);
     expect(sum(await vector(2), 2)).toBeCloseTo(1);
     expect(sum(await vector(3), 3)).toBeCloseTo(1);
@@ -142,7 +142,7 @@ describe("POST /embedding", () => {
   test.each([
     ["no text", {}, /content/],
     ["vectors as they are", { content: "a", embd_normalize: -1 }, /embd_normalize/],
-  ])("refuses %s", async (_what, body, message) => {
+  ])("rejects %s", async (_what, body, message) => {
     expect(await embed(body)).toMatchObject({
       error: { code: 400, message: expect.stringMatching(message) },
     });
@@ -154,7 +154,7 @@ describe("POST /rerank", () => {
   const rerank = async (body: object, path = "/rerank"): Promise<unknown> =>
     await (await testApp({ model }).post(path, { query: "q", ...body })).json();
 
-  test("ranks documents by the model's own scores, and texts in the format of TEI", async () => {
+  test("ranks documents by raw scores, and texts in TEI's format", async () => {
     const documents = ["a", "bb", "ccc"];
     const { results } = Object(await rerank({ documents, top_n: 2 }));
     expect(results).toHaveLength(2);
@@ -170,8 +170,8 @@ describe("POST /rerank", () => {
   });
 });
 
-/** What a request says about thinking. */
-function wishes({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown {
+/** Returns the thinking settings of a request. */
+function thinkingSettings({ input, reasoningBudget }: Record<string, Record<string, unknown>>): unknown {
   return { thinking: input?.["thinking"], variables: input?.["templateVariables"], reasoningBudget };
 }
 
@@ -182,18 +182,18 @@ describe("POST /apply-template", () => {
     { enable_thinking: true },
     { enable_thinking: true, chat_template_kwargs: { enable_thinking: false, tone: "dry" } },
     { thinking_budget_tokens: 8 },
-  ])("thinks as POST /v1/chat/completions does with %j", async (fields) => {
+  ])("applies thinking settings as POST /v1/chat/completions does with %j", async (fields) => {
     const app = testApp();
     const messages = [{ role: "user", content: "hi" }];
     await app.post("/v1/chat/completions", { messages, ...fields });
-    const asked = Object(app.lastRequest());
+    const requested = Object(app.lastRequest());
     await app.post("/apply-template", { messages, ...fields });
-    const shown = Object(app.lastRequest());
-    expect(wishes(shown)).toEqual(wishes(asked));
-    expect(JSON.stringify(wishes(shown))).not.toBe("{}");
+    const applied = Object(app.lastRequest());
+    expect(thinkingSettings(applied)).toEqual(thinkingSettings(requested));
+    expect(JSON.stringify(thinkingSettings(applied))).not.toBe("{}");
   });
 
-  test("shows the prompt as the engine has read it, without what the tokenizer adds", async () => {
+  test("returns the prompt of the engine without the tokenizer's BOS token", async () => {
     const details = { prompt: "<s>[hi]", slot: 0, tokensInCache: 1, truncated: false };
     const events = PLAIN_TEXT.map((event) =>
       event.type === "done" ? Object.assign({ details }, event) : event,
@@ -221,7 +221,7 @@ describe("POST /apply-template", () => {
   });
 });
 
-test("POST /lora-adapters changes the scales of those that it lists, and turns the others off", async () => {
+test("POST /lora-adapters sets the scales of listed adapters, and turns the others off", async () => {
   const adapters = [
     { path: "/a.gguf", scale: 1, name: "a" },
     { path: "/b.gguf", scale: 0.5, name: "b" },

@@ -11,13 +11,13 @@ import { ABLE } from "../../../support/test-app.ts";
 
 const PATH = "/api/system/activity";
 
-/** The whole HTTP side, with an inference that reports to an activity. */
+/** App with an inference that reports to an activity log. */
 function setup(options: FakeOptions = {}) {
   const activity = new Activity();
   const models = new FakeModels([ABLE], new FakeEngine({ slots: 1 }));
   const config = configSchema.parse({});
   const { followWork } = activity;
-  const inference = createInference({ models, metrics: new FakeMetrics(), config, followWork });
+  const inference = createInference({ models, metrics: new FakeMetrics(), config, observeWork: followWork });
   const app = fakeApp({ models, ...options, overrides: { activity, inference } });
   const post = async (path: string, body: object): Promise<string> => {
     const headers = { "content-type": "application/json", "x-request-id": path };
@@ -37,7 +37,7 @@ test.each([
   ["/v1/messages", { model: "fake", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] }],
   ["/v1/responses", { input: "Hi" }],
   ["/ollama/api/chat", { model: "fake", messages: [{ role: "user", content: "Hi" }] }],
-])("an answer of %s is told with its figures", async (path, body) => {
+])("records token counts and times of an answer of %s", async (path, body) => {
   const { post, report } = setup();
   await post(path, body);
   const { requests } = await report();
@@ -55,7 +55,7 @@ test.each([
   ]);
 });
 
-test("the choices of one answer are added up, also those that begin while it is streamed", async () => {
+test("sums the choices of one answer, including those that start during the stream", async () => {
   const { post, report } = setup();
   const body = { messages: [{ role: "user", content: "Hi" }], n: 3 };
   await post("/v1/chat/completions", body);
@@ -64,7 +64,7 @@ test("the choices of one answer are added up, also those that begin while it is 
   expect(requests.map((each) => each.completion_tokens)).toEqual([9, 9]);
 });
 
-test("a request that fails has its status and the code of its error, and nothing of its body", async () => {
+test("records status and error code of a failed request, without its body", async () => {
   const { post, report } = setup();
   await post("/api/generate", { model: "none", prompt: "a secret" });
   const answer = await report();
@@ -72,34 +72,34 @@ test("a request that fails has its status and the code of its error, and nothing
   expect(JSON.stringify(answer)).not.toContain("secret");
 });
 
-test("a path is told without its query, in which clients put keys", async () => {
+test("records paths without the query, where clients may put keys", async () => {
   const { app, report } = setup();
   await app.request("/health?key=secret");
   expect(await report()).toMatchObject({ requests: [{ path: "/health" }] });
 });
 
-test("who has seen something asks for the rest", async () => {
+test("returns only entries after a sequence number", async () => {
   const { app, report } = setup();
   await app.request("/health");
   const { next } = await report();
   await app.request("/status");
-  const rest = await report(`?after=${next}`);
-  // The first report is a request as well.
-  expect(rest.requests.map(({ path }) => path)).toEqual([PATH, "/status"]);
+  const remaining = await report(`?after=${next}`);
+  // The first report is itself a request.
+  expect(remaining.requests.map(({ path }) => path)).toEqual([PATH, "/status"]);
 });
 
-test.each(["level=loud", "after=-1", "after=x"])("?%s is refused", async (query) => {
+test.each(["level=loud", "after=-1", "after=x"])("rejects the query ?%s", async (query) => {
   const { app } = setup();
   expect((await app.request(`${PATH}?${query}`)).status).toBe(400);
 });
 
-test("needs a key where the daemon has keys", async () => {
+test("requires a key if the daemon has keys", async () => {
   const { app } = setup({ config: { api_keys: ["a-key"] } });
   expect((await app.request(PATH)).status).toBe(401);
   expect((await app.request(PATH, { headers: { authorization: "Bearer a-key" } })).status).toBe(200);
 });
 
-test("is not for pages of other origins, unless their origin is listed", async () => {
+test("is forbidden for pages of other origins unless their origin is listed", async () => {
   const headers = { host: "daemon.test:8080", origin: "https://page.test", "sec-fetch-site": "cross-site" };
   const { app } = setup({ config: { http: { allowed_hosts: ["daemon.test"] } } });
   expect((await app.request(PATH, { headers })).status).toBe(403);

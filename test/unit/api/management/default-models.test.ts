@@ -31,12 +31,12 @@ function setup(models = new FakeModels()) {
 }
 
 describe("default models", () => {
-  test("are a list at the top level", async () => {
+  test("are returned as a top-level array", async () => {
     const response = await setup().app.request("/api/defaults");
     expect(await response.json()).toEqual([entry]);
   });
 
-  test("use answers at once, then downloads, loads and makes it the default", async () => {
+  test("use answers immediately, then downloads and loads the model and makes it the default", async () => {
     const { app, models } = setup();
     const loaded = Promise.withResolvers<unknown>();
     const load = models.load.bind(models);
@@ -57,7 +57,7 @@ describe("default models", () => {
     expect(await loaded.promise).toEqual({ alias: "hf:owner/small", setDefault: true });
   });
 
-  test("use of a model that is on disk asks no hub", async () => {
+  test("use of a model on disk does not access the hub", async () => {
     const models = new FakeModels([fakeModel({ alias: entry.from, state: "available" })]);
     models.pull = () => Promise.reject(new ServiceError("hub_unreachable", "No network."));
     const loaded = Promise.withResolvers<unknown>();
@@ -69,7 +69,7 @@ describe("default models", () => {
     expect(await loaded.promise).toEqual({ alias: entry.from, setDefault: true });
   });
 
-  test("use of a model that is loaded only makes it the default", async () => {
+  test("use of a loaded model only makes it the default", async () => {
     const models = new FakeModels([fakeModel({ alias: "small" })]);
     models.pull = async () => ({ alias: "small", repo: "owner/small", sizeBytes: 1 });
     const chosen = Promise.withResolvers<string>();
@@ -78,7 +78,7 @@ describe("default models", () => {
     expect(await chosen.promise).toBe("small");
   });
 
-  test("a failure in the background is an event", async () => {
+  test("a failure in the background is reported as an event", async () => {
     const models = new FakeModels();
     models.pull = () => Promise.reject(new ServiceError("hub_unreachable", "No network."));
     const { app, services } = setup(models);
@@ -93,7 +93,7 @@ describe("default models", () => {
     });
   });
 
-  test("an unknown name is model_not_found", async () => {
+  test("an unknown name returns model_not_found", async () => {
     const { app } = setup();
     let thrown: unknown;
     app.onError((error, context) => {

@@ -8,7 +8,7 @@ async function open(draining = new AbortController()) {
   return { services, response, reader };
 }
 
-test("GET /api/events reports what happens from now on as server-sent events", async () => {
+test("GET /api/events streams later events as server-sent events", async () => {
   const { services, response, reader } = await open();
   expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
   expect((await reader.read()).value).toBe(": connected\n\n");
@@ -20,7 +20,7 @@ test("GET /api/events reports what happens from now on as server-sent events", a
   await reader.cancel();
 });
 
-test("a model's name cannot add lines to the stream", async () => {
+test("escapes line breaks in a model's name", async () => {
   const { services, reader } = await open();
   await reader.read();
   services.events.emit({ type: "model-loaded", model: "x\n\nevent: fake\ndata: {}" });
@@ -28,7 +28,7 @@ test("a model's name cannot add lines to the stream", async () => {
   await reader.cancel();
 });
 
-test("the stream ends when draining begins, so that it does not hold the daemon", async () => {
+test("the stream ends when draining begins", async () => {
   const draining = new AbortController();
   const { reader } = await open(draining);
   await reader.read();
@@ -36,7 +36,7 @@ test("the stream ends when draining begins, so that it does not hold the daemon"
   expect((await reader.read()).done).toBe(true);
 });
 
-test("a client that has gone is forgotten", async () => {
+test("unsubscribes a client that has disconnected", async () => {
   const services = fakeServices();
   const subscribe = services.events.subscribe.bind(services.events);
   const forgotten = Promise.withResolvers<void>();
@@ -51,13 +51,13 @@ test("a client that has gone is forgotten", async () => {
   const response = await appOf(services).request("/api/events", { signal: client.signal });
   const reader = response.body!.getReader();
   await reader.read();
-  const rest = reader.read();
+  const remaining = reader.read();
   client.abort();
   await forgotten.promise;
-  expect((await rest).done).toBe(true);
+  expect((await remaining).done).toBe(true);
 });
 
-test("a reader that never reads is ended instead of filling the memory", async () => {
+test("ends the stream of a client that does not read, so that its queue stays bounded", async () => {
   const { services, reader } = await open();
   await reader.read();
   for (let i = 0; i < 1100; i += 1) services.events.emit({ type: "model-loaded", model: `m${i}` });

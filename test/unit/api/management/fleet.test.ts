@@ -1,30 +1,30 @@
 import { describe, expect, test } from "vitest";
 import { fleetReport } from "../../../../src/fleet/fleet-models.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
-import { beat, card, cardModel } from "../../../support/fleet-wire.ts";
+import { heartbeat, memberInfo, memberModel } from "../../../support/fleet-wire.ts";
 
-const model = cardModel("tiny");
+const model = memberModel("tiny");
 
 describe("GET /api/fleet", () => {
-  test("says that a daemon works alone", async () => {
+  test("reports a daemon without a fleet", async () => {
     const answer = await fakeApp().request("/api/fleet");
     expect(await answer.json()).toEqual({ joined: false, connected: false, name: "", machines: [] });
   });
 
-  test("says why the NATS server is not reachable", async () => {
-    const self = { card: card("zoe"), beat: beat("zoe") };
+  test("reports why the NATS server is not reachable", async () => {
+    const self = { info: memberInfo("zoe"), heartbeat: heartbeat("zoe") };
     const connection = { isConnected: false, problem: "Authorization Violation" };
     const fleet = { joined: Promise.resolve(), report: () => fleetReport(connection, self, []) };
     const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
     expect(await answer.json()).toMatchObject({ connected: false, problem: "Authorization Violation" });
   });
 
-  test("tells what the machines have and do, this one first", async () => {
-    const self = { card: card("zoe", { models: [model] }), beat: beat("zoe") };
+  test("lists the machines with their models and load, this machine first", async () => {
+    const self = { info: memberInfo("zoe", { models: [model] }), heartbeat: heartbeat("zoe") };
     const load = { alias: "tiny", slots: 4, running: 2, waiting: 1, contextSize: 512, gpuLayers: 0 };
     const other = {
-      card: card("amy", { models: [model], gpus: [{ name: "a GPU", backend: "vulkan", memory: 8 }] }),
-      beat: beat("amy", {
+      info: memberInfo("amy", { models: [model], gpus: [{ name: "a GPU", backend: "vulkan", memory: 8 }] }),
+      heartbeat: heartbeat("amy", {
         state: "draining",
         loaded: [load],
         speeds: [{ alias: "tiny", decode: 20, prefill: 0 }],

@@ -49,7 +49,7 @@ function setup(models = new FakeModels()) {
 }
 
 describe("GET /api/hub/search", () => {
-  test("answers with the repositories; what the hub does not say is absent", async () => {
+  test("returns repositories, without fields that the hub does not report", async () => {
     const { call, searches } = setup();
     expect(await call("/api/hub/search?query=%20tiny%20&limit=2")).toEqual({
       status: 200,
@@ -75,7 +75,7 @@ describe("GET /api/hub/search", () => {
   });
 
   test.each(["", "?query=", "?query=%20", "?query=a&limit=0", "?query=a&limit=1000", "?query=a&limit=x"])(
-    "refuses %s",
+    "rejects the query %s",
     async (query) => {
       expect(await setup().call(`/api/hub/search${query}`)).toMatchObject({
         status: 400,
@@ -86,11 +86,11 @@ describe("GET /api/hub/search", () => {
 });
 
 describe("GET /api/hub/files", () => {
-  test("says of each model what it would need, and under which name it is on disk", async () => {
+  test("returns the estimated memory of each model and its alias if it is on disk", async () => {
     const models = new FakeModels();
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     models.fit = async (sizes) => {
-      asked.push(sizes);
+      requests.push(sizes);
       const gpu = { layers: 3, allLayers: 5, bytes: 10.5 };
       return { fits: false, neededBytes: 1500.5, contextSize: 4096, reason: "Too large.", gpu };
     };
@@ -121,7 +121,7 @@ describe("GET /api/hub/files", () => {
         ],
       },
     });
-    expect(asked[0]).toEqual({
+    expect(requests[0]).toEqual({
       fileBytes: 1000,
       parameters: 1200,
       trainedContext: 2048,
@@ -131,14 +131,14 @@ describe("GET /api/hub/files", () => {
 });
 
 describe("POST /api/hub/discard", () => {
-  test("says how many bytes it has freed", async () => {
+  test("returns the number of freed bytes", async () => {
     expect(await setup().call("/api/hub/discard", { name: "hf:ada/tiny" })).toEqual({
       status: 200,
       body: { status: "discarded", name: "hf:ada/tiny", freed_bytes: 10 },
     });
   });
 
-  test("is refused while the model is being downloaded", async () => {
+  test("is rejected while the model is being downloaded", async () => {
     const models = new FakeModels();
     models.discard = async () => Promise.reject(new ServiceError("model_busy", "It is being downloaded."));
     expect(await setup(models).call("/api/hub/discard", { name: "hf:ada/tiny" })).toMatchObject({
@@ -149,7 +149,7 @@ describe("POST /api/hub/discard", () => {
 });
 
 describe("POST /api/models/default", () => {
-  test("makes a model the default that is not loaded", async () => {
+  test("makes a model the default without loading it", async () => {
     const models = new FakeModels([fakeModel(), fakeModel({ alias: "other", state: "available" })]);
     expect(await setup(models).call("/api/models/default", { alias: "other" })).toEqual({
       status: 200,
@@ -158,7 +158,7 @@ describe("POST /api/models/default", () => {
     expect(models.defaultAlias).toBe("other");
   });
 
-  test("refuses one that is not there, and one that generates nothing", async () => {
+  test("rejects an unknown model, and one that does not generate text", async () => {
     const { gguf } = fakeModel();
     const models = new FakeModels([fakeModel({ alias: "vectors", gguf: { ...gguf, purpose: "embed" } })]);
     const { call } = setup(models);

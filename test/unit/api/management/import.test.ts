@@ -8,7 +8,7 @@ const FROM = { from: "ollama" };
 
 function setup(models = new FakeModels()) {
   const app = fakeApp({ models });
-  /** @param from the address of the client; none: over IPC */
+  /** @param from address of the client; none: over IPC */
   const call = async (body: object, from?: string, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     const incoming = Object.assign(Readable.from([Buffer.from(text)]), { socket: { remoteAddress: from } });
@@ -38,7 +38,7 @@ function withSteps(): FakeModels {
 }
 
 describe("POST /api/models/import", () => {
-  test("answers with what has become of each model", async () => {
+  test("returns the result for each model", async () => {
     const { call, models } = setup(withSteps());
     const answer = await call({ ...FROM, models: ["a:1b"], copy: true });
     expect(await answer.json()).toEqual({
@@ -77,7 +77,7 @@ describe("POST /api/models/import", () => {
     ["another machine", "192.168.0.7", {}],
     ["a proxy on this machine", LOCAL, { "x-forwarded-for": "192.168.0.7" }],
     ["a page of another site", LOCAL, { origin: "https://evil.example" }],
-  ])("is refused to %s", async ([, from, headers]) => {
+  ])("is forbidden for %s", async ([, from, headers]) => {
     const { call, models } = setup();
     const answer = await call(FROM, from, headers);
     expect(answer.status).toBe(400);
@@ -88,7 +88,7 @@ describe("POST /api/models/import", () => {
   });
 
   test.for([{}, { from: "" }, { from: "x".repeat(5000) }, { from: "ollama", models: "a" }])(
-    "with %j is 400",
+    "returns 400 for %j",
     async (body) => {
       expect((await setup().call(body)).status).toBe(400);
     },

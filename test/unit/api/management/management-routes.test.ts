@@ -27,7 +27,7 @@ const listEntry = {
 };
 
 describe("models", () => {
-  test("GET /api/models lists what the specification names, and more", async () => {
+  test("GET /api/models lists the specified fields and more", async () => {
     const { call } = setup();
     const { status, body } = await call("GET", "/api/models");
     expect(status).toBe(200);
@@ -59,7 +59,7 @@ describe("models", () => {
     });
   });
 
-  test("what is being downloaded is in the list with its progress", async () => {
+  test("lists a model that is being downloaded with its progress", async () => {
     const models = new FakeModels([fakeModel({ alias: "here", state: "downloading" })]);
     models.downloads.push(
       { name: "here", alias: "here", downloadedBytes: 1, totalBytes: 4 },
@@ -85,7 +85,7 @@ describe("models", () => {
     });
   });
 
-  test("GET /api/models/<name> tells how a model guesses tokens among its load settings", async () => {
+  test("GET /api/models/<name> reports speculation in the load settings", async () => {
     const model = fakeModel({ loadSettings: { cacheTypeK: "q8_0" }, speculation: "ngram" });
     const { body } = await setup(new FakeModels([model])).call("GET", "/api/models/fake");
     expect(body).toMatchObject({ load_settings: { cache_type_k: "q8_0", speculation: "ngram" } });
@@ -96,7 +96,7 @@ describe("models", () => {
     ["qwen3%3A0.6b", "qwen3:0.6b"],
     ["hf:owner/repo:Q4_K_M@main", "hf:owner/repo:Q4_K_M@main"],
     ["hf%3Aowner%2Frepo", "hf:owner/repo"],
-  ])("a name in a path may be %s", async (path, alias) => {
+  ])("a model name in a path may be %s", async (path, alias) => {
     const { call } = setup(new FakeModels([fakeModel({ alias })]));
     expect(await call("GET", `/api/models/${path}`)).toMatchObject({ status: 200, body: { alias } });
     expect(await call("GET", `/api/models/${path}/modelfile`)).toMatchObject({
@@ -114,7 +114,7 @@ describe("models", () => {
   });
 
   test.each(["GET /api/models/none", "POST /api/models/none/unload", "DELETE /api/models/none"])(
-    "%s of an unknown model is 404 not_found",
+    "%s returns 404 for an unknown model",
     async (request) => {
       const [method = "", path = ""] = request.split(" ");
       expect(await setup().call(method, path)).toMatchObject({
@@ -124,14 +124,17 @@ describe("models", () => {
     },
   );
 
-  test.each(["%00", "a%09b", "x".repeat(4000), "%7F"])("the name %s is refused at the edge", async (name) => {
-    expect(await setup().call("GET", `/api/models/${name}`)).toMatchObject({
-      status: 400,
-      body: { error: { code: "invalid_model_name" } },
-    });
-  });
+  test.each(["%00", "a%09b", "x".repeat(4000), "%7F"])(
+    "rejects the model name %s in a path",
+    async (name) => {
+      expect(await setup().call("GET", `/api/models/${name}`)).toMatchObject({
+        status: 400,
+        body: { error: { code: "invalid_model_name" } },
+      });
+    },
+  );
 
-  test("load passes on every field and answers with what was loaded", async () => {
+  test("load passes on every field and returns the loaded model", async () => {
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const { call } = setup(models);
     const answer = await call("POST", "/api/models/load", {
@@ -163,7 +166,7 @@ describe("models", () => {
     ]);
   });
 
-  test("a context of 0 leaves the choice to the daemon; none is the specification's", async () => {
+  test("load with context_size 0 lets the daemon choose; without one it uses the specified default", async () => {
     const models = new FakeModels([
       fakeModel({ state: "available", contextSize: 8192, contextSource: "memory" }),
     ]);
@@ -179,7 +182,7 @@ describe("models", () => {
     });
   });
 
-  test("null means the same as leaving a field out", async () => {
+  test("null means the same as absent", async () => {
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const { call } = setup(models);
     const files = { path: null, mmproj: null };
@@ -194,7 +197,7 @@ describe("models", () => {
     expect(await call("POST", "/api/models/create", made)).toMatchObject({ status: 200 });
   });
 
-  test("loading a loaded and unloading an unloaded model is 409 conflict", async () => {
+  test("loading a loaded model and unloading an unloaded one return 409", async () => {
     const { call } = setup();
     const loaded = await call("POST", "/api/models/load", { alias: "fake" });
     expect(loaded).toMatchObject({ status: 409, body: { error: { type: "conflict" } } });
@@ -203,7 +206,7 @@ describe("models", () => {
     expect(unloaded).toMatchObject({ status: 409, body: { error: { code: "model_already_unloaded" } } });
   });
 
-  test("create and copy", async () => {
+  test("creates and copies models", async () => {
     const { call } = setup();
     expect(await call("POST", "/api/models/create", { alias: "mine", modelfile: "FROM fake" })).toEqual({
       status: 200,
@@ -242,7 +245,7 @@ describe("pull", () => {
     ]);
   });
 
-  test.each([false, true])("an unknown repository is a 404 also with stream %s", async (stream) => {
+  test.each([false, true])("returns 404 for an unknown repository with stream %s", async (stream) => {
     const models = new FakeModels();
     models.pull = () => Promise.reject(new ServiceError("hub_repo_not_found", "No such repository."));
     expect(await setup(models).call("POST", "/api/models/pull", { name: "new", stream })).toMatchObject({
@@ -251,7 +254,7 @@ describe("pull", () => {
     });
   });
 
-  test("a failure in mid-stream is the last line", async () => {
+  test("reports a failure in the stream as the last line", async () => {
     const models = new FakeModels();
     models.pull = async (_name, onProgress) => {
       onProgress({ status: "downloading", downloadedBytes: 1, totalBytes: 100 });
@@ -272,14 +275,14 @@ describe("pull", () => {
 });
 
 describe("status", () => {
-  test("GET /status reports the daemon's state", async () => {
+  test("GET /status returns the daemon's state", async () => {
     expect(await setup().call("GET", "/status")).toEqual({
       status: 200,
       body: { status: "ok", version: "1.2.3", uptime_secs: 5, models_loaded: 1, active_requests: 0 },
     });
   });
 
-  test("GET /api/system/status has every field of the specification", async () => {
+  test("GET /api/system/status returns every specified field", async () => {
     expect(await setup().call("GET", "/api/system/status")).toEqual({
       status: 200,
       body: {
@@ -305,11 +308,11 @@ describe("status", () => {
     });
   });
 
-  test("GET /health reports the daemon's life", async () => {
+  test("GET /health returns starting, ok or draining", async () => {
     expect(await setup().call("GET", "/health")).toEqual({ status: 200, body: { status: "ok" } });
   });
 
-  test("GET /metrics is the text exposition", async () => {
+  test("GET /metrics returns the Prometheus text format", async () => {
     const response = await setup().app.request("/metrics");
     expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     expect(await response.text()).toMatch(/^# HELP service_info/);
@@ -317,14 +320,14 @@ describe("status", () => {
 });
 
 describe("shutdown", () => {
-  test("is served to the owner's socket alone", async () => {
-    let asked = 0;
-    const { app } = setup(undefined, { overrides: { shutdown: () => (asked += 1) } });
+  test("is only available on the IPC endpoint", async () => {
+    let calls = 0;
+    const { app } = setup(undefined, { overrides: { shutdown: () => (calls += 1) } });
     const tcp = await app.request("/api/system/shutdown", { method: "POST" });
     expect(tcp.status).toBe(404);
-    expect(asked).toBe(0);
+    expect(calls).toBe(0);
     const ipc = await app.request("/api/system/shutdown", { method: "POST" }, { ipc: true });
     expect(await ipc.json()).toEqual({ status: "shutting_down" });
-    expect(asked).toBe(1);
+    expect(calls).toBe(1);
   });
 });

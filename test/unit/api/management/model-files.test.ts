@@ -48,7 +48,7 @@ describe("GET /api/models/<name>/files", () => {
     ]);
   });
 
-  test("does not repeat an old SHA-256 for a file that has changed", async () => {
+  test("recomputes the SHA-256 of a changed file", async () => {
     const app = fakeApp({ models: models() });
     const first = async (): Promise<string | null> =>
       (await app.request("/api/models/fake/files/2", { method: "HEAD" })).headers.get("etag");
@@ -60,10 +60,10 @@ describe("GET /api/models/<name>/files", () => {
 });
 
 describe("GET /api/models/<name>/files/<index>", () => {
-  test("sends the file, or a part of it", async () => {
+  test("sends the file, or a range of it", async () => {
     const app = fakeApp({ models: models() });
-    const whole = await app.request("/api/models/fake/files/1");
-    expect([whole.status, await whole.text()]).toEqual([200, "projector"]);
+    const complete = await app.request("/api/models/fake/files/1");
+    expect([complete.status, await complete.text()]).toEqual([200, "projector"]);
     const part = await app.request("/api/models/fake/files/1", { headers: { range: "bytes=3-6" } });
     expect([part.status, await part.text()]).toEqual([206, "ject"]);
   });
@@ -72,7 +72,7 @@ describe("GET /api/models/<name>/files/<index>", () => {
     "/api/models/fake/files/3",
     "/api/models/other/files/0",
     "/api/models/fake/files/99999999999999999999",
-  ])("is 404 for what no model has: %s", async (url) => {
+  ])("returns 404 for %s", async (url) => {
     expect((await fakeApp({ models: models() }).request(url)).status).toBe(404);
   });
 
@@ -80,11 +80,11 @@ describe("GET /api/models/<name>/files/<index>", () => {
     "/api/models/fake/files/..%2f..%2fetc%2fpasswd",
     "/api/models/fake/files/-1",
     "/api/models/fake/files/",
-  ])("takes nothing but a number: %s", async (url) => {
+  ])("rejects an index that is not a number: %s", async (url) => {
     expect((await fakeApp({ models: models() }).request(url)).status).toBe(404);
   });
 
-  test("is 404 when the file is gone", async () => {
+  test("returns 404 if the file has been deleted", async () => {
     const fake = models();
     const get = fake.get.bind(fake);
     fake.get = async (name) => ({ ...(await get(name)), files: [file("gone.gguf")] });
@@ -95,7 +95,7 @@ describe("GET /api/models/<name>/files/<index>", () => {
     ]);
   });
 
-  test("needs the API key where keys are set", async () => {
+  test("requires the API key if keys are set", async () => {
     const app = fakeApp({ models: models(), config: { api_keys: ["secret"] } });
     expect((await app.request("/api/models/fake/files/0")).status).toBe(401);
     const headers = { authorization: "Bearer secret" };

@@ -20,12 +20,12 @@ async function document(): Promise<OpenApi> {
   return json;
 }
 
-/** Parameters aside. */
+/** Path without its parameters. */
 function wordsOf(path: string): string[] {
   return path.replaceAll(/\{\w+\}/g, "").match(/[\w.]+/g) ?? [];
 }
 
-/** An answer in one of several forms. */
+/** Schema of an answer with several forms. */
 const schemaOf = (...names: string[]) => ({
   content: {
     "application/json": {
@@ -35,7 +35,7 @@ const schemaOf = (...names: string[]) => ({
 });
 
 describe("/openapi.json", () => {
-  test("describes every route that is served", async () => {
+  test("describes every served route", async () => {
     const { paths, openapi, info } = await document();
     expect(openapi).toBe("3.1.0");
     expect(info.version).toBe("1.2.3");
@@ -43,12 +43,12 @@ describe("/openapi.json", () => {
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
     const served = documentedApis(fakeServices())
-      .flatMap((dialect) => dialect.routes)
+      .flatMap((api) => api.routes)
       .map((route) => `${route.method} ${openApiPath(route.path)}`);
     expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
   });
 
-  test("shows the answers and errors of both APIs that share an address", async () => {
+  test("combines the answers and errors of two APIs with the same path", async () => {
     const list = (await document()).paths["/v1/models"]?.["get"];
     expect(list).toMatchObject({
       parameters: [{ name: "limit" }, { name: "after_id" }, { name: "before_id" }],
@@ -59,10 +59,10 @@ describe("/openapi.json", () => {
     });
   });
 
-  test("has no route that the README's table leaves out", async () => {
+  test("has only routes that the README's table lists", async () => {
     const readme = readFileSync(new URL("../../../../README.md", import.meta.url), "utf8");
     const table = readme.slice(readme.indexOf("## Routes"), readme.indexOf("## Configuration"));
-    // The table shortens paths that begin alike, so their words are looked for.
+    // The table abbreviates paths with a common prefix, so the test searches for their segments.
     const named = new Set(table.match(/[\w.]+/g));
     const missing = Object.keys((await document()).paths).filter(
       (path) => !/^\/(docs|ollama|ui)\//.test(path) && !wordsOf(path).every((word) => named.has(word)),
@@ -70,14 +70,14 @@ describe("/openapi.json", () => {
     expect(missing).toEqual([]);
   });
 
-  test("gives every operation its own id", async () => {
+  test("gives every operation a unique ID", async () => {
     const ids = Object.values((await document()).paths)
       .flatMap((methods) => Object.values(methods))
       .map((operation) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("has the fields and defaults of a body, and the parameters of a path", async () => {
+  test("has the fields and defaults of bodies and the parameters of paths", async () => {
     const { paths } = await document();
     expect(paths["/api/models/pull"]?.["post"]?.requestBody).toMatchObject({
       content: {
@@ -95,7 +95,7 @@ describe("/openapi.json", () => {
     ]);
   });
 
-  test("a body that has a name of its own is described in full", async () => {
+  test("describes a named body schema completely", async () => {
     const { paths, components } = await document();
     expect(paths["/api/generate"]?.["post"]?.requestBody).toMatchObject({
       content: { "application/json": { schema: { $ref: "#/components/schemas/GenerateRequest" } } },
@@ -107,7 +107,7 @@ describe("/openapi.json", () => {
     });
   });
 
-  test("every reference leads to a component", async () => {
+  test("resolves every reference to a component", async () => {
     const all = await document();
     const references = [...JSON.stringify(all).matchAll(/"\$ref":"([^"]*)"/g)].map(
       ([, reference]) => reference,
@@ -121,7 +121,7 @@ describe("/openapi.json", () => {
 });
 
 describe("/docs", () => {
-  test("is also found with a slash behind it", async () => {
+  test("is also served with a trailing slash", async () => {
     const response = await fakeApp().request("/docs/");
     expect([response.status, response.headers.get("location")]).toEqual([302, "/docs"]);
   });
@@ -131,7 +131,7 @@ describe("/docs", () => {
     ["/docs/console.js", "text/javascript"],
     ["/docs/swagger-ui-bundle.js", "text/javascript"],
     ["/docs/swagger-ui.css", "text/css"],
-  ])("%s may load nothing from elsewhere and run no inline script", async (path, type) => {
+  ])("%s may not load resources of other origins or run inline scripts", async (path, type) => {
     const { status, headers } = await fakeApp().request(path);
     expect([status, headers.get("content-type")]).toEqual([200, `${type}; charset=utf-8`]);
     const policy = headers.get("content-security-policy");
@@ -139,7 +139,7 @@ describe("/docs", () => {
     expect(policy).not.toContain("unsafe");
   });
 
-  test("is not sent again to a browser that has it", async () => {
+  test("returns 304 to a browser that has it cached", async () => {
     const app = fakeApp();
     const etag = (await app.request("/docs/swagger-ui.css")).headers.get("etag") ?? "";
     const again = await app.request("/docs/swagger-ui.css", { headers: { "if-none-match": etag } });

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { pageListSchema } from "../../../../src/api/management/page-files.ts";
-import { isOrigin } from "../../../../src/api/management/page-policy.ts";
+import { isConnectOrigin } from "../../../../src/api/management/page-policy.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
 
 const WASM = { size: 4, etag: "a".repeat(64), read: () => new Blob(["wasm"]).stream() };
@@ -20,13 +20,13 @@ const manifestSchema = z.object({
   icons: z.array(iconSchema),
 });
 
-/** Width and height that a PNG's header has. */
+/** Returns width and height from the header of a PNG file. */
 async function pixels(answer: Response): Promise<string> {
   const bytes = new DataView(await answer.arrayBuffer());
   return `${bytes.getUint32(16)}x${bytes.getUint32(20)}`;
 }
 
-test("the manifest has what browsers want of an app that can be installed", async () => {
+test("the manifest has the fields that browsers require to install the page", async () => {
   const answer = await app.request("/ui/manifest.webmanifest");
   expect(answer.headers.get("content-type")).toBe("application/manifest+json");
   const manifest = manifestSchema.parse(await answer.json());
@@ -44,7 +44,7 @@ test("the manifest has what browsers want of an app that can be installed", asyn
   expect(sizes).toEqual(expect.arrayContaining(["192x192 any", "512x512 any", "512x512 maskable"]));
 });
 
-test("the list of the page's files has each of them with its SHA-256", async () => {
+test("files.json lists every file of the page with its SHA-256", async () => {
   const list = pageListSchema.parse(await (await app.request("/ui/files.json")).json());
   const paths = list.files.map(({ path }) => path);
   for (const path of ["ui/", "ui/page.css", "ui/experiments/", "browser/page.js", "browser/engine-worker.js"])
@@ -59,7 +59,7 @@ test("the list of the page's files has each of them with its SHA-256", async () 
   }
 });
 
-test("the list is called otherwise when a file changes", async () => {
+test("the version in files.json changes with a file", async () => {
   const versionOf = async (of: typeof app): Promise<string> =>
     pageListSchema.parse(await (await of.request("/ui/files.json")).json()).version;
   const appWith = (etag: string): typeof app =>
@@ -68,20 +68,20 @@ test("the list is called otherwise when a file changes", async () => {
   expect(await versionOf(appWith("b".repeat(64)))).not.toBe(await versionOf(app));
 });
 
-test("the service worker may serve the whole origin, and is asked for anew", async () => {
+test("the service worker may control the whole origin, and is revalidated", async () => {
   const { headers, status } = await app.request("/ui/sw.js");
   expect(status).toBe(200);
   expect(headers.get("service-worker-allowed")).toBe("/");
   expect(headers.get("cache-control")).toBe("no-cache");
 });
 
-test("without the page there is neither", async () => {
+test("service worker and files.json are not served if the page is disabled", async () => {
   const bare = fakeApp({ config: { ui: false } });
   for (const path of ["/ui/sw.js", "/ui/files.json", "/ui/manifest.webmanifest"])
     expect((await bare.request(path)).status).toBe(404);
 });
 
-test("servers that a page names are in the policies of the page and of its workers", async () => {
+test("origins in the query are added to the policies of the page and its workers", async () => {
   const query = "?connect=http%3A%2F%2F127.0.0.1%3A81+https%3A%2F%2F*.hf.co";
   for (const path of ["/ui/", "/browser/store-worker.js"]) {
     const policy = (await app.request(path + query)).headers.get("content-security-policy");
@@ -100,12 +100,12 @@ test.each([
   "http://*",
   "http://a.*.b",
   "*",
-])("%s is no origin for a policy", async (text) => {
-  expect(isOrigin(text)).toBe(false);
+])("rejects %s as an origin in a policy", async (text) => {
+  expect(isConnectOrigin(text)).toBe(false);
   expect((await app.request(`/ui/?connect=${encodeURIComponent(text)}x:y`)).status).toBe(400);
 });
 
-test("the page's policy lets the frame for tools run its script, and no other", async () => {
+test("the page's policy allows the script of the tool frame, and no other inline script", async () => {
   const html = await (await app.request("/ui/tool-frame.html")).text();
   const script = /<script>([^]*)<\/script>/.exec(html)?.[1] ?? "";
   const hash = createHash("sha256").update(script).digest("base64");
@@ -121,7 +121,7 @@ test.each([
   "/ui/page.css",
   "/ui/manifest.webmanifest",
   "/browser/page.js",
-])("%s is given without a key, and while the daemon starts", async (path) => {
+])("%s is served without a key and while the daemon starts", async (path) => {
   const life = { state: "starting" as const };
   const config = { api_keys: ["secret"] };
   const locked = fakeApp({ config, overrides: { life, engineImage: async () => Promise.resolve(WASM) } });

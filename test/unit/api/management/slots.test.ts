@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { testApp } from "../../../support/test-app.ts";
 
 describe("saved prompts", () => {
-  test("are listed with the slots of a model, whose name may have slashes", async () => {
+  test("are listed with the slots of a model whose name contains slashes", async () => {
     const app = testApp();
     const response = await app.app.request("/api/models/hf:owner/repo/slots");
     expect(await response.json()).toEqual({
@@ -61,7 +61,7 @@ describe("saved prompts", () => {
     [{ action: "save", name: "story", slot: -1 }],
     [{ action: "save", name: "story", slot: 64 }],
     [{ action: "erase" }],
-  ])("are not touched by the body %j", async (body) => {
+  ])("rejects the invalid body %j", async (body) => {
     const app = testApp();
     expect((await app.post("/api/models/m/slots", body)).status).toBe(400);
     expect(app.models.slotCalls).toEqual([]);

@@ -19,14 +19,14 @@ interface Peer {
   readonly engine: FakeEngine;
   readonly frames: ServerFrame[];
   readonly metrics: FakeMetrics;
-  /** Called before each frame is taken by the peer. */
+  /** Called before the peer receives a frame. */
   onFrame: (frame: ServerFrame) => Promise<void>;
-  /** Called for each frame that the peer sends. */
+  /** Called when the peer sends a frame. */
   countMessage: () => void;
-  /** When the peer was asked to stop sending, and to go on. */
+  /** Calls of pause and resume. */
   readonly flow: ("pause" | "resume")[];
   say(frame: unknown): void;
-  /** Waits until this frame has come. */
+  /** Waits for this frame. */
   seen(expected: object): Promise<void>;
 }
 
@@ -68,14 +68,14 @@ function connect(assertServing: () => void = () => undefined): Peer {
   return peer;
 }
 
-/** A chat that goes on until it is cancelled. */
+/** Events of a chat that runs until it is cancelled. */
 async function* endless(_request: unknown, signal: AbortSignal): AsyncGenerator<{ type: "start" }> {
   yield { type: "start" };
   await aborted(signal);
 }
 
-describe("a chat", () => {
-  test("is answered by start, deltas and done, all with its id", async () => {
+describe("a WebSocket chat", () => {
+  test("is answered with start, deltas and done frames, all with its ID", async () => {
     const peer = connect();
     peer.say({ type: "chat", id: "a", messages });
     await peer.seen({ type: "done" });
@@ -98,14 +98,14 @@ describe("a chat", () => {
     expect(peer.metrics.finished).toEqual(["chat"]);
   });
 
-  test("tells how far the prompt is, when asked", async () => {
+  test("reports the progress of the prompt if requested", async () => {
     const peer = connect();
     peer.say({ type: "chat", id: "a", messages, return_progress: true });
     await peer.seen({ type: "done" });
     expect(peer.frames).toContainEqual({ type: "progress", id: "a", ...PROGRESS });
   });
 
-  test("tells tokens and times with each piece, when asked", async () => {
+  test("reports token counts and times with each delta if requested", async () => {
     const peer = connect();
     const usage = { promptTokens: 5, completionTokens: 2, cachedTokens: 1, reasoningTokens: 1 };
     const soFar = { usage, timings: { promptMs: 10, completionMs: 40 } };
@@ -126,7 +126,7 @@ describe("a chat", () => {
     expect(peer.frames).toContainEqual({ type: "delta", id: "b", content: "Hi" });
   });
 
-  test("shows reasoning and whole tool calls", async () => {
+  test("sends reasoning and complete tool calls", async () => {
     const peer = connect();
     peer.engine.script = async function* () {
       yield* THINKING_AND_TOOLS;
@@ -154,19 +154,19 @@ describe("a chat", () => {
     });
   });
 
-  test("runs beside others on the same socket", async () => {
+  test("runs concurrently with others on the same socket", async () => {
     const peer = connect();
     const texts = ["one", "two", "three"];
     for (const id of texts) peer.say({ type: "chat", id, messages });
     expect(peer.socket.chats).toBe(3);
     for (const id of texts) await peer.seen({ type: "done", id });
     for (const id of texts) {
-      const own = peer.frames.filter((frame) => "id" in frame && frame.id === id);
-      expect(own.map(({ type }) => type)).toEqual(["start", "delta", "delta", "done"]);
+      const frames = peer.frames.filter((frame) => "id" in frame && frame.id === id);
+      expect(frames.map(({ type }) => type)).toEqual(["start", "delta", "delta", "done"]);
     }
   });
 
-  test("frees its id with its last frame", async () => {
+  test("frees its ID with its last frame", async () => {
     const peer = connect();
     let again = 0;
     peer.onFrame = async ({ type }) => {
@@ -179,7 +179,7 @@ describe("a chat", () => {
     expect(peer.frames.some(({ type }) => type === "error")).toBe(false);
   });
 
-  test("waits for a reader that is slow", async () => {
+  test("waits for a slow reader", async () => {
     const peer = connect();
     const { promise, resolve } = Promise.withResolvers<void>();
     peer.onFrame = ({ type }) => (type === "delta" ? promise : Promise.resolve());
@@ -194,7 +194,7 @@ describe("a chat", () => {
 });
 
 describe("cancelling", () => {
-  test("ends one chat and leaves the others", async () => {
+  test("ends one chat without affecting the others", async () => {
     const peer = connect();
     peer.engine.script = endless;
     peer.say({ type: "chat", id: "a", messages });
@@ -208,15 +208,15 @@ describe("cancelling", () => {
     await expect.poll(() => peer.engine.inFlight).toBe(0);
   });
 
-  test("what is not there is no error: it may just have ended", () => {
+  test("ignores an unknown ID, whose chat may just have ended", () => {
     const peer = connect();
     peer.say({ type: "cancel", id: "gone" });
     expect(peer.frames).toEqual([]);
   });
 });
 
-describe("the end of the socket", () => {
-  test("cancels all chats and sends nothing more", async () => {
+describe("closing the socket", () => {
+  test("cancels all chats and stops sending", async () => {
     const peer = connect();
     peer.engine.script = endless;
     peer.say({ type: "chat", id: "a", messages });
@@ -226,7 +226,7 @@ describe("the end of the socket", () => {
     expect(peer.frames).toHaveLength(1);
   });
 
-  test("may wait until no chat is under way", async () => {
+  test("can wait until no chat is running", async () => {
     const peer = connect();
     let idle = 0;
     peer.say({ type: "chat", id: "a", messages });
@@ -237,7 +237,7 @@ describe("the end of the socket", () => {
   });
 });
 
-describe("faults", () => {
+describe("errors", () => {
   test.for<[string, string, object]>([
     ["no JSON", "{", { error: { code: "invalid_json" } }],
     ["no object", "1", { error: { code: "invalid_parameter" } }],
@@ -253,20 +253,20 @@ describe("faults", () => {
       '{"type":"chat","id":"a","model":"x","messages":[{"role":"user","content":""}]}',
       { id: "a", error: { type: "not_found", code: "model_not_found" } },
     ],
-  ])("%s is answered by an error frame", async ([, text, expected]) => {
+  ])("%s is answered with an error frame", async ([, text, expected]) => {
     const peer = connect();
     peer.socket.receive(text);
     await peer.seen({ type: "error" });
     expect(peer.frames).toMatchObject([{ type: "error", ...expected }]);
   });
 
-  test("binary frames are none of ours", () => {
+  test("rejects binary frames", () => {
     const peer = connect();
     peer.socket.receiveBinary();
     expect(peer.frames).toMatchObject([{ type: "error", error: { code: "invalid_json" } }]);
   });
 
-  test("a failing answer ends with an error frame", async () => {
+  test("a failed answer ends with an error frame", async () => {
     const peer = connect();
     peer.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     peer.say({ type: "chat", id: "a", messages });
@@ -275,7 +275,7 @@ describe("faults", () => {
     expect(peer.socket.chats).toBe(0);
   });
 
-  test("an id in use is refused, and its chat goes on", async () => {
+  test("rejects an ID in use without affecting its chat", async () => {
     const peer = connect();
     peer.say({ type: "chat", id: "a", messages });
     peer.say({ type: "chat", id: "a", messages });
@@ -283,7 +283,7 @@ describe("faults", () => {
     await peer.seen({ type: "done", id: "a" });
   });
 
-  test("one socket cannot take everything", async () => {
+  test("limits the number of chats per socket", async () => {
     const peer = connect();
     peer.engine.script = endless;
     for (let chat = 0; chat <= MAX_CHATS_PER_SOCKET; chat += 1) {
@@ -294,7 +294,7 @@ describe("faults", () => {
     await expect.poll(() => peer.metrics.totals.activeRequests).toBe(0);
   });
 
-  test("a draining daemon takes no new chat", () => {
+  test("rejects new chats while the daemon drains", () => {
     const peer = connect(() => {
       throw new ServiceError("shutting_down", "Later.");
     });
@@ -303,7 +303,7 @@ describe("faults", () => {
   });
 });
 
-test("ping is answered by pong, with its id when it has one", () => {
+test("answers ping with pong and the same ID, if any", () => {
   const peer = connect();
   peer.say({ type: "ping" });
   peer.say({ type: "ping", id: "p" });
@@ -313,7 +313,7 @@ test("ping is answered by pong, with its id when it has one", () => {
 describe("a long frame", () => {
   const long = [{ role: "user", content: "x".repeat(600_000) }];
 
-  test("is read in steps, while no more is taken from the peer, and the frames behind it keep their order", async () => {
+  test("is parsed in time slices, pausing the socket and keeping the order of frames", async () => {
     const peer = connect();
     peer.engine.script = endless;
     peer.say({ type: "chat", id: "long", messages: long });
@@ -323,7 +323,7 @@ describe("a long frame", () => {
     await expect.poll(() => peer.flow).toEqual(["pause", "resume"]);
   });
 
-  test("that is not JSON, too deep or too many values is an error, and the next frame is answered", async () => {
+  test("with invalid JSON, too deep nesting or too many values is rejected, and the next frame is answered", async () => {
     const peer = connect();
     peer.socket.receive(`{"type":"chat","id":"${"x".repeat(400_000)}`);
     peer.socket.receive("[".repeat(400_000));
@@ -338,7 +338,7 @@ describe("a long frame", () => {
     ]);
   });
 
-  test("is refused while the frames of other chats are too large together", async () => {
+  test("is rejected if the frames of all chats exceed the memory limit", async () => {
     const peer = connect();
     peer.engine.script = endless;
     for (const id of ["a", "b", "c", "d", "e", "f", "g", "h"]) peer.say({ type: "chat", id, messages: long });
@@ -347,7 +347,7 @@ describe("a long frame", () => {
   });
 });
 
-test("frames are counted against the rate limit, and one too many is refused by its id", async () => {
+test("frames count against the rate limit, whose error names the frame's ID", async () => {
   const peer = connect();
   let left = 2;
   peer.countMessage = () => {

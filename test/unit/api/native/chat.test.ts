@@ -18,7 +18,7 @@ const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 describe("POST /api/chat", () => {
   const messages = [{ role: "user", content: "hi" }];
 
-  test("answers with a whole message", async () => {
+  test("returns a complete message", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post("/api/chat", { messages });
     expect(await answer.json()).toEqual({
       model: "fake",
@@ -41,17 +41,17 @@ describe("POST /api/chat", () => {
     });
   });
 
-  test("tells how far the prompt is, when asked", async () => {
+  test("reports the progress of the prompt if requested", async () => {
     const app = testApp({ events: PLAIN_TEXT });
-    const wishes = { stream: true, return_progress: true };
-    const [first] = await lines(await app.post("/api/chat", { messages, ...wishes }));
+    const options = { stream: true, return_progress: true };
+    const [first] = await lines(await app.post("/api/chat", { messages, ...options }));
     const message = { role: "assistant", content: "" };
     expect(first).toEqual({ model: "fake", message, prompt_progress: PROGRESS, done: false });
-    const [line] = await lines(await app.post("/api/generate", { prompt: "hi", ...wishes }));
+    const [line] = await lines(await app.post("/api/generate", { prompt: "hi", ...options }));
     expect(line).toEqual({ model: "fake", response: "", prompt_progress: PROGRESS, done: false });
   });
 
-  test("reports tokens with their alternatives, when asked, streamed or not", async () => {
+  test("reports tokens with their alternatives if requested, streamed or not", async () => {
     const app = testApp({ events: WITH_LOGPROBS });
     const body = { messages, logprobs: 1 };
     const top = [{ id: 120, token: "x", logprob: -1 }];
@@ -65,7 +65,7 @@ describe("POST /api/chat", () => {
     expect(streamed.flatMap((line) => chatLineSchema.parse(line).logprobs ?? [])).toEqual(tokens);
   });
 
-  test("streams messages with a piece each", async () => {
+  test("streams one message per delta", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post("/api/chat", { messages, stream: true });
     expect(await lines(answer)).toEqual([
       { model: "fake", message: { role: "assistant", content: "Hello" }, done: false },
@@ -74,7 +74,7 @@ describe("POST /api/chat", () => {
     ]);
   });
 
-  test("knows all roles, tool turns and images", async () => {
+  test("converts all roles, tool calls and images", async () => {
     const all = testApp();
     await all.post("/api/chat", {
       messages: [
@@ -108,13 +108,13 @@ describe("POST /api/chat", () => {
   });
 });
 
-describe("a stream", () => {
-  test("folds to the whole answer, whatever its shape", async () => {
+describe("a streamed chat", () => {
+  test("adds up to the non-streaming answer for any sequence of events", async () => {
     const random = randomNumbers(5);
     for (let round = 0; round < 50; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
       const body = { messages: [{ role: "user", content: "hi" }] };
-      const whole = await (await all.post("/api/chat", body)).json();
+      const complete = await (await all.post("/api/chat", body)).json();
       const folded = { content: "", thinking: "", tool_calls: [] as unknown[] };
       for (const line of await lines(await all.post("/api/chat", { ...body, stream: true }))) {
         const { message } = chatLineSchema.parse(line);
@@ -123,14 +123,14 @@ describe("a stream", () => {
         folded.tool_calls.push(...(message.tool_calls ?? []));
       }
       expect(folded).toEqual({
-        content: whole.message.content,
-        thinking: whole.message.thinking ?? "",
-        tool_calls: whole.message.tool_calls ?? [],
+        content: complete.message.content,
+        thinking: complete.message.thinking ?? "",
+        tool_calls: complete.message.tool_calls ?? [],
       });
     }
   });
 
-  test("that fails ends with one error line", async () => {
+  test("ends with one error line if generation fails", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     const answer = await all.post("/api/generate", { prompt: "hi", stream: true });
@@ -141,7 +141,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("whose reader goes away is cancelled", async () => {
+  test("is cancelled if the client disconnects", async () => {
     const all = testApp();
     const answer = await all.post("/api/generate", { prompt: "hi", stream: true });
     await answer.body?.cancel();

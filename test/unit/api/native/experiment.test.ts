@@ -6,7 +6,7 @@ import { PLAIN_TEXT, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-event
 const messages = [{ role: "user", content: "hi" }];
 
 describe("POST /api/experiment", () => {
-  test("answers with every token, what was set, and where it ran", async () => {
+  test("returns every token, the settings and the environment", async () => {
     const app = testApp({ events: WITH_LOGPROBS });
     const answer = await app.post("/api/experiment", { messages, temperature: 0 });
     expect(answer.status).toBe(200);
@@ -24,7 +24,7 @@ describe("POST /api/experiment", () => {
     expect(result.tokens[0]).toMatchObject({ logprob: -0.5, top: [{ id: 120, token: "x", logprob: -1 }] });
   });
 
-  test("asks for a seed, five alternatives, and a prompt that is read anew", async () => {
+  test("uses seed 0, five alternatives, and no cached prompt by default", async () => {
     const app = testApp({ events: PLAIN_TEXT });
     await app.post("/api/experiment", { messages });
     expect(app.lastRequest()).toMatchObject({ logprobs: 5, cachePrompt: false, sampling: { seed: 0 } });
@@ -32,14 +32,14 @@ describe("POST /api/experiment", () => {
     expect(app.lastRequest()).toMatchObject({ logprobs: 0, sampling: { seed: 7 } });
   });
 
-  test("continues a prompt as it is", async () => {
+  test("continues a prompt without the chat template", async () => {
     const app = testApp({ events: PLAIN_TEXT });
     await app.post("/api/experiment", { prompt: "Once upon" });
     expect(app.lastRequest().input).toEqual({ kind: "prompt", prompt: "Once upon" });
   });
 
   test.each([{ prompt: "Once upon" }, { messages }])(
-    "goes to the model that it names (%j)",
+    "runs on the model that it names (%j)",
     async (input) => {
       const app = testApp({ events: PLAIN_TEXT });
       expect((await app.post("/api/experiment", { ...input, model: "fake" })).status).toBe(200);
@@ -48,7 +48,7 @@ describe("POST /api/experiment", () => {
     },
   );
 
-  test("has reasoning and tool calls as well", async () => {
+  test("returns reasoning and tool calls", async () => {
     const app = testApp({ events: THINKING_AND_TOOLS, model: ABLE });
     const tools = [{ function: { name: "get_weather" } }, { function: { name: "get_time" } }];
     const answer = await app.post("/api/experiment", { messages, tools, think: true });
@@ -64,7 +64,7 @@ describe("POST /api/experiment", () => {
     ["both messages and a prompt", { messages, prompt: "hi" }],
     ["more alternatives than there are", { messages, alternatives: 21 }],
     ["a random seed", { messages, seed: -1 }],
-  ])("refuses %s", async (_what, body) => {
+  ])("rejects %s", async (_what, body) => {
     const answer = await testApp({ events: PLAIN_TEXT }).post("/api/experiment", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { code: "invalid_parameter" } });

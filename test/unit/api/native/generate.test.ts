@@ -8,14 +8,14 @@ const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const TOOLS = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
 
 describe("POST /api/generate", () => {
-  test("answers with the whole text and its summary", async () => {
+  test("returns the complete text and its statistics", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post("/api/generate", { prompt: "hi" });
     const body = await answer.json();
     expect(body).toEqual({ model: "fake", response: "Hello world", done: true, ...SUMMARY });
     expect(Number.isInteger(body.total_duration_ms)).toBe(true);
   });
 
-  test("streams one line for each piece and an empty one with the summary", async () => {
+  test("streams one line per delta, and a last one with the statistics", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post("/api/generate", {
       prompt: "hi",
       stream: true,
@@ -28,7 +28,7 @@ describe("POST /api/generate", () => {
     ]);
   });
 
-  test("uses the defaults of the specification", async () => {
+  test("uses the specified defaults", async () => {
     const all = testApp();
     await all.post("/api/generate", { prompt: "hi" });
     expect(all.lastRequest()).toMatchObject({
@@ -39,7 +39,7 @@ describe("POST /api/generate", () => {
     });
   });
 
-  test("passes on every field", async () => {
+  test("passes every field to the engine", async () => {
     const all = testApp();
     await all.post("/api/generate", {
       model: "fake",
@@ -95,7 +95,7 @@ describe("POST /api/generate", () => {
     });
   });
 
-  test("null means the same as leaving a field out, and a seed of -1 the same as none", async () => {
+  test("treats null like an absent field, and seed -1 like none", async () => {
     const all = testApp();
     await all.post("/api/generate", {
       prompt: "hi",
@@ -111,7 +111,7 @@ describe("POST /api/generate", () => {
     });
   });
 
-  test("thinks as much as is said, as Ollama takes it", async () => {
+  test("converts Ollama's think field", async () => {
     const all = testApp({
       model: fakeModel({ capabilities: { ...fakeModel().capabilities, thinking: true }, isDefault: true }),
     });
@@ -129,7 +129,7 @@ describe("POST /api/generate", () => {
     }
   });
 
-  test("offers tools as a chat does", async () => {
+  test("accepts tools like a chat", async () => {
     const all = testApp({ events: THINKING_AND_TOOLS });
     const answer = await all.post("/api/generate", {
       prompt: "hi",

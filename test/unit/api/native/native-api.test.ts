@@ -4,7 +4,7 @@ import { testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
 
 describe("POST /api/embeddings", () => {
-  test("gives one vector for each text", async () => {
+  test("returns one vector per text", async () => {
     const all = testApp();
     expect(await (await all.post("/api/embeddings", { input: "abc" })).json()).toEqual({
       model: "fake",
@@ -88,7 +88,7 @@ describe("errors", () => {
     ["an empty text", "/api/embeddings", { input: ["a", ""] }, "invalid_parameter", /^input\.1: must not/],
     ["a batch of other things", "/api/embeddings", { input: ["a", 1] }, "invalid_parameter", /^input\.1:/],
     ["broken JSON", "/api/chat", "{", "invalid_json", /JSON/],
-  ])("refuses %s", async ([, path, body, code, message]) => {
+  ])("rejects %s", async ([, path, body, code, message]) => {
     const answer = await testApp().post(path, body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({
@@ -96,13 +96,13 @@ describe("errors", () => {
     });
   });
 
-  test("an unknown model is 404", async () => {
+  test("returns 404 for an unknown model", async () => {
     const answer = await testApp().post("/api/generate", { model: "other", prompt: "hi" });
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ error: { type: "not_found", code: "model_not_found" } });
   });
 
-  test("what fails before the first piece has its status, stream or not", async () => {
+  test("a failure before the first delta sets the HTTP status, streamed or not", async () => {
     const all = testApp();
     all.engine.script = async function* () {
       if (all.engine.requests.length > 0) throw new ServiceError("context_length_exceeded", "9 of 8 tokens.");
@@ -113,7 +113,7 @@ describe("errors", () => {
     expect(await answer.json()).toMatchObject({ error: { code: "context_length_exceeded" } });
   });
 
-  test("a full queue is 503 and says when to come back", async () => {
+  test("a full queue returns 503 with Retry-After", async () => {
     const all = testApp({ slots: 1, config: { models: { queue_size: 0 } } });
     all.engine.script = endless;
     const first = await all.post("/api/generate", { prompt: "hi", stream: true });

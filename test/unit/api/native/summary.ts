@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 
-/** The end of an answer of PLAIN_TEXT. */
+/** Final fields of an answer with PLAIN_TEXT. */
 export const SUMMARY = {
   done_reason: "stop",
   total_duration_ms: expect.any(Number),

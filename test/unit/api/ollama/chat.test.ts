@@ -23,7 +23,7 @@ const TOOL = { type: "function", function: { name: "get_weather", parameters: { 
 
 const CALL = { function: { name: "get_weather", arguments: {} } };
 
-/** A call whose arguments are this text, and the reason for the end. */
+/** Events of a tool call with these arguments and this finish reason. */
 function calling(text: string, reason: "tool_calls" | "length"): GenerationEvent[] {
   const ends = PLAIN_TEXT.filter((event) => event.type === "done");
   return [
@@ -34,8 +34,8 @@ function calling(text: string, reason: "tool_calls" | "length"): GenerationEvent
   ];
 }
 
-describe("a whole answer", () => {
-  test("has thinking, text, calls with objects, and nanoseconds", async () => {
+describe("a non-streaming answer", () => {
+  test("has thinking, text, tool calls with object arguments, and durations in nanoseconds", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { ...BASE, stream: false });
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(await answer.json()).toEqual({
@@ -62,7 +62,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("is labeled with the name that the client used", async () => {
+  test("has the model name of the request", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, {
       ...BASE,
       model: "library/fake",
@@ -71,7 +71,7 @@ describe("a whole answer", () => {
     expect(await answer.json()).toMatchObject({ model: "library/fake" });
   });
 
-  test("has log-probabilities when asked for", async () => {
+  test("has log probabilities if requested", async () => {
     const all = testApp({ events: WITH_LOGPROBS });
     const answer = await all.post(PATH, { ...BASE, stream: false, logprobs: true, top_logprobs: 1 });
     expect(all.lastRequest().logprobs).toBe(1);
@@ -83,7 +83,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("leaves out a call that the length limit has cut", async () => {
+  test("omits a tool call that the token limit cut off", async () => {
     const answer = await testApp({ events: calling('{"city": "K', "length") }).post(PATH, {
       ...BASE,
       stream: false,
@@ -93,7 +93,7 @@ describe("a whole answer", () => {
     expect(body).not.toHaveProperty("message.tool_calls");
   });
 
-  test("fails when a call's arguments are not an object", async () => {
+  test("fails if the arguments of a tool call are not an object", async () => {
     const answer = await testApp({ events: calling("[1]", "tool_calls") }).post(PATH, {
       ...BASE,
       stream: false,
@@ -104,7 +104,7 @@ describe("a whole answer", () => {
 });
 
 describe("a streamed answer", () => {
-  test("is the default: a line for each piece, one with the calls, and the summary", async () => {
+  test("is the default: one line per delta, one with the tool calls, and one with the statistics", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, BASE);
     expect(answer.headers.get("content-type")).toBe("application/x-ndjson");
     const all = await lines(answer);
@@ -120,31 +120,33 @@ describe("a streamed answer", () => {
     expect(all.at(-1)).toMatchObject({ model: "fake", created_at: TIME, done: true, eval_count: 31 });
   });
 
-  test("adds up to the whole answer, whatever its shape", async () => {
+  test("adds up to the non-streaming answer for any sequence of events", async () => {
     const random = randomNumbers(5);
     for (let round = 0; round < 40; round++) {
       const events = randomAnswer(random);
-      const whole: unknown = await (await testApp({ events }).post(PATH, { ...BASE, stream: false })).json();
+      const complete: unknown = await (
+        await testApp({ events }).post(PATH, { ...BASE, stream: false })
+      ).json();
       const streamed = await lines(await testApp({ events }).post(PATH, BASE));
-      expect(fold(streamed)).toEqual(Object(whole)["message"]);
+      expect(fold(streamed)).toEqual(Object(complete)["message"]);
     }
   });
 
-  test("that fails anywhere ends with the error, as the whole answer does", async () => {
+  test("ends with the same error as without streaming if generation fails at any point", async () => {
     const random = randomNumbers(18);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
       const all = testApp();
       all.engine.script = () => randomFailure(random, error);
-      const whole = await all.post(PATH, { ...BASE, stream: false });
-      expect([whole.status, await whole.json()]).toEqual([500, { error: "It is gone." }]);
+      const complete = await all.post(PATH, { ...BASE, stream: false });
+      expect([complete.status, await complete.json()]).toEqual([500, { error: "It is gone." }]);
       const streamed = await lines(await all.post(PATH, BASE));
       expect(streamed.at(-1)).toEqual({ error: "It is gone." });
       expect(streamed.some((line) => Object(line)["done"] === true)).toBe(false);
     }
   });
 
-  test("that fails ends with an error line", async () => {
+  test("ends with an error line if generation fails", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("inference_failed", "The engine is confused."));
     const answer = await all.post(PATH, BASE);
@@ -161,21 +163,21 @@ const lineSchema = z.object({
   }),
 });
 
-/** The message that the lines of a stream add up to. */
+/** Joins the lines of a stream to one message. */
 function fold(all: readonly unknown[]): object {
-  const pieces = all.map((line) => lineSchema.parse(line).message);
-  const thinking = pieces.map((message) => message.thinking).join("");
-  const calls = pieces.flatMap((message) => message.tool_calls);
+  const messages = all.map((line) => lineSchema.parse(line).message);
+  const thinking = messages.map((message) => message.thinking).join("");
+  const calls = messages.flatMap((message) => message.tool_calls);
   return {
     role: "assistant",
-    content: pieces.map(({ content }) => content).join(""),
+    content: messages.map(({ content }) => content).join(""),
     ...(thinking !== "" && { thinking }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
 }
 
-describe("a request", () => {
-  test("gives the engine messages, tools and images", async () => {
+describe("a chat request", () => {
+  test("passes messages, tools and images to the engine", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, {
       model: "fake",
@@ -220,7 +222,7 @@ describe("a request", () => {
     });
   });
 
-  test("keeps the id of the call that a result names", async () => {
+  test("keeps the call ID of a tool result", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, {
       model: "fake",
@@ -247,11 +249,11 @@ describe("a request", () => {
     ["json", /"\{"/],
     ["", /^undefined$/],
     [{ const: "here" }, /here/],
-  ] as const)("with the format %j asks for an answer with %s in its grammar", async ([format, expected]) => {
+  ] as const)("format %j requests an answer with grammar %s", async ([format, expected]) => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, format });
-    const asked = all.lastRequest().format;
-    expect(String(asked.type === "grammar" ? asked.grammar : undefined)).toMatch(expected);
+    const requested = all.lastRequest().format;
+    expect(String(requested.type === "grammar" ? requested.grammar : undefined)).toMatch(expected);
   });
 
   test.for([
@@ -262,7 +264,7 @@ describe("a request", () => {
     [{ ...BASE, top_logprobs: 21 }, 400, /top_logprobs/],
     [{ model: "nobody", messages }, 404, /^model 'nobody' not found/],
     [{ model: "some/one:else", messages }, 404, /^model 'some\/one:else' not found/],
-  ] as const)("%j is refused with %i", async ([body, status, message]) => {
+  ] as const)("rejects %j with status %i", async ([body, status, message]) => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, body);
     expect(answer.status).toBe(status);
     expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
@@ -272,7 +274,7 @@ describe("a request", () => {
     [{ tools: [TOOL] }, /^model does not support tools: /],
     [{ think: true }, /^model does not support thinking: /],
     [{ messages: [{ role: "user", images: [PNG] }] }, /^model does not support vision: /],
-  ] as const)("that asks for what the model cannot do is told so: %j", async ([more, message]) => {
+  ] as const)("names the capability that the model lacks: %j", async ([more, message]) => {
     const answer = await testApp({ model: fakeModel(), events: PLAIN_TEXT }).post(PATH, { ...BASE, ...more });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
@@ -282,7 +284,7 @@ describe("a request", () => {
 test.for([
   ["GET", "/ollama/api/none", 404],
   ["GET", "/ollama/api/chat", 405],
-] as const)("%s %s has this API's error shape", async ([method, path, status]) => {
+] as const)("%s %s returns errors in this API's format", async ([method, path, status]) => {
   const answer = await testApp().app.request(path, { method });
   expect(answer.status).toBe(status);
   expect(await answer.json()).toEqual({ error: expect.any(String) });

@@ -13,7 +13,7 @@ async function modelfileOf(body: object): Promise<string> {
 }
 
 describe("the Modelfile of a create request", () => {
-  test("says what the fields say", async () => {
+  test("contains the request's fields", async () => {
     const text = await modelfileOf({
       from: "library/base:1b",
       system: 'You are "Mario".\nAlways.',
@@ -34,7 +34,7 @@ describe("the Modelfile of a create request", () => {
     });
   });
 
-  test("leaves out what means the default and what has no meaning here", async () => {
+  test("omits defaults and options without an effect", async () => {
     const text = await modelfileOf({
       from: "base",
       system: "",
@@ -43,11 +43,11 @@ describe("the Modelfile of a create request", () => {
     expect(readModelfile(text, undefined)).toEqual(readModelfile("FROM base", undefined));
   });
 
-  test("has layers for the GPU as a directive of its own", async () => {
+  test("writes num_gpu as a separate directive", async () => {
     expect(await modelfileOf({ from: "base", parameters: { num_gpu: 3 } })).toBe("FROM base\nGPU_LAYERS 3\n");
   });
 
-  test("has the messages that chats begin with, and what only Ollama has a use for", async () => {
+  test("contains messages, and the directives that only Ollama uses", async () => {
     const text = await modelfileOf({
       from: "base",
       messages: [{ role: "user", content: 'Is "Oslo"\nin Norway?' }],
@@ -65,7 +65,7 @@ describe("the Modelfile of a create request", () => {
     });
   });
 
-  test("cannot be given further lines by a value", async () => {
+  test("escapes values, which cannot add further lines", async () => {
     const text = await modelfileOf({
       from: "base",
       parameters: { stop: 'x"""\nADAPTER /etc/evil.gguf', temperature: "1\nADAPTER /etc/evil.gguf" },
@@ -81,20 +81,20 @@ describe("the Modelfile of a create request", () => {
     );
   });
 
-  test("may be sent whole, as older clients do", async () => {
+  test("is used as sent by older clients", async () => {
     expect(await modelfileOf({ modelfile: "FROM base\nSYSTEM hi" })).toBe("FROM base\nSYSTEM hi");
   });
 
-  test("needs something to start from", async () => {
+  test("requires a base model", async () => {
     await expect(modelfileOf({ system: "hi" })).rejects.toThrow(/from: is required/);
   });
 
-  test("takes an uploaded file, its projector and adapters", async () => {
+  test("uses an uploaded model file, projector and adapters", async () => {
     const text = await modelfileOf({
       files: { "model.gguf": DIGEST, "mmproj-model.gguf": DIGEST },
       adapters: { "adapter.gguf": DIGEST },
     });
-    // Windows begins it with a drive.
+    // On Windows, the path begins with a drive.
     const file = path.resolve(`/blobs/${HEX}.gguf`);
     expect(readModelfile(text, undefined)).toMatchObject({
       from: file,
@@ -113,7 +113,7 @@ describe("the Modelfile of a create request", () => {
     ],
     ["a model in parts", { files: { "1.gguf": DIGEST, "2.gguf": DIGEST } }, /llama-gguf-split --merge/],
     ["files beside a base", { from: "base", files: { "a.gguf": DIGEST } }, /send one/],
-  ])("is refused for %s", async (_, body, message) => {
+  ])("is rejected for %s", async (_, body, message) => {
     await expect(modelfileOf(body)).rejects.toThrow(message);
   });
 });

@@ -3,7 +3,7 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { testApp } from "../../../support/test-app.ts";
 
 describe("/api/embed", () => {
-  test("gives a vector for each text, with counts and nanoseconds", async () => {
+  test("returns a vector per text, token counts and durations in nanoseconds", async () => {
     const answer = await testApp().post("/ollama/api/embed", { model: "fake", input: ["a", "bb"] });
     expect(await answer.json()).toEqual({
       model: "fake",
@@ -17,14 +17,14 @@ describe("/api/embed", () => {
     });
   });
 
-  test("shortens vectors to length 1", async () => {
+  test("truncates vectors to the requested dimensions and normalizes them", async () => {
     const answer = await testApp().post("/ollama/api/embed", { model: "fake", input: "bb", dimensions: 1 });
     expect(await answer.json()).toMatchObject({ embeddings: [[1]] });
     const tooMany = await testApp().post("/ollama/api/embed", { model: "fake", input: "bb", dimensions: 3 });
     expect(tooMany.status).toBe(400);
   });
 
-  test("cuts what is too long, unless it is told not to", async () => {
+  test("truncates texts that are too long, unless truncate is false", async () => {
     const all = testApp();
     const embed = all.engine.embed.bind(all.engine);
     all.engine.embed = (text, signal) =>
@@ -37,7 +37,7 @@ describe("/api/embed", () => {
     expect((await all.post("/ollama/api/embed", { ...body, truncate: false })).status).toBe(400);
   });
 
-  test("gives a vector for each text of a list, also for empty ones", async () => {
+  test("returns a vector for each text of a list, including empty ones", async () => {
     for (const [input, count] of [
       [["a", ""], 2],
       [[""], 1],
@@ -47,7 +47,7 @@ describe("/api/embed", () => {
     }
   });
 
-  test.for([{ input: "" }, { input: [] }, {}])("of nothing (%j) gives nothing", async (more) => {
+  test.for([{ input: "" }, { input: [] }, {}])("returns no vectors for the empty input %j", async (more) => {
     const answer = await testApp().post("/ollama/api/embed", { model: "fake", ...more });
     expect(await answer.json()).toMatchObject({ embeddings: [] });
   });
@@ -56,7 +56,7 @@ describe("/api/embed", () => {
 test.for([
   ["bb", [2, 0]],
   ["", []],
-] as const)("/api/embeddings of %j gives %j", async ([prompt, embedding]) => {
+] as const)("/api/embeddings for %j returns %j", async ([prompt, embedding]) => {
   const answer = await testApp().post("/ollama/api/embeddings", { model: "fake", prompt });
   expect(await answer.json()).toEqual({ embedding });
 });

@@ -9,8 +9,8 @@ const PATH = "/ollama/api/generate";
 const BASE = { model: "fake", prompt: "hi" };
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 
-describe("an answer", () => {
-  test("comes whole without stream", async () => {
+describe("an answer of /api/generate", () => {
+  test("is a single object with stream false", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, stream: false });
     expect(await answer.json()).toEqual({
       model: "fake",
@@ -28,7 +28,7 @@ describe("an answer", () => {
     });
   });
 
-  test("comes line by line unless stream is false", async () => {
+  test("is streamed as lines by default", async () => {
     const all = await lines(await testApp({ events: WITH_LOGPROBS }).post(PATH, { ...BASE, logprobs: true }));
     expect(all).toMatchObject([
       { response: "Hello", done: false, logprobs: [{ token: "Hello" }] },
@@ -37,32 +37,32 @@ describe("an answer", () => {
     ]);
   });
 
-  test("adds up to the same text and thinking, whole or streamed", async () => {
+  test("adds up to the same text and thinking, streamed or not", async () => {
     const random = randomNumbers(6);
     for (let round = 0; round < 40; round++) {
       const events = randomAnswer(random);
-      const whole = await testApp({ events }).post(PATH, { ...BASE, stream: false });
+      const complete = await testApp({ events }).post(PATH, { ...BASE, stream: false });
       const streamed = generateLineSchema
         .array()
         .parse(await lines(await testApp({ events }).post(PATH, BASE)));
-      const { response, thinking = "" } = generateAnswerSchema.parse(await whole.json());
+      const { response, thinking = "" } = generateAnswerSchema.parse(await complete.json());
       expect(streamed.map((line) => line.response).join("")).toBe(response);
       expect(streamed.map((line) => line.thinking ?? "").join("")).toBe(thinking);
       expect(streamed.filter(({ done }) => done)).toHaveLength(1);
     }
   });
 
-  test("shows thinking apart from the text", async () => {
+  test("separates thinking from the text", async () => {
     const events = [{ type: "reasoning-delta", text: "Well." } as const, ...PLAIN_TEXT];
-    const whole = await testApp({ events }).post(PATH, { ...BASE, think: true, stream: false });
-    expect(await whole.json()).toMatchObject({ thinking: "Well.", response: "Hello world" });
+    const complete = await testApp({ events }).post(PATH, { ...BASE, think: true, stream: false });
+    expect(await complete.json()).toMatchObject({ thinking: "Well.", response: "Hello world" });
     const [first] = await lines(await testApp({ events }).post(PATH, { ...BASE, think: true }));
     expect(first).toMatchObject({ thinking: "Well.", response: "", done: false });
   });
 });
 
-describe("a request", () => {
-  test("goes through the chat template, with system text and images", async () => {
+describe("a generate request", () => {
+  test("goes through the chat template, with system prompt and images", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, system: "Be short.", images: [PNG], think: false });
     expect(all.lastRequest().input).toMatchObject({
@@ -75,13 +75,13 @@ describe("a request", () => {
     });
   });
 
-  test("is given to the model as it is with raw", async () => {
+  test("sends the prompt unchanged with raw", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, prompt: "[INST] hi", raw: true });
     expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "[INST] hi" });
   });
 
-  test("asks for the text before its suffix", async () => {
+  test("requests the text before its suffix", async () => {
     const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
     const model = fakeModel({ gguf: { ...fakeModel().gguf, infill } });
     const all = testApp({ events: PLAIN_TEXT, model });
@@ -89,7 +89,7 @@ describe("a request", () => {
     expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "<PRE>one(<SUF>)<MID>" });
   });
 
-  test("has its own template, which shows its system prompt, or else the model's", async () => {
+  test("applies its template, with its system prompt or the model's", async () => {
     const model = fakeModel({ settings: { ...fakeModel().settings, system: "Be kind." } });
     const all = testApp({ events: PLAIN_TEXT, model });
     const template = "S: {{ .System }} Q: {{ .Prompt }} A: {{ .Response }}<end>";
@@ -107,13 +107,13 @@ describe("a request", () => {
     [{ template: "{{ .Prompt }}", images: [PNG] }, /^template: cannot be combined with images/],
     [{ template: "{{ .Unknown }}{{ .Prompt }}" }, /^template: .*\.Unknown is not known/],
     [{ images: ["not base64!"] }, /images\.0/],
-  ] as const)("with %j is refused", async ([more, message]) => {
+  ] as const)("is rejected with %j", async ([more, message]) => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, ...more });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
   });
 
-  test("may have what clients always send, empty", async () => {
+  test("accepts empty values of all fields", async () => {
     const more = { suffix: "", template: "", system: "", context: [1, 2], format: "", images: null };
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, ...more });
     expect(answer.status).toBe(200);
@@ -121,7 +121,7 @@ describe("a request", () => {
 });
 
 describe("options", () => {
-  test("reach the engine, and those without a meaning here do not disturb", async () => {
+  test("are passed to the engine, and unsupported ones are ignored", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, {
       ...BASE,
@@ -176,13 +176,16 @@ describe("options", () => {
     [-1, ABLE.contextSize],
     [-2, ABLE.contextSize],
     [0, ABLE.contextSize],
-  ] as const)("num_predict %s is a limit of %s where the model's own is 9", async ([limit, expected]) => {
-    const all = testApp({ events: PLAIN_TEXT, model: limited });
-    await all.post(PATH, { ...BASE, options: { num_predict: limit } });
-    expect(all.lastRequest().maxTokens).toBe(expected);
-  });
+  ] as const)(
+    "num_predict %s limits the answer to %s although the model's limit is 9",
+    async ([limit, expected]) => {
+      const all = testApp({ events: PLAIN_TEXT, model: limited });
+      await all.post(PATH, { ...BASE, options: { num_predict: limit } });
+      expect(all.lastRequest().maxTokens).toBe(expected);
+    },
+  );
 
-  test("without any, the model may fill its context", async () => {
+  test("the answer may fill the context without num_predict", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, BASE);
     expect(all.lastRequest().maxTokens).toBeUndefined();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { optionsSchema, toResidency } from "../../../../src/api/ollama/ollama-options.ts";
-import { loadOrUnload, withContext } from "../../../../src/api/ollama/generation-routes.ts";
+import { loadOrUnload, withRequestedContext } from "../../../../src/api/ollama/generation-routes.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { Model } from "../../../../src/models/model.ts";
 import type { LoadOptions, ModelLease, Residency } from "../../../../src/models/models.ts";
@@ -8,11 +8,11 @@ import { FakeEngine } from "../../../support/fake-engine.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 
 const NEVER = new AbortController().signal;
-const FOR_GOOD = Number.POSITIVE_INFINITY;
+const FOREVER = Number.POSITIVE_INFINITY;
 
-/** Notes what is asked of the models, and fails to unload as a model in its state would. */
-class NotingModels {
-  readonly asked: unknown[] = [];
+/** Records its calls. unload() fails according to the model's state. */
+class RecordingModels {
+  readonly calls: unknown[] = [];
   readonly model: Model;
   leases = 0;
 
@@ -25,7 +25,7 @@ class NotingModels {
     _signal: AbortSignal,
     residency?: Residency,
   ): Promise<ModelLease> => {
-    this.asked.push(["acquire", residency]);
+    this.calls.push(["acquire", residency]);
     this.leases += 1;
     return {
       model: this.model,
@@ -38,11 +38,11 @@ class NotingModels {
     if (this.model.state !== "loaded") throw new ServiceError("model_already_unloaded", "It is not loaded.");
     if (options?.onlyIdle && this.model.activeRequests > 0)
       throw new ServiceError("model_busy", "It is in use.");
-    this.asked.push(["unload", name]);
+    this.calls.push(["unload", name]);
   };
 
   load = async (options: LoadOptions): Promise<Model> => {
-    this.asked.push(["load", options]);
+    this.calls.push(["load", options]);
     return this.model;
   };
 }
@@ -51,10 +51,10 @@ const run = async (residency: Residency): Promise<Residency> => residency;
 
 describe("a request without a prompt", () => {
   test("loads the model and keeps no lease", async () => {
-    const models = new NotingModels({ state: "available" });
-    const wish = { keepAliveMs: 1000 };
-    expect(await loadOrUnload(models, models.model, wish, NEVER)).toBe("load");
-    expect(models.asked).toEqual([["acquire", wish]]);
+    const models = new RecordingModels({ state: "available" });
+    const requested = { keepAliveMs: 1000 };
+    expect(await loadOrUnload(models, models.model, requested, NEVER)).toBe("load");
+    expect(models.calls).toEqual([["acquire", requested]]);
     expect(models.leases).toBe(0);
   });
 
@@ -62,36 +62,36 @@ describe("a request without a prompt", () => {
     ["unloads an idle model at once", {}, [["unload", "fake"]]],
     ["lets a model in use finish", { activeRequests: 1 }, [["acquire", { keepAliveMs: 0 }]]],
     ["leaves alone what is not loaded", { state: "available" }, []],
-  ])("with keep_alive 0 %s", async ([, changes, asked]) => {
-    const models = new NotingModels(changes);
+  ])("with keep_alive 0 %s", async ([, changes, expected]) => {
+    const models = new RecordingModels(changes);
     expect(await loadOrUnload(models, models.model, { keepAliveMs: 0 }, NEVER)).toBe("unload");
-    expect(models.asked).toEqual(asked);
+    expect(models.calls).toEqual(expected);
     expect(models.leases).toBe(0);
   });
 });
 
-describe("a context that is larger than the loaded one", () => {
+describe("a num_ctx larger than the loaded context", () => {
   const larger = { contextSize: 1024 };
 
   test.for<[string, Partial<Model>, Residency, Residency]>([
-    ["for good", { expiresAt: undefined }, larger, { ...larger, keepAliveMs: FOR_GOOD }],
+    ["without expiry", { expiresAt: undefined }, larger, { ...larger, keepAliveMs: FOREVER }],
     ["for a while", { expiresAt: 5 }, larger, larger],
     ["for as long as is asked", {}, { ...larger, keepAliveMs: 7 }, { ...larger, keepAliveMs: 7 }],
-  ])("has an idle model loaded anew that was to stay %s", async ([, changes, wish, expected]) => {
-    const models = new NotingModels(changes);
-    expect(await withContext(models, models.model, wish, run)).toEqual(expected);
-    expect(models.asked).toEqual([["unload", "fake"]]);
+  ])("reloads an idle model without expiry, %s", async ([, changes, requested, expected]) => {
+    const models = new RecordingModels(changes);
+    expect(await withRequestedContext(models, models.model, requested, run)).toEqual(expected);
+    expect(models.calls).toEqual([["unload", "fake"]]);
   });
 
   test.for<[string, Partial<Model>, Residency]>([
     ["a model in use", { activeRequests: 1 }, larger],
     ["a model that is not loaded", { state: "available" }, larger],
     ["a context that fits", {}, { contextSize: 512 }],
-    ["no wish for a context", {}, {}],
-  ])("leaves %s as it is", async ([, changes, wish]) => {
-    const models = new NotingModels(changes);
-    expect(await withContext(models, models.model, wish, run)).toEqual(wish);
-    expect(models.asked).toEqual([]);
+    ["without a requested context", {}, {}],
+  ])("does not reload %s", async ([, changes, requested]) => {
+    const models = new RecordingModels(changes);
+    expect(await withRequestedContext(models, models.model, requested, run)).toEqual(requested);
+    expect(models.calls).toEqual([]);
   });
 
   test.for([
@@ -104,12 +104,12 @@ describe("a context that is larger than the loaded one", () => {
     ],
     ["context_length_exceeded", [["unload", "fake"]]],
   ] as const)(
-    "brings the model back as it was when it cannot be loaded: after %s %j is asked",
-    async ([code, asked]) => {
-      const models = new NotingModels();
+    "restores the previous context if the reload fails: after %s %j is loaded",
+    async ([code, expected]) => {
+      const models = new RecordingModels();
       const fail = (): Promise<never> => Promise.reject(new ServiceError(code, "No."));
-      await expect(withContext(models, models.model, larger, fail)).rejects.toMatchObject({ code });
-      expect(models.asked).toEqual(asked);
+      await expect(withRequestedContext(models, models.model, larger, fail)).rejects.toMatchObject({ code });
+      expect(models.calls).toEqual(expected);
     },
   );
 });
@@ -123,7 +123,7 @@ test.for<[object, Residency]>([
   [{ num_gpu: 5 }, { gpuLayers: 5 }],
   [{ num_gpu: -1 }, {}],
   [{ num_batch: 64, num_keep: 4 }, { load: { batchSize: 64, numKeep: 4 } }],
-])("options %j ask for %j", ([options, expected]) => {
+])("options %j become the load options %j", ([options, expected]) => {
   const residency = toResidency({ options: optionsSchema.parse(options) }, fakeModel());
   expect(JSON.parse(JSON.stringify(residency))).toEqual({ load: {}, ...expected });
 });

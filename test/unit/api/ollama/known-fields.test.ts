@@ -20,7 +20,7 @@ import { type Conversion, describeHonestFields } from "../honest-fields.ts";
 
 const require = createRequire(import.meta.url);
 
-/** The fields that the official client declares. */
+/** Returns the fields that the official client declares. */
 function declaredFields(interfaceName: string): string[] {
   const text = readFileSync(path.join(path.dirname(require.resolve("ollama")), "browser.d.ts"), "utf8");
   const start = text.indexOf(`interface ${interfaceName} {`);
@@ -81,7 +81,7 @@ const conversions: readonly Conversion[] = [
       messages: [{ role: "user", content: "ho" }],
       tools: [{ type: "function", function: { name: "f" } }],
     },
-    elsewhere: ["model", "stream", "top_logprobs"],
+    testedOtherwise: ["model", "stream", "top_logprobs"],
   },
   {
     name: "generate",
@@ -97,7 +97,7 @@ const conversions: readonly Conversion[] = [
       raw: true,
       template: "Q: {{ .Prompt }}",
     },
-    elsewhere: ["model", "stream", "top_logprobs"],
+    testedOtherwise: ["model", "stream", "top_logprobs"],
   },
   {
     name: "options",
@@ -106,7 +106,7 @@ const conversions: readonly Conversion[] = [
     convert: (given) =>
       toGenerateRequest(generateRequestSchema.parse({ model: "fake", prompt: "hi", options: given }), model),
     samples: options,
-    elsewhere: [],
+    testedOtherwise: [],
   },
   {
     name: "create",
@@ -126,7 +126,7 @@ const conversions: readonly Conversion[] = [
       parser: "p",
       requires: "0.14.0",
     },
-    elsewhere: ["model", "name", "stream", "modelfile", "files", "quantize"],
+    testedOtherwise: ["model", "name", "stream", "modelfile", "files", "quantize"],
   },
 ];
 

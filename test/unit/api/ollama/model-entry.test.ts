@@ -9,11 +9,11 @@ test.for([
   ["hf.co/owner/repo:latest", "hf:owner/repo"],
   ["huggingface.co/owner/repo:Q4_K_M", "hf:owner/repo:Q4_K_M"],
   ["hf:owner/repo", "hf:owner/repo"],
-] as const)("%s means %s", ([name, expected]) => {
+] as const)("%s is the model %s", ([name, expected]) => {
   expect(toModelName(name)).toBe(expected);
 });
 
-test("every listed name has a tag, and means the model again", () => {
+test("every listed name has a tag and refers to its model", () => {
   expect(toListedName("mini")).toBe("mini:latest");
   expect(toListedName("qwen3:0.6b")).toBe("qwen3:0.6b");
 });

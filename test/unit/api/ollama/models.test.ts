@@ -14,17 +14,17 @@ function appWith(models: FakeModels) {
     });
 }
 
-describe("the base", () => {
-  test.for(["", "/"])("%j says that Ollama is running, to GET and HEAD", async (path) => {
+describe("the base path", () => {
+  test.for(["", "/"])('%j answers "Ollama is running" to GET and HEAD', async (path) => {
     const call = appWith(new FakeModels());
     expect(await (await call("GET", path)).text()).toBe("Ollama is running");
     const head = await call("HEAD", path);
     expect([head.status, await head.text()]).toEqual([200, ""]);
   });
 
-  test("tells the version of the API and the daemon's own", async () => {
+  test("returns the API's version and the daemon's", async () => {
     const answer = await appWith(new FakeModels())("GET", "/api/version");
-    // Clients take three plain numbers, and those of the responses and messages APIs want at least 0.14.
+    // Clients parse three numbers, and require at least 0.14 for the responses and messages APIs.
     expect(await answer.json()).toEqual({
       version: expect.stringMatching(/^0\.(?:1[4-9]|[2-9]\d)\.\d+$/),
       daybreak: "1.2.3",
@@ -32,7 +32,7 @@ describe("the base", () => {
   });
 });
 
-describe("lists", () => {
+describe("model lists", () => {
   const made = fakeModel({
     alias: "made:1b",
     state: "available",
@@ -40,7 +40,7 @@ describe("lists", () => {
     settings: { ...fakeModel().settings, system: "Hi." },
   });
 
-  test("/api/tags has every model that is whole with a tag and a digest of its own", async () => {
+  test("/api/tags lists every complete model with a tag and a unique digest", async () => {
     const half = fakeModel({ alias: "half", state: "downloading" });
     const answer = await appWith(new FakeModels([fakeModel(), half, made]))("GET", "/api/tags");
     const body = tagListSchema.parse(await answer.json());
@@ -70,7 +70,7 @@ describe("lists", () => {
     expect(body.models[0]?.digest).not.toBe(body.models[1]?.digest);
   });
 
-  test("/api/ps has those in memory, and when they will go", async () => {
+  test("/api/ps lists the loaded models with their expiry", async () => {
     const soon = fakeModel({ alias: "soon", expiresAt: Date.UTC(2026, 0, 3), gpuLayers: 2 });
     const answer = await appWith(new FakeModels([fakeModel(), soon, made]))("GET", "/api/ps");
     expect(await answer.json()).toMatchObject({
@@ -122,24 +122,24 @@ describe("/api/show", () => {
     });
   });
 
-  test("without a name is 400, with an unknown one 404", async () => {
+  test("returns 400 without a name, and 404 for an unknown one", async () => {
     const call = appWith(new FakeModels());
     expect((await call("POST", "/api/show", {})).status).toBe(400);
     expect((await call("POST", "/api/show", { model: "none" })).status).toBe(404);
   });
 });
 
-describe("changing what is on disk", () => {
-  test("create answers in steps, or at once", async () => {
+describe("changes of models", () => {
+  test("create answers with its steps, or at once with stream false", async () => {
     const call = appWith(new FakeModels());
     const streamed = await call("POST", "/api/create", { model: "new", from: "fake" });
     expect(streamed.headers.get("content-type")).toBe("application/x-ndjson");
     expect((await streamed.text()).trimEnd().split("\n").at(-1)).toBe('{"status":"success"}');
-    const whole = await call("POST", "/api/create", { name: "new", from: "fake", stream: false });
-    expect(await whole.json()).toEqual({ status: "success" });
+    const complete = await call("POST", "/api/create", { name: "new", from: "fake", stream: false });
+    expect(await complete.json()).toEqual({ status: "success" });
   });
 
-  test("create with quantize tells its course, or its end", async () => {
+  test("create with quantize streams the progress, or returns the result", async () => {
     const models = new FakeModels();
     const quantize = vi.spyOn(models, "quantize");
     const call = appWith(models);
@@ -156,8 +156,8 @@ describe("changing what is on disk", () => {
       { status: "writing manifest" },
       { status: "success" },
     ]);
-    const whole = await call("POST", "/api/create", { ...body, stream: false });
-    expect(await whole.json()).toEqual({ status: "success" });
+    const complete = await call("POST", "/api/create", { ...body, stream: false });
+    expect(await complete.json()).toEqual({ status: "success" });
     expect(quantize.mock.lastCall?.[0]).toEqual({
       alias: "new",
       modelfile: expect.stringMatching(/^FROM fake\nSYSTEM .*Be brief/),
@@ -166,13 +166,13 @@ describe("changing what is on disk", () => {
     });
   });
 
-  test("create says what has no effect", async () => {
+  test("create warns about directives without an effect", async () => {
     const body = { model: "new", from: "fake", parser: "qwen3", stream: false };
     const answer = await appWith(new FakeModels())("POST", "/api/create", body);
     expect(answer.headers.get("x-daybreak-warning")).toMatch(/^PARSER qwen3 has no effect/);
   });
 
-  test("a file is uploaded, found, and becomes the base of a model", async () => {
+  test("a model can be created from an uploaded file", async () => {
     const models = new FakeModels();
     const create = vi.spyOn(models, "create");
     const call = appWith(models);
@@ -190,7 +190,7 @@ describe("changing what is on disk", () => {
     expect(create).toHaveBeenCalledWith("new", `FROM /blobs/${digest.replace(":", "-")}.gguf\n`, {});
   });
 
-  test("push is refused in a sentence", async () => {
+  test("push is rejected with an explanation", async () => {
     const answer = await appWith(new FakeModels())("POST", "/api/push", { model: "new" });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({ error: expect.stringMatching(/does not publish models/) });
@@ -199,7 +199,7 @@ describe("changing what is on disk", () => {
   test.for([
     [{ files: { "a.gguf": "sha256:0" } }, /must be sha256/],
     [{ messages: [{ role: "tool", content: "hi" }] }, /messages\.0\.role/],
-  ] as const)("create with %j is refused", async ([more, message]) => {
+  ] as const)("rejects create with %j", async ([more, message]) => {
     const answer = await appWith(new FakeModels())("POST", "/api/create", {
       model: "new",
       from: "fake",
@@ -220,7 +220,7 @@ describe("changing what is on disk", () => {
     expect((await call("DELETE", "/api/delete", { name: "twin" })).status).toBe(404);
   });
 
-  test("pull tells its course in the words of this API", async () => {
+  test("pull streams the progress in Ollama's format", async () => {
     const models = new FakeModels();
     models.pull = async (_name, onProgress) => {
       onProgress({ status: "downloading", downloadedBytes: 0, totalBytes: 100 });
@@ -249,7 +249,7 @@ describe("changing what is on disk", () => {
 });
 
 test.for([{}, { stream: false }])(
-  "pull of a model that came from no hub has nothing to do: %j",
+  "pull of a model without a hub source succeeds without a download: %j",
   async (more) => {
     const models = new FakeModels();
     models.pull = () => Promise.reject(new Error("there is no hub"));
@@ -263,6 +263,6 @@ test.for([
   [260_000, "260.00K"],
   [494_030_000, "494.03M"],
   [7_241_732_096, "7.2B"],
-] as const)("%i weights are %s", ([parameters, expected]) => {
+] as const)("%i weights are displayed as %s", ([parameters, expected]) => {
   expect(parameterSize(parameters)).toBe(expected);
 });

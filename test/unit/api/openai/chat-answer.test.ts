@@ -20,8 +20,8 @@ function reasoningOf(message: object): unknown {
   return "reasoning_content" in message ? message.reasoning_content : "";
 }
 
-describe("a whole answer", () => {
-  test("has the shape of the API", async () => {
+describe("a non-streaming chat completion", () => {
+  test("has the API's format", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { model: "fake", messages });
     expect(await answer.json()).toEqual({
       id: expect.stringMatching(/^chatcmpl-/),
@@ -59,7 +59,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("of tool calls alone has no content", async () => {
+  test("has null content with only tool calls", async () => {
     const calls = THINKING_AND_TOOLS.filter(({ type }) => type !== "text-delta");
     const answer = await clientOf(testApp({ events: calls })).chat.completions.create({
       model: "fake",
@@ -68,7 +68,7 @@ describe("a whole answer", () => {
     expect(answer.choices[0]?.message.content).toBeNull();
   });
 
-  test("reports log-probabilities", async () => {
+  test("reports log probabilities", async () => {
     const all = testApp({ events: WITH_LOGPROBS });
     const answer = await clientOf(all).chat.completions.create({
       model: "fake",
@@ -86,8 +86,8 @@ describe("a whole answer", () => {
   });
 });
 
-describe("a stream", () => {
-  test("is role, pieces, finish and [DONE], and shows no usage unasked", async () => {
+describe("a streamed chat completion", () => {
+  test("sends the role, deltas, the finish reason and [DONE], without usage by default", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { messages, stream: true });
     expect(answer.headers.get("content-type")).toContain("text/event-stream");
     expect(answer.headers.get("cache-control")).toBe("no-cache");
@@ -112,7 +112,7 @@ describe("a stream", () => {
     expect(new Set(chunksOf(events).map(({ id }) => id)).size).toBe(1);
   });
 
-  test("ends with the usage when it is asked for, which is null before", async () => {
+  test("ends with the usage if requested, which is null before", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, {
       messages,
       stream: true,
@@ -126,7 +126,7 @@ describe("a stream", () => {
     });
   });
 
-  test("names a tool call once and sends its arguments in pieces", async () => {
+  test("sends a tool call's name once, and its arguments in deltas", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { messages, stream: true });
     const deltas = chunksOf(await sseEvents(answer))
       .map(({ choices }) => choices[0]?.delta.tool_calls)
@@ -140,24 +140,24 @@ describe("a stream", () => {
     ]);
   });
 
-  test("folds to the whole answer in the official client, whatever its shape", async () => {
+  test("is accumulated by the official client to the same answer as without streaming", async () => {
     const random = randomNumbers(9);
     for (let round = 0; round < 60; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
       const client = clientOf(all);
       const body = { model: "fake", messages, logprobs: true };
-      const whole = await client.chat.completions.create(body);
+      const complete = await client.chat.completions.create(body);
       const stream = { ...body, stream_options: { include_usage: true } };
       const folded = await client.chat.completions.stream(stream).finalChatCompletion();
       const answer = await all.post(PATH, { ...stream, stream: true });
       const chunks = chunksOf(await sseEvents(answer));
-      expect(foldReasoning(chunks)).toBe(reasoningOf(whole.choices[0]!.message));
-      expect(chunks.at(-1)?.usage).toEqual(whole.usage);
-      const { message, finish_reason: reason } = whole.choices[0]!;
+      expect(foldReasoning(chunks)).toBe(reasoningOf(complete.choices[0]!.message));
+      expect(chunks.at(-1)?.usage).toEqual(complete.usage);
+      const { message, finish_reason: reason } = complete.choices[0]!;
       const streamed = folded.choices[0]!;
       expect(streamed.message.content ?? "").toBe(message.content ?? "");
       expect(streamed.finish_reason).toBe(reason);
-      expect(streamed.logprobs?.content ?? []).toEqual(whole.choices[0]?.logprobs?.content ?? []);
+      expect(streamed.logprobs?.content ?? []).toEqual(complete.choices[0]?.logprobs?.content ?? []);
       expect(
         (streamed.message.tool_calls ?? []).map((call) => [
           call.id,
@@ -172,7 +172,7 @@ describe("a stream", () => {
     }
   });
 
-  test("that fails anywhere ends with the error, as the whole answer does", async () => {
+  test("ends with the same error as without streaming if generation fails at any point", async () => {
     const random = randomNumbers(10);
     const error = new ServiceError("engine_crashed", "It is gone.");
     for (let round = 0; round < 40; round += 1) {
@@ -191,7 +191,7 @@ describe("a stream", () => {
     }
   });
 
-  test("that fails throws in the official client", async () => {
+  test("throws in the official client if generation fails", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     const stream = await clientOf(all).chat.completions.create({ model: "fake", messages, stream: true });
@@ -201,7 +201,7 @@ describe("a stream", () => {
     await expect(read()).rejects.toThrow("It is gone.");
   });
 
-  test("that its client aborts is cancelled", async () => {
+  test("cancels generation if the client aborts", async () => {
     const all = testApp();
     const stream = await clientOf(all).chat.completions.create({ model: "fake", messages, stream: true });
     await stream[Symbol.asyncIterator]().next();

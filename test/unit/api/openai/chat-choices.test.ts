@@ -4,8 +4,8 @@ import { PLAIN_TEXT } from "../recorded-events.ts";
 import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
 
-describe("several choices", () => {
-  test("are generated side by side, each with a seed of its own", async () => {
+describe("a request for several choices", () => {
+  test("generates them concurrently, each with a different seed", async () => {
     const all = testApp({ events: PLAIN_TEXT, slots: 4 });
     const answer = await clientOf(all).chat.completions.create({ model: "fake", messages, n: 3, seed: 7 });
     expect(answer.choices.map(({ index, message }) => [index, message.content])).toEqual([
@@ -17,7 +17,7 @@ describe("several choices", () => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 6, total_tokens: 11 });
   });
 
-  test("come to their ends on one slot too", async () => {
+  test("finishes them with a single slot too", async () => {
     const all = testApp({ events: PLAIN_TEXT, slots: 1 });
     const answers = await Promise.all(
       [1, 2].map(() => clientOf(all).chat.completions.create({ model: "fake", messages, n: 4 })),
@@ -26,7 +26,7 @@ describe("several choices", () => {
     expect(all.engine.mostInFlight).toBe(1);
   });
 
-  test("are streamed with their indices", async () => {
+  test("streams them with their indexes", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { messages, n: 2, stream: true });
     const texts = ["", ""];
     for (const chunk of chunksOf(await sseEvents(answer))) {
@@ -35,7 +35,7 @@ describe("several choices", () => {
     expect(texts).toEqual(["Hello world", "Hello world"]);
   });
 
-  test("end together when one fails", async () => {
+  test("ends all of them if one fails", async () => {
     const all = testApp();
     all.engine.script = async function* () {
       const isSecond = all.engine.requests.length === 2;
@@ -53,7 +53,7 @@ describe("several choices", () => {
     expect(all.engine.inFlight).toBe(0);
   });
 
-  test("wait for a slot when there are more than the model has, up to the limit of the API", async () => {
+  test("lets choices wait for free slots if there are more than slots", async () => {
     const all = testApp({ slots: 2, config: { models: { slots: 2, queue_size: 0 } } });
     all.engine.script = async function* () {
       await new Promise((resolve) => setImmediate(resolve));
@@ -64,7 +64,7 @@ describe("several choices", () => {
     expect(all.engine.mostInFlight).toBe(2);
   });
 
-  test("are at most as many as the API allows", async () => {
+  test("rejects more choices than the API allows", async () => {
     await expect(
       clientOf(testApp()).chat.completions.create({ model: "fake", messages, n: 129 }),
     ).rejects.toMatchObject({ status: 400, param: "n" });

@@ -11,7 +11,7 @@ export const TOOL = {
   function: { name: "get_weather", parameters: { type: "object" } },
 };
 
-/** The official client on an app without a socket. */
+/** Official client, connected to an app without a socket. */
 export function clientOf(all: TestApp): OpenAI {
   return new OpenAI({
     baseURL: "http://daybreak.test/v1",
@@ -21,7 +21,7 @@ export function clientOf(all: TestApp): OpenAI {
   });
 }
 
-/** The chunks of a stream, which have to fit their schema and to end with [DONE]. */
+/** Returns the chunks of a stream, which must match their schema and end with [DONE]. */
 export function chunksOf(events: readonly { data: string }[]): z.output<typeof chatCompletionChunkSchema>[] {
   expect(events.at(-1)?.data).toBe("[DONE]");
   return events.slice(0, -1).map(({ data }) => chatCompletionChunkSchema.strict().parse(JSON.parse(data)));

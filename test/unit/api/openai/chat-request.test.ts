@@ -9,15 +9,15 @@ import { chunksOf, clientOf, messages, PATH, TOOL } from "./chat-client.ts";
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const IMAGE_URL = `data:image/png;base64,${PNG}`;
 
-describe("a request", () => {
-  test("may switch top-k off with -1, as clients of other servers do", async () => {
+describe("a chat completion request", () => {
+  test("accepts top_k -1 for no limit", async () => {
     const all = testApp();
     expect((await all.post(PATH, { messages, top_k: -1 })).status).toBe(200);
     expect(all.lastRequest().sampling.topK).toBe(0);
     expect((await all.post(PATH, { messages, top_k: -2 })).status).toBe(400);
   });
 
-  test("is passed on field by field", async () => {
+  test("passes every field to the engine", async () => {
     const all = testApp();
     await clientOf(all).chat.completions.create({
       model: "fake",
@@ -103,13 +103,13 @@ describe("a request", () => {
         type: "json_schema",
         schema: { anyOf: [expect.objectContaining({ required: ["name", "arguments"] })] },
       },
-      // Four fifths of the answer.
+      // The thinking budget is at most four fifths of the answer.
       reasoning: { budget: 4 },
       cachePrompt: true,
     });
   });
 
-  test("without limits may fill the context; null is the same as absent", async () => {
+  test("has no limits by default; null is the same as absent", async () => {
     const all = testApp();
     await all.post(PATH, {
       messages,
@@ -124,7 +124,7 @@ describe("a request", () => {
     expect(all.lastRequest().sampling).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40 });
   });
 
-  test("may have the odd forms that frameworks and front ends send", async () => {
+  test("accepts the unusual forms that frameworks send", async () => {
     const all = testApp();
     const call = { id: "c1", type: "function", function: { name: "look", arguments: "" } };
     const answer = await all.post(PATH, {
@@ -193,7 +193,7 @@ describe("a request", () => {
       },
       { tools: [{ name: "other" }] },
     ],
-  ])("translates %s", async ([, fields, input]) => {
+  ])("converts %s", async ([, fields, input]) => {
     const all = testApp();
     await all.post(PATH, { messages, ...fields });
     expect(all.lastRequest().input).toMatchObject(input);
@@ -228,7 +228,7 @@ describe("a request", () => {
       },
       "messages[0].content[0].image_url.url",
     ],
-  ])("that cannot be: %s", async ([, fields, param]) => {
+  ])("rejects %s", async ([, fields, param]) => {
     const answer = await testApp().post(PATH, { messages, ...fields });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { type: "invalid_request", param } });
@@ -240,7 +240,7 @@ function request(all: TestApp, model = "fake") {
 }
 
 describe("errors", () => {
-  test("have the classes of the official client", async () => {
+  test("raise the official client's error classes", async () => {
     await expect(request(testApp(), "other")).rejects.toThrow(NotFoundError);
     await expect(request(testApp(), "other")).rejects.toMatchObject({ code: "model_not_found", param: null });
     const keyed = testApp({ config: { api_keys: ["secret"] } });
@@ -252,7 +252,7 @@ describe("errors", () => {
     await held.body?.cancel();
   });
 
-  test("tell the client not to try again what cannot succeed", async () => {
+  test("tell the client not to retry permanent errors", async () => {
     const all = testApp({ model: fakeModel() });
     const answer = await all.post(PATH, { messages, tools: [TOOL] });
     expect(answer.status).toBe(400);
@@ -260,7 +260,7 @@ describe("errors", () => {
     expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature", param: "tools" } });
   });
 
-  test("of unknown routes have the same shape", async () => {
+  test("of unknown routes have the same format", async () => {
     const answer = await testApp().app.request("/v1/nothing");
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ error: { code: "route_not_found", param: null } });
@@ -275,8 +275,8 @@ function speaking(): TestApp {
   return all;
 }
 
-describe("a chat of which only the cache is wanted, as llama.vim asks for it", () => {
-  test("has an answer without text", async () => {
+describe("a chat with n_predict 0, which llama.vim sends to fill the cache", () => {
+  test("returns an answer without text", async () => {
     const all = speaking();
     const body = { messages, n_predict: 0, samplers: [], response_fields: [""], id_slot: 0, tools: [TOOL] };
     const answer = await all.post(PATH, body);
@@ -288,7 +288,7 @@ describe("a chat of which only the cache is wanted, as llama.vim asks for it", (
     expect(all.lastRequest().maxTokens).toBe(1);
   });
 
-  test("has none in a stream, either", async () => {
+  test("streams an answer without text", async () => {
     const answer = await speaking().post(PATH, { messages, n_predict: 0, stream: true });
     const data = (await answer.text())
       .split("\n\n")
@@ -299,7 +299,7 @@ describe("a chat of which only the cache is wanted, as llama.vim asks for it", (
     expect(choices.at(-1)?.finish_reason).toBe("length");
   });
 
-  test("is not what OpenAI's own names of the limit ask for", async () => {
+  test("is rejected under OpenAI's names of the limit", async () => {
     expect((await speaking().post(PATH, { messages, max_completion_tokens: 0 })).status).toBe(400);
   });
 });

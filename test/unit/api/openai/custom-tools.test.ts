@@ -4,13 +4,13 @@ import { randomPieces } from "../../inference/random-pieces.ts";
 import { PATCH } from "../../../support/patch-grammar.ts";
 import { randomNumbers } from "../../../support/random-numbers.ts";
 
-function decode(pieces: readonly string[]): string {
+function decode(parts: readonly string[]): string {
   const decoder = new InputDecoder();
-  return pieces.map((piece) => decoder.push(piece)).join("") + decoder.finish();
+  return parts.map((piece) => decoder.push(piece)).join("") + decoder.finish();
 }
 
 describe("the input of a custom tool", () => {
-  test("comes out of the arguments however they are cut", () => {
+  test("is decoded from arguments split at any position", () => {
     const random = randomNumbers(7);
     const input = `${PATCH}\u0001\\u00e9 \\\\ "quoted" / {"input":"x"}`;
     const spaced = ` {\n"input" : ${JSON.stringify(input).replaceAll("🙂", "\\ud83d\\ude42")} }\n`;
@@ -20,10 +20,10 @@ describe("the input of a custom tool", () => {
     }
   });
 
-  test("comes as soon as it can be read", () => {
+  test("is returned as soon as it can be decoded", () => {
     const decoder = new InputDecoder();
-    const pieces = ['{"inp', 'ut":"', "ab\\", "n\\ud8", "3d", "\\ude42c", '"', "}"];
-    expect(pieces.map((piece) => decoder.push(piece))).toEqual(["", "", "ab", "\n", "", "🙂c", "", ""]);
+    const parts = ['{"inp', 'ut":"', "ab\\", "n\\ud8", "3d", "\\ude42c", '"', "}"];
+    expect(parts.map((piece) => decoder.push(piece))).toEqual(["", "", "ab", "\n", "", "🙂c", "", ""]);
   });
 
   test.for<[string, string]>([
@@ -37,7 +37,7 @@ describe("the input of a custom tool", () => {
     ["no JSON", "no JSON"],
     ['{"a":"b","c":"d"}', '{"a":"b","c":"d"}'],
     ["", ""],
-  ])("is found in arguments that are not as they should be: %s", ([text, input]) => {
+  ])("is found in arguments of an unexpected form: %s", ([text, input]) => {
     expect(decode([text])).toBe(input);
     expect(decode(Array.from(text))).toBe(input);
   });

@@ -4,7 +4,7 @@ import { forcedBytes } from "../../../support/forced-bytes.ts";
 import { sseEvents, testApp, type TestApp } from "../../../support/test-app.ts";
 import { clientOf } from "./chat-client.ts";
 
-/** An app whose model answers every prompt with "!" and whose prompts can be scored: each token is as likely as its id says. */
+/** App whose model answers "!" and scores prompts: each token's log probability follows from its ID. */
 function scoringApp(options: { slots?: number } = {}): TestApp {
   const all = testApp(options);
   all.engine.script = forcedBytes("!");
@@ -17,8 +17,8 @@ function bytes(text: string): number[] {
 
 const REQUEST = { model: "fake", max_tokens: 1, logprobs: 1, echo: true, temperature: 0 };
 
-describe("echo with logprobs, as evaluation harnesses ask for it", () => {
-  test("scores every token of the prompt but the first, and the one that is generated", async () => {
+describe("echo with logprobs, which evaluation harnesses use", () => {
+  test("scores every prompt token but the first, and the generated token", async () => {
     const answer = await clientOf(scoringApp()).completions.create({ ...REQUEST, prompt: "abc" });
     expect(answer.choices[0]?.text).toBe("abc!");
     expect(answer.choices[0]?.logprobs).toEqual({
@@ -29,7 +29,7 @@ describe("echo with logprobs, as evaluation harnesses ask for it", () => {
     });
   });
 
-  test("takes batches of token ids, and counts them as they came", async () => {
+  test("accepts batches of token IDs, and counts them as sent", async () => {
     const prompt = [[BEGIN_TOKEN, ...bytes("ab")], bytes("xyz")];
     const answer = await clientOf(scoringApp({ slots: 1 })).completions.create({ ...REQUEST, prompt });
     expect(answer.choices.map(({ text, logprobs }) => [text, logprobs?.token_logprobs])).toEqual([
@@ -38,7 +38,7 @@ describe("echo with logprobs, as evaluation harnesses ask for it", () => {
     ]);
   });
 
-  test("of no tokens returns the prompt alone, whole and streamed", async () => {
+  test("returns only the prompt with max_tokens 0, streamed or not", async () => {
     const all = scoringApp();
     const body = { ...REQUEST, prompt: "abc", max_tokens: 0 };
     const answer = await clientOf(all).completions.create(body);
@@ -55,7 +55,7 @@ describe("echo with logprobs, as evaluation harnesses ask for it", () => {
     ]);
   });
 
-  test("has an entry for the token that ends the text, so that there is one for every token", async () => {
+  test("has an entry for an end-of-text token, so that there is one per token", async () => {
     const all = testApp();
     const scored = forcedBytes("");
     all.engine.script = async function* (request) {
@@ -77,7 +77,7 @@ describe("echo with logprobs, as evaluation harnesses ask for it", () => {
   });
 });
 
-test("best_of returns the completions whose tokens are the most likely", async () => {
+test("best_of returns the completions with the highest log probabilities", async () => {
   const all = testApp();
   const texts = ["c", "a", "d", "b"];
   all.engine.script = async function* () {

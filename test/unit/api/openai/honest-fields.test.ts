@@ -68,9 +68,11 @@ const conversions: readonly Conversion[] = [
       enable_thinking: false,
       continue_final_message: false,
     },
-    // add_generation_prompt is false only for a final assistant message, and modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
-    // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
-    elsewhere: [
+    // add_generation_prompt can be false only with a final assistant message, and modalities has only one valid value:
+    // see
+    // chat-request.test.ts. Grammars and functions cannot be combined with the tools of this request: see
+    // output-format.test.ts and legacy-functions.test.ts.
+    testedOtherwise: [
       "stream",
       "stream_options",
       "return_progress",
@@ -100,7 +102,7 @@ const conversions: readonly Conversion[] = [
       suffix: "end",
       best_of: 4,
     },
-    elsewhere: ["stream", "stream_options", "return_progress", "echo"],
+    testedOtherwise: ["stream", "stream_options", "return_progress", "echo"],
   },
   {
     name: "POST /v1/embeddings",
@@ -111,7 +113,7 @@ const conversions: readonly Conversion[] = [
       return [parsed.model, parsed.input, await toEmbeddings(embedded, parsed)];
     },
     samples: { model: "other", input: "ho", encoding_format: "base64", dimensions: 1 },
-    elsewhere: [],
+    testedOtherwise: [],
   },
   {
     name: "POST /v1/rerank",
@@ -122,7 +124,7 @@ const conversions: readonly Conversion[] = [
       return [toRerankRequest(parsed), toRerank("rerank-1", scores, parsed)];
     },
     samples: { model: "other", query: "ho", documents: ["c", "d"], top_n: 1, return_documents: true },
-    elsewhere: [],
+    testedOtherwise: [],
   },
   {
     name: "POST /v1/responses",
@@ -156,9 +158,9 @@ const conversions: readonly Conversion[] = [
       metadata: { a: "b" },
       truncation: "auto",
     },
-    // background has one value that is possible, and the other is refused: see responses.test.ts. A grammar is refused
-    // beside the tools of this request.
-    elsewhere: ["stream", "background", ...Object.keys(GRAMMAR_SAMPLES)],
+    // background has only one valid value: see responses.test.ts. A grammar cannot be combined with the tools of this
+    // request.
+    testedOtherwise: ["stream", "background", ...Object.keys(GRAMMAR_SAMPLES)],
   },
 ];
 

@@ -14,7 +14,7 @@ const CALL: readonly GenerationEvent[] = [
 const functions = [TOOL.function];
 const request = { model: "fake", messages, functions };
 
-test("functions are the tools of a turn with one call, which the answer has in the older form", async () => {
+test("functions become tools with at most one call, returned as function_call", async () => {
   const all = testApp({ events: CALL });
   const answer = await clientOf(all).chat.completions.create(request);
   expect(all.lastRequest().input).toMatchObject({ tools: [TOOL.function], parallelToolCalls: false });
@@ -25,7 +25,7 @@ test("functions are the tools of a turn with one call, which the answer has in t
   expect(answer.choices[0]?.message).not.toHaveProperty("tool_calls");
 });
 
-test("the call is streamed in the older form too", async () => {
+test("streams function_call", async () => {
   const answer = await testApp({ events: CALL }).post(PATH, { ...request, stream: true });
   const choices = chunksOf(await sseEvents(answer)).flatMap((chunk) => chunk.choices);
   expect(choices.map(({ delta }) => delta.function_call).filter(Boolean)).toEqual([
@@ -36,7 +36,7 @@ test("the call is streamed in the older form too", async () => {
   expect(choices.at(-1)?.finish_reason).toBe("function_call");
 });
 
-test("without functions, a call is a tool call", async () => {
+test("a request without functions gets tool_calls", async () => {
   const answer = await clientOf(testApp({ events: CALL })).chat.completions.create({
     model: "fake",
     messages,
@@ -51,7 +51,7 @@ test("without functions, a call is a tool call", async () => {
 test.each([
   ["none", { toolChoice: "none", tools: [] }],
   ["auto", { toolChoice: "auto", tools: [TOOL.function] }],
-] as const)("function_call %s is the tool choice of that name", async (choice, expected) => {
+] as const)("function_call %s becomes the tool choice of that name", async (choice, expected) => {
   const all = testApp({ events: CALL });
   await all.post(PATH, { ...request, function_call: choice });
   expect(all.lastRequest().input).toMatchObject(expected);
@@ -66,7 +66,7 @@ test("function_call with a name requires that call", async () => {
   });
 });
 
-test("earlier calls and their results are those of tools", async () => {
+test("converts earlier function calls and results to tool calls and results", async () => {
   const all = testApp({ events: CALL });
   await clientOf(all).chat.completions.create({
     model: "fake",
@@ -84,7 +84,7 @@ test("earlier calls and their results are those of tools", async () => {
   expect(result?.toolCallId).toBe(call?.toolCalls?.[0]?.id);
 });
 
-test("functions beside tools are refused", async () => {
+test("rejects functions combined with tools", async () => {
   const answer = await testApp().post(PATH, { ...request, tools: [TOOL] });
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({ error: { param: "functions" } });

@@ -5,13 +5,13 @@ import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
 import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { clientOf } from "./chat-client.ts";
 
-/** The fake engine has a token for each byte. */
+/** Token IDs of the fake engine, which has a token per byte. */
 function bytes(text: string): number[] {
   return [...Buffer.from(text)];
 }
 
 describe("text completions", () => {
-  test("continue the prompt as it is", async () => {
+  test("continue the prompt without the chat template", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     const answer = await clientOf(all).completions.create({ model: "fake", prompt: "Once" });
     expect(all.lastRequest()).toMatchObject({ input: { kind: "prompt", prompt: "Once" }, maxTokens: 16 });
@@ -24,7 +24,7 @@ describe("text completions", () => {
     });
   });
 
-  test("answer several prompts, n times each, in their order", async () => {
+  test("answer several prompts with n choices each, in order", async () => {
     const all = testApp({ events: PLAIN_TEXT, slots: 2 });
     const prompts = ["a", "b", "c"];
     const answer = await clientOf(all).completions.create({
@@ -44,14 +44,14 @@ describe("text completions", () => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 15, completion_tokens: 12 });
   });
 
-  test("take more prompts than there are slots and places to wait", async () => {
+  test("accept more prompts than slots and queue places", async () => {
     const all = testApp({ events: PLAIN_TEXT, slots: 4, config: { models: { queue_size: 0 } } });
     const prompt = Array.from({ length: 50 }, (_, index) => `prompt ${index}`);
     const answer = await clientOf(all).completions.create({ model: "fake", prompt });
     expect(answer.choices).toHaveLength(50);
   });
 
-  test("are streamed with the echo first and [DONE] last", async () => {
+  test("stream the echo first and [DONE] last", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post("/v1/completions", {
       prompt: "Once",
       echo: true,
@@ -70,7 +70,7 @@ describe("text completions", () => {
     ]);
   });
 
-  test("fill in the middle, in the order that models are trained in", async () => {
+  test("fill in the middle in the order of the model's training", async () => {
     const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
     const all = testApp({ events: PLAIN_TEXT, model: fakeModel({ gguf: { ...fakeModel().gguf, infill } }) });
     const body = { model: "fake", prompt: "def one():", suffix: "print(one())" };
@@ -84,7 +84,7 @@ describe("text completions", () => {
     expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "def one():" });
   });
 
-  test("report log-probabilities with offsets, streamed and whole alike", async () => {
+  test("report log probabilities with offsets, streamed or not", async () => {
     const expected = {
       tokens: ["Hello", " world"],
       token_logprobs: [-0.5, -0.5],
@@ -92,8 +92,8 @@ describe("text completions", () => {
       text_offset: [0, 5],
     };
     const client = clientOf(testApp({ events: WITH_LOGPROBS }));
-    const whole = await client.completions.create({ model: "fake", prompt: "", logprobs: 1 });
-    expect(whole.choices[0]?.logprobs).toEqual(expected);
+    const complete = await client.completions.create({ model: "fake", prompt: "", logprobs: 1 });
+    expect(complete.choices[0]?.logprobs).toEqual(expected);
     const offsets: number[] = [];
     for await (const chunk of await client.completions.create({
       model: "fake",
@@ -114,7 +114,7 @@ describe("text completions", () => {
     ["scores of a prompt with a suffix", { prompt: "", suffix: "a", echo: true, logprobs: 1 }, "suffix"],
     ["two formats", { prompt: "", grammar: "root ::= [a]", json_schema: {} }, "grammar"],
     ["no prompt", {}, "prompt"],
-  ])("refuse %s", async ([, body, param]) => {
+  ])("reject %s", async ([, body, param]) => {
     const answer = await testApp().post("/v1/completions", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });
@@ -122,7 +122,7 @@ describe("text completions", () => {
 });
 
 describe("embeddings", () => {
-  test("come as base64 when the official client leaves the format open", async () => {
+  test("are returned as base64 to the official client, which requests it by default", async () => {
     const answer = await clientOf(testApp()).embeddings.create({ model: "fake", input: ["abc", "de"] });
     expect(answer.data.map(({ embedding }) => embedding)).toEqual([
       [3, 0],
@@ -135,7 +135,7 @@ describe("embeddings", () => {
     });
   });
 
-  test("take token ids, of one text and of several", async () => {
+  test("accept token IDs of one text and of several", async () => {
     const all = testApp();
     const one = await clientOf(all).embeddings.create({ model: "fake", input: bytes("abc") });
     expect(one.data.map(({ embedding }) => embedding)).toEqual([[3, 0]]);
@@ -147,20 +147,20 @@ describe("embeddings", () => {
     ]);
   });
 
-  test("come as numbers by default", async () => {
+  test("are returned as numbers by default", async () => {
     const answer = await testApp().post("/v1/embeddings", { model: "fake", input: "abc" });
     expect(await answer.json()).toMatchObject({
       data: [{ object: "embedding", index: 0, embedding: [3, 0] }],
     });
   });
 
-  test("as base64 are 32-bit floats, little-endian", async () => {
+  test("are little-endian 32-bit floats in base64", async () => {
     const answer = await testApp().post("/v1/embeddings", { input: "abc", encoding_format: "base64" });
     const { data } = await answer.json();
     expect(Buffer.from(data[0].embedding, "base64").toString("hex")).toBe("0000404000000000");
   });
 
-  test("can be shortened, and have length 1 again", async () => {
+  test("are truncated to the requested dimensions and normalized", async () => {
     const answer = await testApp().post("/v1/embeddings", { input: "abc", dimensions: 1 });
     expect(await answer.json()).toMatchObject({ data: [{ embedding: [1] }] });
   });
@@ -173,7 +173,7 @@ describe("embeddings", () => {
     ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input[1]"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
-  ])("refuse %s", async ([, body, param]) => {
+  ])("reject %s", async ([, body, param]) => {
     const answer = await testApp().post("/v1/embeddings", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });
@@ -184,38 +184,35 @@ describe("rerank", () => {
   const { gguf } = fakeModel();
   const model = fakeModel({ gguf: { ...gguf, purpose: "rerank" } });
 
-  test.each(["/v1/rerank", "/v2/rerank"])(
-    "of %s orders the documents by their scores, from 0 to 1",
-    async (path) => {
-      const answer = await testApp({ model }).post(path, {
-        model: "fake",
-        query: "cats",
-        documents: ["a", { text: "ccc" }, "bb"],
-        top_n: 2,
-        return_documents: true,
-      });
-      expect(await answer.json()).toEqual({
-        id: expect.stringMatching(/^rerank-/),
-        object: "list",
-        model: "fake",
-        results: [
-          { index: 1, relevance_score: expect.closeTo(0.9526, 3), document: { text: "ccc" } },
-          { index: 2, relevance_score: expect.closeTo(0.8808, 3), document: { text: "bb" } },
-        ],
-        usage: { prompt_tokens: 6, total_tokens: 6 },
-        meta: { tokens: { input_tokens: 6, output_tokens: 0 } },
-      });
-    },
-  );
+  test.each(["/v1/rerank", "/v2/rerank"])("at %s sorts the documents by scores from 0 to 1", async (path) => {
+    const answer = await testApp({ model }).post(path, {
+      model: "fake",
+      query: "cats",
+      documents: ["a", { text: "ccc" }, "bb"],
+      top_n: 2,
+      return_documents: true,
+    });
+    expect(await answer.json()).toEqual({
+      id: expect.stringMatching(/^rerank-/),
+      object: "list",
+      model: "fake",
+      results: [
+        { index: 1, relevance_score: expect.closeTo(0.9526, 3), document: { text: "ccc" } },
+        { index: 2, relevance_score: expect.closeTo(0.8808, 3), document: { text: "bb" } },
+      ],
+      usage: { prompt_tokens: 6, total_tokens: 6 },
+      meta: { tokens: { input_tokens: 6, output_tokens: 0 } },
+    });
+  });
 
-  test("refuses to choose among the fields of documents", async () => {
+  test("rejects rank_fields", async () => {
     const body = { query: "cats", documents: [{ text: "a" }], rank_fields: ["title"] };
     const answer = await testApp({ model }).post("/v1/rerank", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param: "rank_fields" } });
   });
 
-  test("needs a model made for it", async () => {
+  test("requires a reranker model", async () => {
     const answer = await testApp().post("/v1/rerank", { query: "cats", documents: ["a"] });
     expect(answer.status).toBe(400);
     const message = expect.stringContaining('"daybreak pull jina-reranker:tiny"');
@@ -226,7 +223,7 @@ describe("rerank", () => {
 });
 
 describe("models", () => {
-  test("are listed and shown one by one", async () => {
+  test("are listed and shown", async () => {
     const client = clientOf(testApp());
     const { data } = await client.models.list();
     expect(data).toEqual([
@@ -235,7 +232,7 @@ describe("models", () => {
         object: "model",
         created: Date.UTC(2026, 0, 2) / 1000,
         owned_by: "daybreak",
-        // The names by which clients of several servers look for the context.
+        // Names of the context size that clients of several servers look for.
         context_length: 2048,
         max_context_length: 2048,
         max_model_len: 2048,
@@ -246,7 +243,7 @@ describe("models", () => {
     await expect(client.models.retrieve("no/such:model")).rejects.toThrow(NotFoundError);
   });
 
-  test("are listed once more for each adapter, by the name that chooses it", async () => {
+  test("are also listed once per adapter, under the name that selects it", async () => {
     const adapters = [{ path: "/a.gguf", scale: 1, name: "poet" }];
     const all = testApp({ model: fakeModel({ adapters }) });
     const client = clientOf(all);

@@ -11,7 +11,7 @@ const BY_GRAMMAR = { type: "grammar", grammar: GRAMMAR };
 
 const fitting = (schema: object): object => ({
   type: "grammar",
-  grammar: compileSchema(schema, { allowsOthers: false }).grammar,
+  grammar: compileSchema(schema, { allowsUndeclared: false }).grammar,
   isJson: true,
 });
 
@@ -43,7 +43,7 @@ const PROMPTS: readonly [string, object][] = [
   ["/v1/completions", { prompt: "Once" }],
 ];
 
-describe.each(PROMPTS)("the format of an answer at %s", (path, body) => {
+describe.each(PROMPTS)("the output format at %s", (path, body) => {
   test.each(FORMATS)("is %s", async (_, format, expected) => {
     const all = testApp({ events: PLAIN_TEXT });
     expect((await all.post(path, { ...body, ...format })).status).toBe(200);
@@ -58,14 +58,14 @@ describe.each(PROMPTS)("the format of an answer at %s", (path, body) => {
       { response_format: { type: "json_schema" } },
       "response_format.json_schema",
     ],
-  ])("cannot be %s", async (_, format, param) => {
+  ])("rejects %s", async (_, format, param) => {
     const answer = await testApp().post(path, { ...body, ...format });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });
   });
 });
 
-test("a grammar and tools exclude each other, but not a grammar and tools that may not be called", async () => {
+test("a grammar cannot be combined with tools, unless tool_choice is none", async () => {
   const all = testApp({ events: PLAIN_TEXT });
   const body = { messages, grammar: GRAMMAR, tools: [TOOL] };
   const answer = await all.post(PATH, body);
@@ -77,13 +77,13 @@ test("a grammar and tools exclude each other, but not a grammar and tools that m
 test.each([
   ["/v1/chat/completions", { messages: [{ role: "user", content: "hi" }], verbosity: "low" }],
   ["/v1/responses", { input: "hi", text: { verbosity: "high" } }],
-])("%s tells that verbosity is not followed", async (path, body) => {
+])("%s warns that verbosity is not supported", async (path, body) => {
   const answer = await testApp().post(path, body);
   expect(answer.status).toBe(200);
-  expect(answer.headers.get("x-daybreak-warning")).toContain("verbosity is not followed");
+  expect(answer.headers.get("x-daybreak-warning")).toContain("verbosity is not supported");
 });
 
-test("the usual verbosity is what every model has", async () => {
+test("medium verbosity causes no warning", async () => {
   const body = { messages: [{ role: "user", content: "hi" }], verbosity: "medium" };
   const answer = await testApp().post("/v1/chat/completions", body);
   expect(answer.headers.get("x-daybreak-warning")).toBeNull();

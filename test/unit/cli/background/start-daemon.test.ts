@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A spawn whose process writes this to its log and then, if told so, ends. */
+/** Fake spawn whose process writes `log` and then, with an exit code, ends. */
 function fakeSpawn(log: string, exitCode?: number) {
   const calls: { command: string; args: readonly string[]; detached: boolean | undefined }[] = [];
   const fake = (command: string, args: readonly string[], options: Parameters<typeof spawn>[2]) => {
@@ -46,7 +46,7 @@ async function start(
 }
 
 describe("startDaemon", () => {
-  it("starts this program's serve, apart from the terminal, and waits until it serves", async () => {
+  it("starts daybreak serve detached from the terminal and waits until it is ready", async () => {
     const healths = ["starting", "starting", "ok"];
     const fake = fakeSpawn("listening\n");
     await start(
@@ -67,7 +67,7 @@ describe("startDaemon", () => {
     expect(readFileSync(logFile, "utf8")).toBe("listening\n");
   });
 
-  it("says what to do where the log cannot be written", async () => {
+  it("explains what to do when the log cannot be written", async () => {
     const { signal } = new AbortController();
     const client = clientOf("/nonexistent/d.sock", signal);
     const fake = fakeSpawn("");
@@ -82,13 +82,13 @@ describe("startDaemon", () => {
     expect(fake.calls).toEqual([]);
   });
 
-  it("keeps the log for the user alone", async () => {
+  it("makes the log readable for the user only", async () => {
     await start({ "GET /health": { status: "ok" } }, fakeSpawn(""));
     // Windows has other permissions than these.
     expect(process.platform === "win32" ? 0 : statSync(logFile).mode & 0o077).toBe(0);
   });
 
-  it("tells the end of the log when the daemon ends instead, without what was there before", async () => {
+  it("reports the last log lines of this start when the daemon exits", async () => {
     await start({ "GET /health": { status: "ok" } }, fakeSpawn("an older run\n"));
     await expect(start(undefined, fakeSpawn("port 8080 is in use\n", 1))).rejects.toMatchObject({
       code: "daemon_start_failed",
@@ -96,21 +96,21 @@ describe("startDaemon", () => {
     });
   });
 
-  it("is content with a daemon that somebody else started meanwhile", async () => {
-    const tooLate = start(
+  it("succeeds when another daemon was started meanwhile", async () => {
+    const attempt = start(
       { "GET /health": { status: "ok" } },
       fakeSpawn("another daemon listens there\n", 1),
     );
-    await expect(tooLate).resolves.toBeUndefined();
+    await expect(attempt).resolves.toBeUndefined();
   });
 
-  it("waits for minutes while its process lives, and no longer", async () => {
+  it("waits up to three minutes while the process runs", async () => {
     const fake = fakeSpawn("");
     const { signal } = new AbortController();
     const client = clientOf("/nonexistent/d.sock", signal);
     let now = performance.now();
     vi.spyOn(performance, "now").mockImplementation(() => now);
-    /** A daemon that answers after so many seconds. */
+    /** Starts a daemon that answers after this many seconds. */
     const after = async (seconds: number) => {
       const begin = now;
       vi.spyOn(client, "health").mockImplementation(async () => {
@@ -125,7 +125,7 @@ describe("startDaemon", () => {
     vi.restoreAllMocks();
   });
 
-  it("puts a large log aside", async () => {
+  it("rotates a large log", async () => {
     await start({ "GET /health": { status: "ok" } }, fakeSpawn(""));
     writeFileSync(logFile, "x".repeat(5_000_001));
     await start({ "GET /health": { status: "ok" } }, fakeSpawn("new\n"));

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
-  parentGone,
+  parentExitSignal,
   type ProcessTable,
   runsBelowNpm,
-  withoutNpm,
+  withoutNpmVariables,
 } from "../../../../src/cli/background/watch-parent.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -11,17 +11,17 @@ afterEach(() => void vi.useRealTimers());
 
 const [US, LAUNCHER, SHELL, NPM, LOGIN, INIT] = [50, 40, 30, 20, 10, 1];
 
-/** A family of processes: each with its parent. Who is not in it is dead; shells of npm are named. */
+/** Process table with the parent of each running process. */
 function family(parents: Map<number, number>): ProcessTable {
   return {
-    ownParent: () => parents.get(US) ?? INIT,
+    currentParent: () => parents.get(US) ?? INIT,
     parentOf: (pid) => parents.get(pid),
     isCommandShell: (pid) => pid === SHELL,
     isAlive: (pid) => parents.has(pid),
   };
 }
 
-describe("the end of who started a process", () => {
+describe("parentExitSignal", () => {
   it.each<[string, number[], boolean, (all: Map<number, number>) => unknown, boolean]>([
     ["its parent ends", [US, NPM, LOGIN], false, (all) => all.set(US, INIT), true],
     ["npm is killed behind its shell", [US, SHELL, NPM, LOGIN], false, (all) => all.set(SHELL, INIT), true],
@@ -53,9 +53,9 @@ describe("the end of who started a process", () => {
       (all) => all.delete(NPM),
       true,
     ],
-  ])("is noticed, or not, when %s", (_what, chain, hasLauncher, change, expected) => {
+  ])("aborts, or does not, when %s", (_what, chain, hasLauncher, change, expected) => {
     const parents = new Map<number, number>(chain.map((pid, index) => [pid, chain[index + 1] ?? INIT]));
-    const gone = parentGone(hasLauncher, family(parents));
+    const gone = parentExitSignal(hasLauncher, family(parents));
     vi.advanceTimersByTime(5000);
     expect(gone.aborted).toBe(false);
     change(parents);
@@ -64,9 +64,9 @@ describe("the end of who started a process", () => {
   });
 });
 
-it("knows an npm script, and lets a process out of it", () => {
+it("withoutNpmVariables makes a process independent of npm", () => {
   const env = { npm_lifecycle_event: "start", HOME: "/home" };
   expect(runsBelowNpm(env)).toBe(true);
-  expect(runsBelowNpm(withoutNpm(env))).toBe(false);
-  expect(withoutNpm(env)).toEqual({ HOME: "/home" });
+  expect(runsBelowNpm(withoutNpmVariables(env))).toBe(false);
+  expect(withoutNpmVariables(env)).toEqual({ HOME: "/home" });
 });

@@ -6,16 +6,16 @@ import { fakeIo } from "../run-cli.ts";
 
 function batchOf(change: Partial<BatchObject>): BatchObject {
   const counts = { total: 2, completed: 0, failed: 0 };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is looked at of a batch
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the test needs
   return { id: "batch_1", status: "in_progress", request_counts: counts, ...change } as BatchObject;
 }
 
-test("without a terminal, one line tells that a batch waits, and one that it goes on", async () => {
+test("prints a line when a batch waits and one when it continues, without a terminal", async () => {
   const waiting = "waits for a machine that has tiny";
   const later = [{}, { waiting }, { waiting }, {}, {}, { status: "completed" as const }].map(batchOf);
   const get = async (): Promise<BatchObject> => later.shift() ?? batchOf({ status: "failed" });
   const { io, output } = fakeIo();
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it uses of a client
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the method that the test needs
   const last = await followBatch(io, { get } as unknown as BatchClient, batchOf({}));
   expect(last.status).toBe("completed");
   expect(output().stderr).toBe(`batch_1 ${waiting}.\nbatch_1 goes on.\n`);
@@ -23,15 +23,15 @@ test("without a terminal, one line tells that a batch waits, and one that it goe
 
 function batchDisplayBatchOf(completed: number, change: Partial<BatchObject> = {}): BatchObject {
   const counts = { total: 10, completed, failed: 0 };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is shown of a batch
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the test needs
   return { status: "in_progress", request_counts: counts, ...change } as BatchObject;
 }
 
 const nothing = (): boolean => true;
 const CURSOR = { cursorTo: nothing, clearLine: nothing, moveCursor: nothing };
 
-test("the time that is left is shown while lines are answered, and else why none are", () => {
-  // The bar is drawn so often in a second.
+test("the progress bar shows the remaining time, or why the batch waits", () => {
+  // The bar is drawn at intervals.
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   let shown = "";

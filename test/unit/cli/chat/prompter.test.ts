@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { MessageLines } from "../../../../src/cli/chat/prompter.ts";
+import { MessageAssembler } from "../../../../src/cli/chat/prompter.ts";
 
-/** The messages that these lines make, and whether one is unfinished at the end. */
+/** Messages of these lines, and whether the last one is unfinished. */
 function read(...lines: string[]) {
-  const message = new MessageLines();
+  const message = new MessageAssembler();
   const messages = lines.map((line) => message.push(line)).filter((text) => text !== undefined);
   return { messages, unfinished: message.unfinished };
 }
 
-describe("MessageLines", () => {
+describe("MessageAssembler", () => {
   it.each([
     ["a line is a message", ["hello"], ["hello"]],
-    ["an empty line too", [""], [""]],
+    ["an empty line is a message", [""], [""]],
     ["a backslash continues", ["one\\", "two\\", "three"], ["one\ntwo\nthree"]],
     ["quotes hold several lines", ['"""', "one", "", "two", '"""'], ["one\n\ntwo\n"]],
     ["quotes may stand beside text", ['"""one', 'two"""'], ["one\ntwo"]],
@@ -22,13 +22,13 @@ describe("MessageLines", () => {
     expect(read(...lines)).toEqual({ messages, unfinished: false }),
   );
 
-  it("knows that a message is unfinished", () => {
+  it("reports an unfinished message", () => {
     expect(read('"""one')).toEqual({ messages: [], unfinished: true });
     expect(read("one\\")).toEqual({ messages: [], unfinished: true });
   });
 
-  it("forgets an unfinished message when reset", () => {
-    const message = new MessageLines();
+  it("discards an unfinished message on reset", () => {
+    const message = new MessageAssembler();
     message.push('"""one');
     message.reset();
     expect(message.push("two")).toBe("two");

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => prompter[Symbol.dispose]());
 
-/** What comes of these keys, pressed at the prompt. */
+/** Presses keys at the prompt and returns the event. */
 async function press(keys: string) {
   const event = prompter.next();
   keyboard.write(keys);
@@ -31,46 +31,46 @@ async function press(keys: string) {
 }
 
 describe("TerminalPrompter", () => {
-  it("shows a prompt and what is typed", async () => {
+  it("shows a prompt and echoes the typed text", async () => {
     expect(await press("hello\r")).toEqual({ type: "message", text: "hello" });
     expect(shown()).toContain("> ");
     expect(shown()).toContain("hello");
   });
 
-  it("brings earlier messages back", async () => {
+  it("recalls earlier messages with the arrow keys", async () => {
     await press("first\r");
     await press("second\r");
     expect(await press(`${UP}${UP}\r`)).toEqual({ type: "message", text: "first" });
   });
 
-  it("asks on in the middle of a message", async () => {
+  it("shows a continuation prompt within a message", async () => {
     expect(await press('"""one\rtwo"""\r')).toEqual({ type: "message", text: "one\ntwo" });
     expect(shown()).toContain("... ");
   });
 
-  it("takes what is pasted for one message, and sends it by Enter", async () => {
+  it("treats pasted lines as one message, sent by Enter", async () => {
     expect(await press(`${paste("one\rtwo\rthree")}!\r`)).toEqual({
       type: "message",
       text: "one\ntwo\nthree!",
     });
   });
 
-  it("reports Ctrl-C, and drops what stood on the line", async () => {
+  it("reports Ctrl-C and clears the line", async () => {
     expect(await press(`half a thought${CTRL_C}`)).toEqual({ type: "interrupt" });
     expect(await press("new\r")).toEqual({ type: "message", text: "new" });
   });
 
-  it("drops an unfinished message at Ctrl-C", async () => {
+  it("discards an unfinished message on Ctrl-C", async () => {
     expect(await press(`"""one\r${CTRL_C}`)).toEqual({ type: "interrupt" });
     expect(await press("two\r")).toEqual({ type: "message", text: "two" });
   });
 
-  it("ends at Ctrl-D, and when the terminal goes away", async () => {
+  it("ends on Ctrl-D", async () => {
     expect(await press(CTRL_D)).toEqual({ type: "end" });
     expect(await prompter.next()).toEqual({ type: "end" });
   });
 
-  it("hands Ctrl-C to whoever writes an answer, and keeps what is typed meanwhile, unseen", async () => {
+  it("passes Ctrl-C to the answer in progress and buffers text typed meanwhile without echo", async () => {
     await press("question\r");
     let cancelled = 0;
     {

@@ -21,52 +21,48 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Endpoints and key with this environment (a configuration file included) and these options. */
+/** Address with this environment, a configuration file and these options. */
 function address(env: NodeJS.ProcessEnv, options: Parameters<typeof daemonAddress>[1] = {}) {
-  const { endpoints, apiKey, named } = daemonAddress({ SERVICE_CONFIG: file, ...env }, options);
-  return { at: endpoints.map(describeEndpoint), apiKey, named };
+  const { endpoints, apiKey, isExplicit } = daemonAddress({ SERVICE_CONFIG: file, ...env }, options);
+  return { at: endpoints.map(describeEndpoint), apiKey, isExplicit };
 }
 
 describe("daemonAddress", () => {
-  it("is where the configuration puts the daemon, with its key", () => {
+  it("uses the endpoints and the key of the configuration", () => {
     expect(address({})).toEqual({
       at: [`ipc://${SOCKETS.file}`, "http://127.0.0.1:9000", "http://[::1]:9000"],
       apiKey: "local",
-      named: false,
+      isExplicit: false,
     });
   });
 
-  it("is at --socket rather than at SERVICE_SOCKET or SERVICE_URL", () => {
+  it("prefers --socket to SERVICE_SOCKET and SERVICE_URL", () => {
     const env = { SERVICE_SOCKET: SOCKETS.env, SERVICE_URL: "http://box" };
     expect(address(env, { socket: SOCKETS.flag }).at[0]).toBe(`ipc://${SOCKETS.flag}`);
   });
 
-  it("is at SERVICE_URL, and at --url before that; the local key is not sent there", () => {
+  it("uses SERVICE_URL, or --url, without the local key", () => {
     expect(address({ SERVICE_URL: "http://box:1" })).toEqual({
       at: ["http://box:1"],
       apiKey: undefined,
-      named: true,
+      isExplicit: true,
     });
     expect(address({ SERVICE_URL: "http://box:1" }, { url: "http://box:2" }).at).toEqual(["http://box:2"]);
   });
 
-  it("takes the port of the configuration for an address without one", () => {
+  it("adds the configured port to an address without one", () => {
     expect(address({}, { url: "box" }).at).toEqual(["http://box:9000"]);
   });
 
-  it("takes SERVICE_API_KEY for any daemon", () => {
+  it("sends SERVICE_API_KEY to any daemon", () => {
     expect(address({ SERVICE_API_KEY: "mine" }).apiKey).toBe("mine");
     expect(address({ SERVICE_API_KEY: "mine" }, { url: "box" }).apiKey).toBe("mine");
   });
 
   it.each([
-    ["a wrong address", { url: "ftp://box" }, "is not a daemon address"],
-    [
-      "a configuration file that is not there",
-      { config: "/nonexistent.toml" },
-      path.resolve("/nonexistent.toml"),
-    ],
-  ])("is a usage error with %s", (_what, options, message) => {
+    ["an invalid address", { url: "ftp://box" }, "is not a daemon address"],
+    ["a missing configuration file", { config: "/nonexistent.toml" }, path.resolve("/nonexistent.toml")],
+  ])("throws a usage error for %s", (_what, options, message) => {
     expect(() => daemonAddress({}, options)).toThrow(
       expect.objectContaining({ exitCode: 2, message: expect.stringContaining(message) }),
     );

@@ -7,24 +7,24 @@ import { parseEndpoint } from "../../../../src/cli/client/send-request.ts";
 import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
 
 const anything = z.unknown();
-const NOBODY = parseEndpoint("ipc:///nonexistent/daybreak.sock", 0);
+const UNREACHABLE = parseEndpoint("ipc:///nonexistent/daybreak.sock", 0);
 
 function clientOf(url: string, options: { apiKey?: string; signal?: AbortSignal } = {}): DaemonClient {
   return new DaemonClient({
-    endpoints: [NOBODY, parseEndpoint(url, 0)],
+    endpoints: [UNREACHABLE, parseEndpoint(url, 0)],
     signal: new AbortController().signal,
     ...options,
   });
 }
 
-/** Runs one POST /x against a daemon with this answer. */
+/** Sends POST /x to a fake daemon with this response. */
 async function post(answer: FakeRoutes[string]): Promise<unknown> {
   await using daemon = await startFakeDaemon({ "POST /x": answer });
   return await clientOf(daemon.url).json(anything, "POST", "/x", { a: 1 });
 }
 
-describe("one answer", () => {
-  it("is asked for with JSON and comes back as it was, unknown fields included", async () => {
+describe("json", () => {
+  it("sends JSON and returns the response with unknown fields", async () => {
     await using daemon = await startFakeDaemon({ "POST /x": { known: 1, later: true } });
     const client = clientOf(daemon.url, { apiKey: "secret" });
     const answer = await client.json(z.object({ known: z.number() }), "POST", "/x", { text: "grün" });
@@ -41,20 +41,20 @@ describe("one answer", () => {
     ]);
   });
 
-  it("comes over the socket where there is one", async () => {
+  it("connects over the socket", async () => {
     await using daemon = await startFakeDaemon({ "GET /x": { ok: 1 } }, { ipc: true });
     const client = clientOf(`ipc://${daemon.socket}`);
     expect(await client.json(anything, "GET", "/x")).toEqual({ ok: 1 });
     expect(client.description).toBe(`ipc://${daemon.socket}`);
   });
 
-  it("comes from below the path of the address", async () => {
+  it("appends the path to that of the address", async () => {
     await using daemon = await startFakeDaemon({ "GET /llm/x": 1 });
     expect(await clientOf(`${daemon.url}/llm/`).json(anything, "GET", "/x")).toBe(1);
   });
 });
 
-describe("an error", () => {
+describe("errors", () => {
   it.each([
     [404, "model_not_found", "not_found", 4],
     [409, "model_already_loaded", "conflict", 5],
@@ -68,26 +68,23 @@ describe("an error", () => {
     [401, "unauthorized", "invalid_request", 1],
     [400, "a_code_of_a_later_version", "invalid_request", 2],
     [500, "inference_failed", "model_error", 1],
-  ])(
-    "%d %s of the daemon has its code and message, and an exit code",
-    async (status, code, type, exitCode) => {
-      await expect(post(refuse(status, code, type, "why"))).rejects.toMatchObject({
-        code,
-        message: expect.stringMatching(status === 401 ? /^why .*SERVICE_API_KEY\.$/ : /^why$/),
-        exitCode,
-      });
-    },
-  );
+  ])("status %d with code %s and type %s becomes exit code %d", async (status, code, type, exitCode) => {
+    await expect(post(refuse(status, code, type, "why"))).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(status === 401 ? /^why .*SERVICE_API_KEY\.$/ : /^why$/),
+      exitCode,
+    });
+  });
 
-  it("within a stream has the same exit code as before it", async () => {
+  it("an error within a stream has the same exit code", async () => {
     const failure = { error: { message: "why", type: "model_error", code: "hub_unreachable" } };
     await using daemon = await startFakeDaemon({ "POST /x": failure });
     const lines = clientOf(daemon.url).lines(anything, "POST", "/x", {});
     await expect(lines.next()).rejects.toMatchObject({ code: "hub_unreachable", exitCode: 6 });
   });
 
-  it("says that nobody answers, and where it looked", async () => {
-    const client = new DaemonClient({ endpoints: [NOBODY], signal: new AbortController().signal });
+  it("names the endpoints when no daemon answers", async () => {
+    const client = new DaemonClient({ endpoints: [UNREACHABLE], signal: new AbortController().signal });
     await expect(client.json(anything, "GET", "/x")).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringContaining("ipc:///nonexistent/daybreak.sock"),
@@ -95,10 +92,10 @@ describe("an error", () => {
   });
 
   it.each([
-    ["a status without our error body", 502, "<html>Bad gateway</html>", "HTTP status 502"],
-    ["an answer of another shape", 200, '"hello"', '"hello"'],
-    ["no JSON", 200, "hello", "hello"],
-  ])("says so when %s comes: something else answers there", async (_what, status, body, shown) => {
+    ["an error status without an error body", 502, "<html>Bad gateway</html>", "HTTP status 502"],
+    ["a response with another schema", 200, '"hello"', '"hello"'],
+    ["a response that is no JSON", 200, "hello", "hello"],
+  ])("reports another program after %s", async (_what, status, body, shown) => {
     await using daemon = await startFakeDaemon({
       "GET /x": (response: { writeHead(status: number): void; end(body: string): void }) => {
         response.writeHead(status);
@@ -111,7 +108,7 @@ describe("an error", () => {
     });
   });
 
-  it("says that the connection was lost when the daemon dies in the middle", async () => {
+  it("reports a lost connection when the daemon dies during a response", async () => {
     const server = net.createServer((socket) => {
       socket.once("data", () => {
         socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
@@ -129,14 +126,14 @@ describe("an error", () => {
   });
 });
 
-describe("a stream", () => {
-  it("gives its lines one by one", async () => {
+describe("lines", () => {
+  it("yields the lines", async () => {
     await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { n: 2 }) });
     const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
     expect(await Array.fromAsync(lines)).toEqual([{ n: 1 }, { n: 2 }]);
   });
 
-  it("throws the error that is its last line", async () => {
+  it("throws an error in the last line", async () => {
     const error = { message: "crashed", type: "model_error", code: "engine_crashed" };
     await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { error }) });
     const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
@@ -148,7 +145,7 @@ describe("a stream", () => {
     });
   });
 
-  it("throws when it is cut", async () => {
+  it("throws when the stream is cut off", async () => {
     await using daemon = await startFakeDaemon({
       "POST /x": (response: { write(text: string): void; destroy(): void }) => {
         response.write('{"n":1}\n');
@@ -159,7 +156,7 @@ describe("a stream", () => {
     await expect(Array.fromAsync(lines)).rejects.toMatchObject({ code: "connection_lost" });
   });
 
-  it("is cancelled at the daemon when the caller leaves it", async () => {
+  it("closes the connection when the caller stops reading", async () => {
     await using daemon = await startFakeDaemon({
       "POST /x": (response: { write(text: string): void }) => response.write('{"n":1}\n'),
     });
@@ -170,7 +167,7 @@ describe("a stream", () => {
     await daemon.abandoned;
   });
 
-  it("is cancelled at the daemon by the signal, whose reason is thrown", async () => {
+  it("closes the connection when the signal aborts, and throws its reason", async () => {
     await using daemon = await startFakeDaemon({
       "POST /x": (response: { write(text: string): void }) => response.write('{"n":1}\n'),
     });
@@ -190,7 +187,7 @@ describe("health", () => {
     [200, "ok"],
     [503, "starting"],
     [503, "draining"],
-  ])("with status %d is %s", async (status, health) => {
+  ])("with HTTP status %d returns %s", async (status, health) => {
     await using daemon = await startFakeDaemon({
       "GET /health": (response: { writeHead(status: number): void; end(body: string): void }) => {
         response.writeHead(status);
@@ -200,9 +197,9 @@ describe("health", () => {
     expect(await clientOf(daemon.url).health()).toBe(health);
   });
 
-  it("is unknown where nobody, or another program, answers", async () => {
-    await using stranger = await startFakeDaemon({ "GET /health": ["fine"] });
-    expect(await clientOf(stranger.url).health()).toBeUndefined();
+  it("returns undefined without a daemon or for another program", async () => {
+    await using other = await startFakeDaemon({ "GET /health": ["fine"] });
+    expect(await clientOf(other.url).health()).toBeUndefined();
     expect(await clientOf("ipc:///nonexistent/other.sock").health()).toBeUndefined();
   });
 });
@@ -217,12 +214,12 @@ async function* failing() {
 }
 
 describe("readLines", () => {
-  it("finds lines across chunks, leaves out empty ones, and needs no end at the last", async () => {
+  it("joins lines across chunks, skips empty ones, and accepts a last line without a line end", async () => {
     const lines = await Array.fromAsync(readLines(chunks("on", "e\ntwo\r", "\n\n\nthr", "ee")));
     expect(lines).toEqual(["one", "two", "three"]);
   });
 
-  it("puts characters together that were cut in the middle", async () => {
+  it("decodes characters that are split across chunks", async () => {
     const bytes = Buffer.from("grün 👍\n");
     const lines = await Array.fromAsync(
       readLines(chunks(bytes.subarray(0, 3), bytes.subarray(3, 8), bytes.subarray(8))),

@@ -16,7 +16,7 @@ interface Setup extends Pick<BatchApp, "engine"> {
   readonly url: string;
   /** Runs the command against the daemon. */
   readonly batch: (...words: readonly string[]) => ReturnType<typeof runCli>;
-  /** A file in a folder of the test. */
+  /** Path of a file in a temporary folder, written if there are lines. */
   readonly file: (name: string, lines?: readonly unknown[]) => string;
 }
 
@@ -63,7 +63,7 @@ function idsIn(text: string): string[] {
   });
 }
 
-test("a file is answered, and given again it is not answered again", async () => {
+test("answers a file once and resumes its batch for the same content", async () => {
   const { batch, file, engine } = await setUp();
   const input = file("in.jsonl", [request("one"), request("two")]);
   const first = await batch(input);
@@ -79,7 +79,7 @@ test("a file is answered, and given again it is not answered again", async () =>
   expect(engine.requests).toHaveLength(4);
 });
 
-test("requests that fail are in the output as well, and in the exit code", async () => {
+test("prints failed requests and exits with 1", async () => {
   const { batch, file } = await setUp();
   const input = file("in.jsonl", [request("one", { messages: 5 }), request("two")]);
   const { code, stdout, stderr } = await batch(input);
@@ -91,7 +91,7 @@ test("requests that fail are in the output as well, and in the exit code", async
   );
 });
 
-test("lines that are wrong are named", async () => {
+test("reports invalid lines and files", async () => {
   const { batch, file } = await setUp();
   const input = file("in.jsonl", [request("one"), request("one")]);
   const { code, stderr } = await batch(input);
@@ -104,7 +104,7 @@ test("lines that are wrong are named", async () => {
   expect(await batch("-")).toMatchObject({ code: 2, stderr: expect.stringContaining("Name a file") });
 });
 
-test("requests for Anthropic's API are said to go elsewhere", async () => {
+test("explains where to send requests for Anthropic's API", async () => {
   const { batch, file } = await setUp();
   const params = { model: "tiny", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
   const each = { custom_id: "one", params };
@@ -118,7 +118,7 @@ test("requests for Anthropic's API are said to go elsewhere", async () => {
   }
 });
 
-test("an interruption says how to go on, and the daemon goes on", async () => {
+test("prints how to continue after an interruption, while the daemon continues the batch", async () => {
   const { batch, file, engine, url } = await setUp();
   const go = Promise.withResolvers<void>();
   engine.script = async function* () {
@@ -145,7 +145,7 @@ test("an interruption says how to go on, and the daemon goes on", async () => {
   });
 });
 
-test("batches are listed, shown and cancelled", async () => {
+test("lists, shows and cancels batches", async () => {
   const { batch, file, engine } = await setUp();
   expect((await batch("list")).stdout).toMatch(/^ID +STATUS/);
   const input = file("in.jsonl", [request("one")]);
@@ -166,7 +166,7 @@ test("batches are listed, shown and cancelled", async () => {
   expect(engine.requests).toHaveLength(1);
 });
 
-test("nothing is lost by -o, and nothing is asked that could not be written", async () => {
+test("-o never overwrites a file with other content and checks the path before sending requests", async () => {
   const { batch, file, engine } = await setUp();
   const input = file("in.jsonl", [request("one")]);
   const content = readFileSync(input, "utf8");
@@ -196,7 +196,7 @@ test("nothing is lost by -o, and nothing is asked that could not be written", as
   expect(readdirSync(path.dirname(input)).toSorted()).toEqual(["in.jsonl", "out.jsonl", "taken.jsonl"]);
 });
 
-test("a batch that was cancelled is not gone on with, and an older one is named", async () => {
+test("resumes an older batch when the newest one was cancelled", async () => {
   const { batch, file, engine, url } = await setUp();
   const input = file("in.jsonl", [request("one")]);
   const older = /Created (\S+)\./.exec((await batch(input)).stderr)?.[1];
@@ -216,7 +216,7 @@ test("a batch that was cancelled is not gone on with, and an older one is named"
   });
 });
 
-test("a batch whose output was deleted says how to have another one", async () => {
+test("suggests --new when the output was deleted", async () => {
   const { batch, file, engine, url } = await setUp();
   const input = file("in.jsonl", [request("one")]);
   const { output_file_id: output }: { output_file_id: string } = JSON.parse(
@@ -230,7 +230,7 @@ test("a batch whose output was deleted says how to have another one", async () =
   expect(engine.requests).toHaveLength(2);
 });
 
-test("lines that were not answered are told apart from those that failed", async () => {
+test("distinguishes unanswered lines from failed ones", async () => {
   const { batch, file, engine, url } = await setUp();
   engine.script = async function* (_request, signal) {
     if (engine.requests.length > 1) await once(signal, "abort");
@@ -250,7 +250,7 @@ test("lines that were not answered are told apart from those that failed", async
   expect(written.stderr).toContain("Wrote 2 answers and 1 request that was not answered to ");
 });
 
-test("a batch that was made by another client has the name of its file", async () => {
+test("shows the file name of a batch from another client", async () => {
   const { batch, url } = await setUp();
   const form = new FormData();
   form.set("purpose", "batch");

@@ -23,7 +23,7 @@ const status = {
 };
 
 describe("status", () => {
-  it("says when models run on the slow kernels", async () => {
+  it("reports llama.cpp's slow kernels", async () => {
     const answer = { ...status, kernels: "stock" };
     await using daemon = await startFakeDaemon({ "GET /api/system/status": answer });
     const { stdout } = await runCli(["status", "--url", daemon.url]);
@@ -32,7 +32,7 @@ describe("status", () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ kernels: "stock" });
   });
 
-  it("prints how the daemon is", async () => {
+  it("prints the status of the daemon", async () => {
     await using daemon = await startFakeDaemon({ "GET /api/system/status": status });
     const { code, stdout } = await runCli(["status", "--url", daemon.url]);
     expect(code).toBe(0);
@@ -48,7 +48,7 @@ describe("status", () => {
     );
   });
 
-  it("ends with 3 when no daemon answers", async () => {
+  it("exits with 3 when no daemon answers", async () => {
     const { code, stderr } = await runCli(["status", "--url", "ipc:///nonexistent/d.sock"]);
     expect(code).toBe(3);
     expect(stderr).toContain("No daemon answers at ipc:///nonexistent/d.sock");
@@ -56,7 +56,7 @@ describe("status", () => {
 });
 
 describe("stop", () => {
-  it("asks over the socket and waits until nobody answers", async () => {
+  it("requests the shutdown over the socket and waits until the daemon has stopped", async () => {
     const healths = ["draining", "draining"];
     await using daemon = await startFakeDaemon(
       {
@@ -79,13 +79,13 @@ describe("stop", () => {
     ]);
   });
 
-  it("ends with 3 when there is none", async () => {
-    // Nor at the port of a daemon of whoever runs the tests.
+  it("exits with 3 without a daemon", async () => {
+    // A daemon of the user who runs the tests must not answer.
     const env = { SERVICE_HTTP_ADDR: "127.0.0.1", SERVICE_HTTP_PORT: "1" };
     expect((await runCli(["stop", "--socket", "/nonexistent/d.sock"], { env })).code).toBe(3);
   });
 
-  it("says so when a daemon answers at its port alone", async () => {
+  it("explains a daemon that answers at its port only", async () => {
     await using daemon = await startFakeDaemon({ "GET /health": { status: "ok" } });
     const { code, stderr } = await runCli(["stop", "--socket", "/nonexistent/d.sock"], {
       env: { SERVICE_HTTP_ADDR: "127.0.0.1", SERVICE_HTTP_PORT: new URL(daemon.url).port },
@@ -94,7 +94,7 @@ describe("stop", () => {
     expect(stderr).toContain("A daemon answers at its port but not at this socket");
   });
 
-  it("ends with 2 when there is no socket to ask over", async () => {
+  it("exits with 2 without a socket", async () => {
     const { code, stderr } = await runCli(["stop", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);
     expect(stderr).toContain("only be stopped through its socket");
@@ -132,7 +132,7 @@ describe("fleet", () => {
     ],
   };
 
-  it("lists the machines and their models, which cannot steer the terminal", async () => {
+  it("lists machines and models without control characters", async () => {
     const sharing = { sharing_problem: "files are not shared now, since it is so" };
     const fleet = { joined: true, connected: true, ...sharing, name: "desk", machines: [machine, attic] };
     await using daemon = await startFakeDaemon({ "GET /api/fleet": fleet });
@@ -146,7 +146,7 @@ describe("fleet", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
-  it("says how to join one", async () => {
+  it("explains how to join a fleet", async () => {
     const alone = { joined: false, connected: false, name: "", machines: [] };
     await using daemon = await startFakeDaemon({ "GET /api/fleet": alone });
     const { stdout, stderr } = await runCli(["fleet", "--url", daemon.url]);

@@ -35,7 +35,7 @@ const routes: FakeRoutes = {
 };
 
 describe("daybreak experiment run", () => {
-  test("succeeds when the model answers what was recorded", async () => {
+  test("succeeds when the result equals the recorded one", async () => {
     await using daemon = await startFakeDaemon(routes);
     const run = await runCli(["experiment", "run", fileOf("a.json"), "--url", daemon.url]);
     expect(run).toMatchObject({ code: 0, stderr: "" });
@@ -43,7 +43,7 @@ describe("daybreak experiment run", () => {
     expect(daemon.requests.at(-1)?.body).toEqual({ ...request, model: "daybreak-mini" });
   });
 
-  test("fails and shows the first difference when it answers something else", async () => {
+  test("fails and shows the first difference to the recorded result", async () => {
     await using daemon = await startFakeDaemon({ ...routes, "POST /api/experiment": RED });
     const run = await runCli(["experiment", "run", fileOf("a.json"), "--url", daemon.url]);
     expect(run.code).toBe(1);
@@ -53,7 +53,7 @@ describe("daybreak experiment run", () => {
     expect(run.stderr).toContain("The results differ.");
   });
 
-  test("counts other log-probabilities only beyond --tolerance", async () => {
+  test("fails for log-probabilities that differ by more than --tolerance", async () => {
     const moved = { ...RESULT, tokens: [token(1, "The", -0.51), ...RESULT.tokens.slice(1)] };
     await using daemon = await startFakeDaemon({ ...routes, "POST /api/experiment": moved });
     const args = ["experiment", "run", fileOf("a.json"), "--url", daemon.url];
@@ -64,14 +64,14 @@ describe("daybreak experiment run", () => {
     expect(strict.stderr).toContain("more than --tolerance 0");
   });
 
-  test("writes the new result where -o says", async () => {
+  test("writes the new result to the file of -o", async () => {
     await using daemon = await startFakeDaemon({ ...routes, "POST /api/experiment": RED });
     const output = path.join(folder, "new.json");
     await runCli(["experiment", "run", fileOf("a.json"), "-o", output, "--url", daemon.url]);
     expect(parseExperiment(readFileSync(output, "utf8"))).toEqual({ ...EXPERIMENT, result: RED });
   });
 
-  test("does not run another model under the same name, unless it is told to", async () => {
+  test("refuses another model of the same name without --any-model", async () => {
     const other = { ...FILES, files: [{ ...FILES.files[0], sha256: "b".repeat(64) }] };
     await using daemon = await startFakeDaemon({ ...routes, "GET /api/models/daybreak-mini/files": other });
     const args = ["experiment", "run", fileOf("a.json"), "--url", daemon.url];
@@ -83,7 +83,7 @@ describe("daybreak experiment run", () => {
   });
 
   test.each([
-    ["a file that is not there", ["nowhere.json"], /cannot be read/],
+    ["a missing file", ["nowhere.json"], /cannot be read/],
     ["no file", [], /Name one file/],
   ])("refuses %s", async (_what, words, reason) => {
     const run = await runCli(["experiment", "run", ...words]);
@@ -101,7 +101,7 @@ describe("daybreak experiment run", () => {
 });
 
 describe("daybreak experiment record", () => {
-  test("writes what was asked, of which files, and what came", async () => {
+  test("writes the request, the model files and the result", async () => {
     await using daemon = await startFakeDaemon({
       ...routes,
       "GET /api/models/daybreak-mini": { source: "hub", from: "hf:a/b:Q8_0" },
@@ -133,7 +133,7 @@ describe("daybreak experiment record", () => {
 });
 
 describe("daybreak experiment diff", () => {
-  test("ends with 0 for the same results and 1 for others", async () => {
+  test("exits with 0 for equal results and with 1 for different ones", async () => {
     const [blue, red] = [fileOf("blue.json"), fileOf("red.json", { ...EXPERIMENT, result: RED })];
     expect(await runCli(["experiment", "diff", blue, blue])).toMatchObject({ code: 0 });
     expect((await runCli(["experiment", "diff", blue, red])).stdout).toMatch(
@@ -144,7 +144,7 @@ describe("daybreak experiment diff", () => {
     expect(JSON.parse(run.stdout)).toMatchObject({ isSame: false, sameTokens: 3, left: { token: " blue" } });
   });
 
-  test("says which file has no result", async () => {
+  test("names the file without a result", async () => {
     const { result: _, ...planned } = EXPERIMENT;
     const run = await runCli(["experiment", "diff", fileOf("a.json"), fileOf("b.json", planned)]);
     expect(run.code).toBe(2);

@@ -23,13 +23,13 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("run", () => {
-  it("prints the answer alone, ended by a newline", async () => {
+  it("prints only the answer and a newline", async () => {
     const { code, stdout, stderr, requests } = await against(answers, ["run", "Say", "hello"]);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "" });
     expect(requests.at(-1)).toEqual(["POST /api/generate", { prompt: "Say hello", stream: true }]);
   });
 
-  it("sends every option that was given, and no other", async () => {
+  it("sends the given options and no others", async () => {
     const { requests } = await against(answers, [
       "run",
       ..."-m tiny -t 0 -n 5 --top-k 1 --top-p 0.5 --seed 7 --no-think hi".split(" "),
@@ -57,7 +57,7 @@ describe("run", () => {
     });
   });
 
-  it("takes the model as Ollama does, before the prompt, if the daemon has it or it has a tag", async () => {
+  it("takes a known or tagged model from the first word, as Ollama does", async () => {
     const routes = { ...answers, "GET /api/models/tiny": { state: "loaded" } };
     const sent = async (words: string[], options = {}): Promise<unknown> =>
       (await against(routes, ["run", ...words], options)).requests.at(-1)?.[1];
@@ -76,12 +76,12 @@ describe("run", () => {
       "node:fs is what?",
     ];
     for (const prompt of prompts) expect(await sent(prompt.split(" "))).toEqual({ prompt, stream: true });
-    // Alone, at a terminal, it is talked to.
+    // A model alone at a terminal starts a chat.
     const { code, stderr } = await against(routes, ["run", "tiny"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "/help lists the commands.\n" });
   });
 
-  it("does not ask another model while the one that comes first is downloaded, or cannot be looked for", async () => {
+  it("keeps the model of the first word while it loads, and fails when the lookup fails", async () => {
     const loading = {
       ...answers,
       "GET /api/models/tiny": refuse(503, "model_loading", "model_error"),
@@ -98,14 +98,18 @@ describe("run", () => {
   it.each([
     ["json", "json"],
     ['{"type":"string"}', { type: "string" }],
-  ])("takes --format %s", async (format, sent) => {
+  ])("sends --format %s", async (format, sent) => {
     const { requests } = await against(answers, ["run", "hi", "--format", format]);
     expect(requests.at(-1)?.[1]).toMatchObject({ format: sent });
   });
 
   it.each([
     ["the prompt", ["run"], "from a pipe"],
-    ["a part of it", ["run", "Summarize:", "-", "In one word."], "Summarize: \nfrom a pipe\n In one word."],
+    [
+      "a part of the prompt",
+      ["run", "Summarize:", "-", "In one word."],
+      "Summarize: \nfrom a pipe\n In one word.",
+    ],
   ])("reads %s from standard input", async (_what, args, prompt) => {
     const { requests } = await against(answers, args, { stdin: "from a pipe\n" });
     expect(requests.at(-1)?.[1]).toMatchObject({ prompt });
@@ -114,17 +118,17 @@ describe("run", () => {
   it.each([
     ["no prompt at a terminal", ["run"], {}],
     ["an empty prompt", ["run"], { stdin: "\n" }],
-    ["a image that is not there", ["run", "hi", "-i", "/nonexistent.png"], {}],
-    ["a format that is none", ["run", "hi", "--format", "/nonexistent.json"], {}],
-    ["a temperature that is not a number", ["run", "hi", "-t", "hot"], {}],
+    ["a missing image", ["run", "hi", "-i", "/nonexistent.png"], {}],
+    ["an invalid format", ["run", "hi", "--format", "/nonexistent.json"], {}],
+    ["an invalid temperature", ["run", "hi", "-t", "hot"], {}],
     ["an unknown option", ["run", "hi", "--warm"], {}],
-  ])("ends with 2, having asked for nothing, with %s", async (_what, args, options) => {
+  ])("exits with 2 without a request for %s", async (_what, args, options) => {
     const { code, stderr, requests } = await against(answers, args, options);
     expect({ code, requests }).toEqual({ code: 2, requests: [] });
     expect(stderr).not.toBe("");
   });
 
-  it("shows the reasoning on standard error, and statistics with --verbose", async () => {
+  it("prints the reasoning and, with --verbose, statistics to standard error", async () => {
     const thinking = { ...piece(""), thinking: "Hmm." };
     const routes = { "POST /api/generate": ndjson(thinking, piece("Yes."), end) };
     const { stdout, stderr } = await against(routes, ["run", "hi", "--verbose"]);
@@ -133,7 +137,7 @@ describe("run", () => {
     expect((await against(routes, ["run", "hi", "--hide-thinking"])).stderr).toBe("");
   });
 
-  it("says so when the answer was cut off", async () => {
+  it("prints a note when the answer was cut off", async () => {
     const cut = { ...end, done_reason: "length", completion_tokens: 512 };
     const { stdout, stderr } = await against({ "POST /api/generate": ndjson(piece("So"), cut) }, [
       "run",
@@ -143,23 +147,23 @@ describe("run", () => {
     expect(stderr).toBe("[cut off after 512 tokens; --max-tokens allows more]\n");
   });
 
-  it("prints the whole answer as one object with --json", async () => {
+  it("prints the response as one object with --json", async () => {
     const whole = { ...piece("Hello"), done: true, ...summary };
     const { stdout, requests } = await against({ "POST /api/generate": whole }, ["run", "hi", "--json"]);
     expect(JSON.parse(stdout)).toEqual(whole);
     expect(requests.at(-1)?.[1]).toEqual({ prompt: "hi" });
   });
 
-  it("says so when it waits for the daemon to load the model", async () => {
-    const told = Promise.withResolvers<void>();
+  it("prints a notice while the daemon loads the model", async () => {
+    const hasAskedState = Promise.withResolvers<void>();
     const { code, stdout, stderr } = await against(
       {
         "POST /api/generate": async (response: ServerResponse) => {
-          await told.promise;
+          await hasAskedState.promise;
           answers["POST /api/generate"](response);
         },
         "GET /api/models/slow": (response: ServerResponse) => {
-          response.end('{"state":"loading"}', told.resolve);
+          response.end('{"state":"loading"}', hasAskedState.resolve);
         },
       },
       ["run", "hi", "-m", "slow"],
@@ -167,7 +171,7 @@ describe("run", () => {
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "Loading slow ...\n" });
   });
 
-  it("loads a model that is on disk but not loaded, says so, and goes on", async () => {
+  it("loads a model that is not loaded and retries", async () => {
     let loaded = false;
     const notLoaded = refuse(404, "model_not_loaded", "not_found");
     const { code, stdout, stderr, requests } = await against(
@@ -191,7 +195,7 @@ describe("run", () => {
     ]);
   });
 
-  it("keeps what came before an error, and ends with its code", async () => {
+  it("keeps the text before an error and exits with the error's code", async () => {
     const error = { message: "The engine crashed.", type: "model_error", code: "engine_crashed" };
     const { code, stdout, stderr } = await against(
       { "POST /api/generate": ndjson(piece("Hel"), { error }) },
@@ -204,7 +208,7 @@ describe("run", () => {
     });
   });
 
-  it("cancels at the daemon when interrupted, says nothing, and ends with 130", async () => {
+  it("cancels the request when interrupted and exits with 130 without output", async () => {
     await using daemon = await startFakeDaemon({
       "POST /api/generate": (response: { write(text: string): void }) => {
         response.write(`${JSON.stringify(piece("Hel"))}\n`);
@@ -226,7 +230,7 @@ const said = (content: string, done = false) => ({
 const user = (content: string) => ({ role: "user", content });
 
 describe("chat", () => {
-  it("sends the whole conversation with each message of a pipe", async () => {
+  it("sends the conversation with each message of a pipe", async () => {
     const routes = {
       "GET /api/models/coder": { state: "loaded" },
       "POST /api/chat": ndjson(said("A"), said("hoy"), said("", true)),
@@ -245,13 +249,13 @@ describe("chat", () => {
     ]);
   });
 
-  it("says that there is no such model before anything is typed", async () => {
+  it("reports a missing model before the prompt", async () => {
     const { code, stdout, requests } = await against({}, ["chat", "nope"]);
     expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
     expect(requests).toEqual([["GET /api/models/nope", undefined]]);
   });
 
-  it("talks to a model with one of its adapters", async () => {
+  it("accepts a model with one of its adapters", async () => {
     const routes = {
       "GET /api/models/mine": { adapters: [{ name: "polite" }] },
       "POST /api/chat": ndjson(said("Ahoy", true)),
@@ -271,7 +275,7 @@ describe("chat", () => {
     expect(stderr).toBe("");
   });
 
-  it("ends with the error's code in a pipe, where nobody could read on", async () => {
+  it("exits with the error's code when the input is a pipe", async () => {
     const routes = { "POST /api/chat": refuse(503, "overloaded", "overloaded", "Too busy.") };
     const { code, stderr } = await against(routes, ["chat"], { stdin: "Hi\nthere\n" });
     expect({ code, stderr }).toEqual({ code: 6, stderr: "daybreak: Too busy.\n" });
@@ -289,13 +293,13 @@ describe("embed", () => {
     total_tokens: 4,
   };
 
-  it("prints a vector to a line", async () => {
+  it("prints a vector per line", async () => {
     const { stdout, requests } = await against({ "POST /api/embeddings": answer }, ["embed", "one", "two"]);
     expect(stdout).toBe("[0.5,-1]\n[0,1]\n");
     expect(requests).toEqual([["POST /api/embeddings", { input: ["one", "two"] }]]);
   });
 
-  it("takes standard input for one text, and prints the whole answer with --json", async () => {
+  it("reads a text from standard input and prints the response with --json", async () => {
     const { stdout, requests } = await against({ "POST /api/embeddings": answer }, ["embed", "--json"], {
       stdin: "one\ntwo\n",
     });

@@ -6,13 +6,13 @@ const SANDBOXED =
   "A required sandbox forbids native code and therefore GPUs; start with --sandbox auto (sandbox = auto) to use one.";
 
 describe("gpu", () => {
-  it("says without a daemon why models run on the CPU", async () => {
+  it("explains without a daemon why models run on the CPU", async () => {
     const { code, stdout } = await runCli(["gpu"], sandbox);
     expect(code).toBe(0);
     expect(stdout).toBe(`Models run on the CPU. ${SANDBOXED}\n`);
   });
 
-  it("says it as JSON", async () => {
+  it("prints the reason as JSON", async () => {
     const { stdout } = await runCli(["gpu", "--json"], sandbox);
     expect(JSON.parse(stdout)).toEqual({
       available: false,
@@ -21,7 +21,7 @@ describe("gpu", () => {
     });
   });
 
-  it("takes the daemon's flags about GPUs, to see what they would change", async () => {
+  it("accepts the daemon's GPU flags", async () => {
     const { stdout } = await runCli(["gpu", "--sandbox", "require"]);
     expect(stdout).toContain("A required sandbox");
     const off = await runCli(["gpu", "--gpu-mode", "off"]);
@@ -31,7 +31,7 @@ describe("gpu", () => {
     expect((await runCli(["gpu", "--http-port", "1"])).code).toBe(2);
   });
 
-  it("refuses a setting that is none", async () => {
+  it("refuses an invalid setting", async () => {
     const { code, stderr } = await runCli(["gpu"], { env: { SERVICE_GPU_MODE: "perhaps" } });
     expect(code).toBe(2);
     expect(stderr).toContain("SERVICE_GPU_MODE");

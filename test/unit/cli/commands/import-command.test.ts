@@ -30,7 +30,7 @@ async function against(daemonRoutes: FakeRoutes, args: string[], env: Record<str
 }
 
 describe("import", () => {
-  it("prints what has been imported, and how its files are had", async () => {
+  it("prints the imported models and how their files are stored", async () => {
     const { code, stdout, stderr } = await against(routes, ["import", "--from", "/models"]);
     expect(code).toBe(0);
     expect(stdout).toBe(
@@ -51,7 +51,7 @@ describe("import", () => {
     ]);
   });
 
-  it("fails where there is nothing to import", async () => {
+  it("fails when there is nothing to import", async () => {
     const reading = { status: "reading", folder: "/models", models: 0 };
     const none = { "POST /api/models/import": ndjson(reading, { status: "success" }) };
     const { code, stdout, stderr } = await against(none, ["import", "--from", "/models"]);
@@ -71,7 +71,7 @@ describe("import", () => {
     expect(printed).toEqual(lines);
   });
 
-  it("names the folder that is this user's, and the models", async () => {
+  it("sends the store's folder in this user's environment, and the models", async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-import-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const own = await against(routes, ["import", "a", "b", "--copy", "--from", "ollama"], {
@@ -84,7 +84,7 @@ describe("import", () => {
     expect(relative.bodies).toEqual([{ from: process.cwd(), stream: true }]);
   });
 
-  it("needs to know where from", async () => {
+  it("requires --from", async () => {
     const { code, stderr } = await against(routes, ["import"]);
     expect(code).toBe(2);
     expect(stderr).toContain("--from");

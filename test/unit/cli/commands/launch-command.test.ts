@@ -38,7 +38,7 @@ const loaded = (contextSize: number) => ({
   gpu_layers: 0,
 });
 
-/** What is asked of a daemon with this model, and what comes of it. */
+/** Runs the command against a fake daemon; returns its requests and the printed JSON. */
 async function launch(routes: FakeRoutes, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   await using daemon = await startFakeDaemon({
     "GET /api/models/m": model(),
@@ -52,7 +52,7 @@ async function launch(routes: FakeRoutes, args: readonly string[], env: NodeJS.P
 }
 
 describe("launch", () => {
-  it("loads the model with what agents need, and tells Claude Code of daemon, model, context and key", async () => {
+  it("loads the model with the context of agents and configures Claude Code", async () => {
     const { run, requests, url } = await launch({}, ["claude", "-m", "m"], { SERVICE_API_KEY: "secret" });
     expect(requests).toEqual([
       ["GET /api/models/m", undefined],
@@ -75,7 +75,7 @@ describe("launch", () => {
     expect(path.basename(run.program)).toMatch(/^claude/);
   });
 
-  it("gives Codex a provider by flags, before the arguments after --", async () => {
+  it("configures Codex by flags before the user's arguments", async () => {
     await using daemon = await startFakeDaemon({
       "GET /api/models/m": model({ state: "loaded", context_size: 65_536 }),
     });
@@ -94,7 +94,7 @@ describe("launch", () => {
     expect(run.env).toEqual({ DAYBREAK_API_KEY: "any" });
   });
 
-  it("gives opencode a configuration, and Qwen Code variables", async () => {
+  it("configures opencode and Qwen Code by variables", async () => {
     const { run, url } = await launch({}, ["opencode", "-m", "m"]);
     expect(JSON.parse(run.env.OPENCODE_CONFIG_CONTENT)).toMatchObject({
       model: "daybreak/m",
@@ -112,12 +112,12 @@ describe("launch", () => {
     });
   });
 
-  it("takes the default model when none is named", async () => {
+  it("uses the default model", async () => {
     const { run } = await launch({ "GET /api/system/status": { default_model: "m" } }, ["claude"]);
     expect(run.model).toBe("m");
   });
 
-  it("loads a model again that has less, unless it is in use", async () => {
+  it("reloads a model with a smaller context, unless it is in use", async () => {
     const idle = { "GET /api/models/m": model({ state: "loaded" }), "POST /api/models/m/unload": {} };
     const { requests } = await launch(idle, ["claude", "-m", "m"]);
     expect(requests.map(([route]) => route)).toEqual([
@@ -131,7 +131,7 @@ describe("launch", () => {
     expect(refused.stderr).toContain("in use with a context of 8192 tokens");
   });
 
-  it("makes do with half of the context where the memory is short, and asks for all that the user names", async () => {
+  it("falls back to half of the default context without memory, but not of a requested one", async () => {
     const refuseAll = { "POST /api/models/load": refuse(503, "insufficient_memory", "overloaded") };
     const asked = async (...args: string[]) =>
       (await launch(refuseAll, ["claude", "-m", "m", ...args])).requests.slice(1).map(([, body]) => body);
@@ -143,9 +143,9 @@ describe("launch", () => {
   });
 
   it.each([
-    ["was trained for too little", { trained_context_size: 2048 }, "m was trained for 2048 tokens"],
+    ["was trained for too little context", { trained_context_size: 2048 }, "m was trained for 2048 tokens"],
     ["does not generate", { purpose: "embed" }, "m does not generate text"],
-  ])("refuses a model that %s, and loads nothing", async (_what, more, message) => {
+  ])("refuses a model that %s without loading it", async (_what, more, message) => {
     const { code, stderr, requests } = await launch({ "GET /api/models/m": model(more) }, [
       "codex",
       "-m",
@@ -155,14 +155,14 @@ describe("launch", () => {
     expect(stderr).toContain(message);
   });
 
-  it("notes that a model has no tools", async () => {
+  it("prints a note for a model without tools", async () => {
     const toolless = { "GET /api/models/m": model({ capabilities: { tools: false } }) };
     expect((await launch(toolless, ["claude", "-m", "m"])).stderr).toContain(
       "the template of m has no tools",
     );
   });
 
-  it("says how to install an agent that is not there, before it loads anything", async () => {
+  it("explains how to install a missing agent, before loading a model", async () => {
     await using daemon = await startFakeDaemon({});
     const args = ["launch", "claude", "-m", "m", "--url", daemon.url];
     const { code, stderr } = await runCli(args, { env: { PATH: "/nonexistent" } });
@@ -170,7 +170,7 @@ describe("launch", () => {
     expect(stderr).toContain("npm install -g @anthropic-ai/claude-code");
   });
 
-  it("prints with --json how an agent would be run that is not there", async () => {
+  it("prints the command of a missing agent with --json", async () => {
     const { code, run } = await launch({}, ["claude", "-m", "m"], { PATH: "/nonexistent" });
     expect({ code, run }).toMatchObject({
       code: 0,
@@ -178,20 +178,20 @@ describe("launch", () => {
     });
   });
 
-  it("loads a model that its settings stretch with as much as it can reach then", async () => {
+  it("uses the stretched context of a model with rope_freq_scale", async () => {
     const { requests } = await launch({ "GET /api/models/m": stretched(0.0625) }, ["codex", "-m", "m"]);
     expect(requests.at(-1)).toEqual(["POST /api/models/load", { alias: "m", context_size: 32_768 }]);
     const tooLittle = await launch({ "GET /api/models/m": stretched(0.5) }, ["codex", "-m", "m"]);
     expect(tooLittle.stderr).toContain("was trained for 2048 tokens of context, and is stretched to 4096");
   });
 
-  it("refuses less context than agents begin with", async () => {
+  it("refuses a --context-size that is too small for agents", async () => {
     const { code, stderr, requests } = await launch({}, ["codex", "-m", "m", "--context-size", "2048"]);
     expect({ code, requests }).toEqual({ code: 2, requests: [] });
     expect(stderr).toContain("16384");
   });
 
-  it("runs the scripts of Windows by its shell, with each word in quotes", () => {
+  it("quotes all words of a script for cmd.exe", () => {
     expect(shellArguments(String.raw`C:\Program Files\qwen.cmd`, ["-p", 'say "hi" & go'])).toEqual([
       "/d",
       "/s",

@@ -44,7 +44,7 @@ describe("list", () => {
     );
   });
 
-  it("shows how far a download is", async () => {
+  it("shows the progress of a download", async () => {
     const toCome = { parameters: 0, context_size: 0, path: "", quantization: "", size_bytes: 2_000_000 };
     const coming = { ...big, ...toCome, state: "downloading", progress: 0.429 };
     const { stdout } = await against({ "GET /api/models": { models: [coming] } }, ["list"]);
@@ -57,16 +57,16 @@ describe("list", () => {
     expect(stdout).toMatch(/ available on b, c$/m);
   });
 
-  it("is also called ls, and prints names alone with --quiet", async () => {
+  it("has the alias ls and prints only names with --quiet", async () => {
     expect((await against(routes, ["ls", "-q"])).stdout).toBe("tiny\nhf:owner/big\n");
   });
 
-  it("prints the daemon's answer with --json", async () => {
+  it("prints the response with --json", async () => {
     const { stdout } = await against(routes, ["list", "--json"]);
     expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(routes["GET /api/models"])));
   });
 
-  it("says how to get a model when there is none, on standard error", async () => {
+  it("explains on standard error how to get a model when there is none", async () => {
     const { code, stdout, stderr } = await against({ "GET /api/models": { models: [] } }, ["list"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toContain("daybreak pull");
@@ -80,7 +80,7 @@ describe("ps", () => {
     expect(stdout).not.toContain("hf:owner/big");
   });
 
-  it("prints them as JSON", async () => {
+  it("prints the loaded models as JSON", async () => {
     const { stdout } = await against({ "GET /api/models": { models: [tiny, big] } }, ["ps", "--json"]);
     expect(JSON.parse(stdout)).toEqual({ models: [tiny] });
   });
@@ -109,7 +109,7 @@ describe("show", () => {
     "GET /api/models/hf%3Aowner%2Fbig/modelfile": { alias: "hf:owner/big", modelfile: "FROM x" },
   };
 
-  it("prints what is known", async () => {
+  it("prints the fields of a model", async () => {
     const { stdout } = await against(routes, ["show", "hf:owner/big"]);
     expect(stdout).toContain("Architecture  llama\n");
     expect(stdout).toMatch(/^Context +\d+ tokens \(num_ctx\)$/m);
@@ -136,11 +136,11 @@ describe("show", () => {
   it.each([
     ["--template", `${detail.template}\n`],
     ["--license", "MIT\n"],
-  ])("prints the whole text with %s", async (option, text) => {
+  ])("prints the full text with %s", async (option, text) => {
     expect((await against(routes, ["show", "hf:owner/big", option])).stdout).toBe(text);
   });
 
-  it("keeps from the terminal what a file's name of itself would do to it", async () => {
+  it("removes control characters from a model's title", async () => {
     const hostile = { "GET /api/models/x": { ...detail, name: "\u001b]0;owned\u0007plain" } };
     expect((await against(hostile, ["show", "x"])).stdout).toContain("]0;ownedplain\n");
   });
@@ -149,7 +149,7 @@ describe("show", () => {
     expect((await against(routes, ["show", "hf:owner/big", "--modelfile"])).stdout).toBe("FROM x\n");
   });
 
-  it("ends with 4 for an unknown model", async () => {
+  it("exits with 4 for an unknown model", async () => {
     const { code, stderr } = await against(
       { "GET /api/models/nix": refuse(404, "model_not_found", "not_found", "No model nix is known.") },
       ["show", "nix"],
@@ -159,7 +159,7 @@ describe("show", () => {
 });
 
 describe("load and unload", () => {
-  it("sends what was asked for, with whole paths", async () => {
+  it("sends the options with absolute paths", async () => {
     const loaded = { status: "loaded", alias: "tiny", parameters: 260_000, context_size: 128, gpu_layers: 2 };
     const { stdout, requests } = await against(
       { "POST /api/models/load": loaded },
@@ -185,7 +185,7 @@ describe("load and unload", () => {
     ]);
   });
 
-  it("lets the daemon choose the context, and says why it has that size", async () => {
+  it("lets the daemon choose the context and prints the reason for its size", async () => {
     const { stdout, requests } = await against(
       {
         "POST /api/models/load": {
@@ -203,18 +203,18 @@ describe("load and unload", () => {
     expect(stdout).toContain("context of 8192 tokens (limited by memory), 0 layers");
   });
 
-  it("ends with 5 when it is loaded already", async () => {
+  it("exits with 5 for a model that is already loaded", async () => {
     const routes = { "POST /api/models/load": refuse(409, "model_already_loaded", "conflict") };
     expect((await against(routes, ["load", "tiny"])).code).toBe(5);
   });
 
-  it("ends with 2, having done nothing, when a number is none", async () => {
+  it("exits with 2 without a request for an invalid number", async () => {
     const { code, stderr, requests } = await against({}, ["load", "tiny", "--context-size", "0.5"]);
     expect({ code, requests }).toEqual({ code: 2, requests: [] });
     expect(stderr).toContain("Not a whole number");
   });
 
-  it("unloads several and stops at the first that fails", async () => {
+  it("unloads several models and stops at the first failure", async () => {
     const { code, stdout } = await against(
       {
         "POST /api/models/a/unload": { status: "unloaded", alias: "a" },
@@ -227,7 +227,7 @@ describe("load and unload", () => {
 });
 
 describe("rm and cp", () => {
-  it("deletes, and prints each answer with --json", async () => {
+  it("deletes a model and prints the response with --json", async () => {
     const answer = { status: "deleted", alias: "a", source: "hub" };
     const { stdout } = await against({ "DELETE /api/models/a": answer }, ["rm", "a", "--json"]);
     expect(JSON.parse(stdout)).toEqual(answer);
@@ -238,13 +238,13 @@ describe("rm and cp", () => {
     ["modelfile", "Deleted a."],
     ["file", "Forgot a. The file is yours and stays."],
     ["shipped", "Forgot a. It ships with Daybreak: its file stays"],
-  ])("says what deleting a model from %s means", async (source, said) => {
+  ])("describes the deletion of a model from %s", async (source, said) => {
     const answer = { status: "deleted", alias: "a", source };
     const { stdout } = await against({ "DELETE /api/models/a": answer }, ["rm", "a"]);
     expect(stdout).toContain(said);
   });
 
-  it("copies", async () => {
+  it("copies a model", async () => {
     const { stdout, requests } = await against(
       { "POST /api/models/copy": { status: "copied", alias: "b" } },
       ["cp", "a", "b"],
@@ -255,7 +255,7 @@ describe("rm and cp", () => {
 });
 
 describe("create", () => {
-  it("says on standard error what has no effect", async () => {
+  it("prints notes on standard error", async () => {
     const note = "PARSER x has no effect.";
     const route = { "POST /api/models/create": { status: "created", alias: "pirate", notes: [note] } };
     const { stdout, stderr } = await against(route, ["create", "pirate", "-f", "-"], {
@@ -267,7 +267,7 @@ describe("create", () => {
 
   const routes = { "POST /api/models/create": { status: "created", alias: "pirate" } };
 
-  it("sends the Modelfile and the folder from which its paths count", async () => {
+  it("sends the Modelfile and the base folder of its paths", async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-create-"));
     const file = path.join(folder, "Modelfile");
     writeFileSync(file, "FROM tiny\n");
@@ -279,12 +279,12 @@ describe("create", () => {
     ]);
   });
 
-  it("reads standard input for -", async () => {
+  it("reads the Modelfile from standard input for -", async () => {
     const { requests } = await against(routes, ["create", "pirate", "-f", "-"], { stdin: "FROM tiny\n" });
     expect(requests[0]?.[1]).toMatchObject({ modelfile: "FROM tiny" });
   });
 
-  it("ends with 2 when there is no such file", async () => {
+  it("exits with 2 for a missing Modelfile", async () => {
     const { code, stderr } = await against(routes, ["create", "pirate", "-f", "/nonexistent/Modelfile"]);
     expect(code).toBe(2);
     expect(stderr).toContain(
@@ -301,7 +301,7 @@ describe("pull", () => {
   ];
   const routes = { "POST /api/models/pull": ndjson(...lines) };
 
-  it("is quiet without a terminal but for the result", async () => {
+  it("prints only the result without a terminal", async () => {
     const { code, stdout, stderr, requests } = await against(routes, ["pull", "tiny"]);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Pulled tiny.\n", stderr: "" });
     expect(requests).toEqual([["POST /api/models/pull", { name: "tiny", stream: true }]]);

@@ -28,7 +28,7 @@ async function against(routes: FakeRoutes, args: string[]) {
 }
 
 describe("quantize", () => {
-  it("says how much smaller the model has become", async () => {
+  it("prints the sizes before and after", async () => {
     const routes = { [ROUTE]: ndjson(half, result) };
     const { code, stdout, stderr, bodies } = await against(routes, ["quantize", "./big.gguf", "small"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -37,7 +37,7 @@ describe("quantize", () => {
     expect(bodies).toEqual([{ source, destination: "small", quantization: "Q4_K_M", stream: true }]);
   });
 
-  it("says that some tensors have another type", async () => {
+  it("reports tensors with another type", async () => {
     const routes = { [ROUTE]: ndjson(half, { ...result, fallback_tensors: 3 }) };
     const { stdout } = await against(routes, [
       "quantize",
@@ -56,8 +56,8 @@ describe("quantize", () => {
   });
 });
 
-describe("the progress of a quantization", () => {
-  it("tells the time that is left once there is some progress", () => {
+describe("describeQuantizing", () => {
+  it("estimates the remaining time once there is progress", () => {
     expect(describeQuantizing(half, 60_000)).toBe("50% of 4.9 GB, 1m 00s left");
     expect(describeQuantizing({ ...half, progress: 0 }, 60_000)).toBe("0% of 4.9 GB");
     expect(describeQuantizing({ ...half, progress: 1 }, 60_000)).toBe("100% of 4.9 GB");

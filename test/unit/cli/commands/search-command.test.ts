@@ -31,7 +31,7 @@ async function against(routes: FakeRoutes, args: string[]) {
 }
 
 describe("search", () => {
-  it("prints what can be pulled, its size, and what fits", async () => {
+  it("prints specs, sizes and whether models fit", async () => {
     const gpu = { layers: 33, all_layers: 33, bytes: 1 };
     const routes = {
       "GET /api/hub/search?query=tiny+model&limit=5": { repos: [repo("ada/tiny-GGUF")] },
@@ -57,7 +57,7 @@ describe("search", () => {
   });
 
   it.each(["ada/tiny-GGUF", "hf:ada/tiny-GGUF", "hf:ada/tiny-GGUF:Q8_0"])(
-    "lists one repository for %s without a search",
+    "lists the repository of %s without a search",
     async (query) => {
       const { stdout, paths } = await against({ [TINY]: files([small], { gated: true }) }, ["search", query]);
       expect(paths).toEqual(["/api/hub/files?repo=ada%2Ftiny-GGUF"]);
@@ -65,7 +65,7 @@ describe("search", () => {
     },
   );
 
-  it("names a repository that cannot be listed, and lists the others", async () => {
+  it("reports a repository that cannot be listed and lists the others", async () => {
     const routes = {
       "GET /api/hub/search?query=tiny&limit=2": { repos: [repo("bob/none"), repo("ada/tiny-GGUF")] },
       "GET /api/hub/files?repo=bob%2Fnone": refuse(404, "no_gguf_in_repo", "not_found", "It has none."),
@@ -76,7 +76,7 @@ describe("search", () => {
     expect(stdout).toContain("hf:ada/tiny-GGUF:Q4_K_M");
   });
 
-  it("prints JSON, and says when there is nothing", async () => {
+  it("prints JSON, and a message when nothing is found", async () => {
     const routes = {
       "GET /api/hub/search?query=none&limit=5": { repos: [] },
       [TINY]: files([small]),
@@ -87,7 +87,7 @@ describe("search", () => {
     expect(stderr).toBe("The hub has no GGUF models for none.\n");
   });
 
-  it("fails with what the daemon says", async () => {
+  it("fails with the daemon's message", async () => {
     const { code, stderr } = await against(
       { [TINY]: refuse(503, "hub_unreachable", "model_error", "No hub.") },
       ["search", "ada/tiny-GGUF"],

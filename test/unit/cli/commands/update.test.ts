@@ -28,36 +28,36 @@ function ask(options: { deadlineMs?: number; registry?: string } = {}) {
   return newestRelease({ registry, fetch, signal: new AbortController().signal, ...options });
 }
 
-describe("what the registry says", () => {
-  it("is the newest version", async () => {
+describe("newestRelease", () => {
+  it("returns the newest version", async () => {
     answer = (response) => void response.end(JSON.stringify(OURS));
     expect(await ask()).toEqual({ version: "99.1.0" });
   });
 
   it.each([
-    ["nothing of that name", 404, {}, "has no package with that name"],
-    ["a fault", 503, {}, "answers with status 503"],
+    ["an unknown package", 404, {}, "has no package with that name"],
+    ["a server error", 503, {}, "answers with status 503"],
     ["another program", 200, { version: "3.0.0", bin: { dawn: "x" } }, "is another program"],
-  ])("may be %s", async (_what, status, body, expected) => {
+  ])("reports %s", async (_what, status, body, expected) => {
     answer = (response) => void response.writeHead(status).end(JSON.stringify(body));
-    expect(await ask()).toEqual({ unknown: expect.stringContaining(expected) });
+    expect(await ask()).toEqual({ problem: expect.stringContaining(expected) });
   });
 
-  it("may be nothing at all", async () => {
+  it("reports a registry that does not answer", async () => {
     answer = () => {};
-    expect(await ask({ deadlineMs: 50 })).toEqual({ unknown: "127.0.0.1 has not answered within 0.05 s" });
+    expect(await ask({ deadlineMs: 50 })).toEqual({ problem: "127.0.0.1 has not answered within 0.05 s" });
     expect(await ask({ registry: "http://127.0.0.1:65535" })).toEqual({
-      unknown: expect.stringContaining("ECONNREFUSED"),
+      problem: expect.stringContaining("ECONNREFUSED"),
     });
   });
 });
 
-it("needs an address", async () => {
-  expect(await ask({ registry: "npm" })).toEqual({ unknown: "npm is not a registry address" });
+it("newestRelease refuses a registry that is no URL", async () => {
+  expect(await ask({ registry: "npm" })).toEqual({ problem: "npm is not a registry address" });
 });
 
 describe("daybreak update", () => {
-  it("says whether there is a newer version and what to type, and changes nothing", async () => {
+  it("prints whether there is a newer version and how to update", async () => {
     answer = (response) => void response.end(JSON.stringify(OURS));
     const env = { npm_config_registry: registry };
     const { code, stdout } = await runCli(["update"], { env });
@@ -91,6 +91,6 @@ it.each([
   ["1.0.0-rc.1", "1.0.0-rc", true],
   ["1.0.0+build.9", "1.0.0", false],
   ["0.9.0", "1.0.0", false],
-])("%s after %s: %s", (version, than, expected) => {
+])("isNewer(%s, %s) is %s", (version, than, expected) => {
   expect(isNewer(version, than)).toBe(expected);
 });

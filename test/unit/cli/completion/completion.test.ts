@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { unless } from "../../../support/need.ts";
 import { runCli } from "../run-cli.ts";
 
-/** A stand-in for the program, which lists models, and a way to complete a line as bash would. */
+/** Fake program that lists models, and a completion of a line as bash runs it. */
 const BASH_HARNESS = `
 daybreak() { [ "$1" = list ] && printf 'tiny\\nqwen3:0.6b\\nqwen3:4b\\n'; }
 COMP_WORDBREAKS=' :='
@@ -21,7 +21,7 @@ async function scriptFor(shell: string): Promise<string> {
   return stdout;
 }
 
-describe.skipIf(process.platform === "win32")("in bash", () => {
+describe.skipIf(process.platform === "win32")("the bash script", () => {
   it.each([
     ["commands", "daybreak l", ["launch", "list", "ls", "load"]],
     ["options", "daybreak run --te", ["--temperature"]],
@@ -29,13 +29,13 @@ describe.skipIf(process.platform === "win32")("in bash", () => {
     ["choices of an argument", "daybreak completion f", ["fish"]],
     ["models as argument", "daybreak rm tiny q", ["qwen3:0.6b", "qwen3:4b"]],
     ["models as value of an option", "daybreak run -m t", ["tiny"]],
-    ["what follows a colon, at which bash divides words", "daybreak show qwen3:", ["0.6b", "4b"]],
-    ["nothing where text is free", "daybreak run t", [""]],
+    ["the part behind a colon, at which bash splits words", "daybreak show qwen3:", ["0.6b", "4b"]],
+    ["nothing for free text", "daybreak run t", [""]],
   ])("completes %s", async (_what, line, expected) => {
     const script = (await scriptFor("bash")) + BASH_HARNESS;
     const { stdout, stderr } = spawnSync("bash", ["--norc", "-c", script, "bash", line], {
       encoding: "utf8",
-      // Of a language that is not installed it would complain.
+      // bash warns about a locale that is not installed.
       env: { ...process.env, LC_ALL: "C" },
     });
     expect(stderr).toBe("");
@@ -43,10 +43,10 @@ describe.skipIf(process.platform === "win32")("in bash", () => {
   });
 });
 
-describe.each(["zsh", "fish"])("in %s", (shell) => {
+describe.each(["zsh", "fish"])("the %s script", (shell) => {
   const SHELL = unless(spawnSync(shell, ["-c", "true"]).error === undefined, `no ${shell}`);
 
-  it.skipIf(SHELL.isMissing)(`is a script that the shell can read${SHELL.note}`, async () => {
+  it.skipIf(SHELL.isMissing)(`is valid syntax${SHELL.note}`, async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-completion-"));
     const file = path.join(folder, shell);
     writeFileSync(file, await scriptFor(shell));
@@ -55,7 +55,7 @@ describe.each(["zsh", "fish"])("in %s", (shell) => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 
-  it("knows every command", async () => {
+  it("contains every command", async () => {
     const script = await scriptFor(shell);
     const { stdout: help } = await runCli(["--help"]);
     const commands = [...help.matchAll(/^ {2}([a-z]+)[ |]/gm)].map(([, name]) => name ?? "");
@@ -64,6 +64,6 @@ describe.each(["zsh", "fish"])("in %s", (shell) => {
   });
 });
 
-it("ends with 2 for a shell it does not know", async () => {
+it("exits with 2 for an unknown shell", async () => {
   expect((await runCli(["completion", "csh"])).code).toBe(2);
 });

@@ -19,12 +19,12 @@ const IPV6 = unless(
   "no IPv6",
 );
 
-/** Verdict and message of each finding, by its name. */
-async function look(socket: string, port: number, addr = "127.0.0.1") {
-  const where = { socket, http: { addr, port, isChosen: addr !== "0.0.0.0" }, apiKey: undefined };
+/** Verdict and message of each finding, by name. */
+async function check(socket: string, port: number, addr = "127.0.0.1") {
+  const where = { socket, http: { addr, port, isExplicit: addr !== "0.0.0.0" }, apiKey: undefined };
   const { signal } = new AbortController();
   const daemon = findDaemon(where, signal);
-  const findings = await daemonCheck({ where, daemon, version: "1.0.0" }).look(signal);
+  const findings = await daemonCheck({ where, daemon, version: "1.0.0" }).run(signal);
   return Object.fromEntries(findings.map(({ name, verdict, message }) => [name, `${verdict}: ${message}`]));
 }
 
@@ -34,8 +34,8 @@ async function noSocket(): Promise<string> {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** A program that takes connections and is not a daemon. */
-async function stranger(where: net.ListenOptions): Promise<net.Server> {
+/** Starts a server that is no daemon. */
+async function startOtherServer(where: net.ListenOptions): Promise<net.Server> {
   const server = net.createServer((socket) => socket.on("error", () => {}).end("220 mail\r\n"));
   server.listen(where);
   await once(server, "listening");
@@ -43,16 +43,16 @@ async function stranger(where: net.ListenOptions): Promise<net.Server> {
   return server;
 }
 
-/** A port at which nobody listens any more. */
+/** Returns a port that is not in use. */
 async function freePort(): Promise<number> {
-  const server = await stranger({ port: 0, host: "127.0.0.1" });
+  const server = await startOtherServer({ port: 0, host: "127.0.0.1" });
   const address = server.address();
   server.close();
   await once(server, "close");
   return typeof address === "object" && address ? address.port : 0;
 }
 
-/** Runs the command where nothing but it is looked at. */
+/** Runs the command in an environment without other effects. */
 async function doctor(env: Record<string, string>, ...args: string[]) {
   const folder = await temporaryFolder();
   const here = {
@@ -68,39 +68,39 @@ async function doctor(env: Record<string, string>, ...args: string[]) {
   return await runCli(["doctor", ...args], { env: { ...here, ...env } });
 }
 
-describe.skipIf(process.platform === "win32")("the daemon and its places", () => {
-  it("are free where none runs", async () => {
+describe.skipIf(process.platform === "win32")("daemonCheck", () => {
+  it("reports a free port and socket without a daemon", async () => {
     const socket = await noSocket();
     const port = await freePort();
-    expect(await look(socket, port)).toEqual({
+    expect(await check(socket, port)).toEqual({
       Daemon: "ok: does not run; daybreak serve, run and chat start one",
       Port: `ok: 127.0.0.1:${port} is free`,
       Socket: `ok: ${socket} is free`,
     });
-    expect(await look("", 0)).toMatchObject({
+    expect(await check("", 0)).toMatchObject({
       Port: "ok: chosen by the system at each start",
       Socket: expect.stringMatching(/^note: switched off/),
     });
   });
 
-  it("are the daemon's where one runs", async () => {
+  it("reports a running daemon with its port and socket", async () => {
     await using byPort = await startFakeDaemon(ROUTES);
     await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });
-    expect(await look(bySocket.socket, portOf(byPort.url))).toEqual({
+    expect(await check(bySocket.socket, portOf(byPort.url))).toEqual({
       Daemon: "ok: runs, version 1.0.0, 1 model in memory",
       Port: `ok: 127.0.0.1:${portOf(byPort.url)}: the daemon listens there`,
       Socket: `ok: ${bySocket.socket}: the daemon listens there`,
     });
   });
 
-  it("are not the daemon's where another one has its port", async () => {
+  it("reports another daemon at the port", async () => {
     await using another = await startFakeDaemon(ROUTES);
     const port = portOf(another.url);
     const at = async (http_endpoint: string): Promise<string | undefined> => {
       const status = { ...STATUS, http_endpoint };
       const routes = { ...ROUTES, "GET /api/system/status": status };
       await using bySocket = await startFakeDaemon(routes, { ipc: true });
-      return (await look(bySocket.socket, port))["Port"];
+      return (await check(bySocket.socket, port))["Port"];
     };
     expect(await at(`http://0.0.0.0:${port}`)).toBe(`ok: 127.0.0.1:${port}: the daemon listens there`);
     expect(await at("http://127.0.0.1:1234")).toBe(
@@ -111,70 +111,70 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     );
   });
 
-  it("are called by the port alone where the daemon may listen at another address", async () => {
+  it("names only the port when the address may differ", async () => {
     await using byPort = await startFakeDaemon(ROUTES);
     await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });
     const port = portOf(byPort.url);
-    const found = await look(bySocket.socket, port, "0.0.0.0");
+    const found = await check(bySocket.socket, port, "0.0.0.0");
     expect(found["Port"]).toBe(`ok: ${port}: the daemon listens there`);
   });
 
-  it("say nothing of the port where the daemon that runs does not use it", async () => {
+  it("omits the port when the running daemon uses another one", async () => {
     await using bySocket = await startFakeDaemon(ROUTES, { ipc: true });
-    expect(Object.keys(await look(bySocket.socket, await freePort()))).toEqual(["Daemon", "Socket"]);
+    expect(Object.keys(await check(bySocket.socket, await freePort()))).toEqual(["Daemon", "Socket"]);
   });
 
-  it("may be a daemon of before an update, or one that is starting", async () => {
+  it("reports a daemon of another version, or one that is starting", async () => {
     const status = { ...STATUS, version: "0.9.0" };
     await using old = await startFakeDaemon({ ...ROUTES, "GET /api/system/status": status }, { ipc: true });
-    expect((await look(old.socket, 0))["Daemon"]).toBe("note: runs version 0.9.0, but this is 1.0.0");
-    await using young = await startFakeDaemon({ "GET /health": { status: "starting" } }, { ipc: true });
-    expect((await look(young.socket, 0))["Daemon"]).toBe("note: runs, and is starting");
+    expect((await check(old.socket, 0))["Daemon"]).toBe("note: runs version 0.9.0, but this is 1.0.0");
+    await using starting = await startFakeDaemon({ "GET /health": { status: "starting" } }, { ipc: true });
+    expect((await check(starting.socket, 0))["Daemon"]).toBe("note: runs, and is starting");
   });
 
-  it("may be taken by others", async () => {
+  it("reports a port and a socket of other programs", async () => {
     const socket = await noSocket();
-    await stranger({ path: socket });
-    const address = (await stranger({ port: 0, host: "127.0.0.1" })).address();
+    await startOtherServer({ path: socket });
+    const address = (await startOtherServer({ port: 0, host: "127.0.0.1" })).address();
     const port = typeof address === "object" && address ? address.port : 0;
-    expect(await look(socket, port)).toMatchObject({
+    expect(await check(socket, port)).toMatchObject({
       Port: `problem: 127.0.0.1:${port} is taken by another program`,
       Socket: `problem: ${socket} belongs to a program that does not answer as a daemon does`,
     });
     await using another = await startFakeDaemon(ROUTES);
-    expect((await look(await noSocket(), portOf(another.url)))["Port"]).toMatch(
+    expect((await check(await noSocket(), portOf(another.url)))["Port"]).toMatch(
       /^note: .* under another account$/,
     );
   });
 
   it.skipIf(IPV6.isMissing)(
-    `may be taken where IPv6 alone is served, of which the default is a part${IPV6.note}`,
+    `reports a port that is taken on IPv6, which the default address includes${IPV6.note}`,
     async () => {
-      const address = (await stranger({ port: 0, host: "::", ipv6Only: true })).address();
+      const address = (await startOtherServer({ port: 0, host: "::", ipv6Only: true })).address();
       const port = typeof address === "object" && address ? address.port : 0;
-      const [all, chosen] = [
-        await look(await noSocket(), port, "0.0.0.0"),
-        await look(await noSocket(), port),
+      const [byDefault, explicit] = [
+        await check(await noSocket(), port, "0.0.0.0"),
+        await check(await noSocket(), port),
       ];
-      expect(all["Port"]).toBe(`problem: 0.0.0.0:${port} is taken by another program`);
-      expect(chosen["Port"]).toBe(`ok: 127.0.0.1:${port} is free`);
+      expect(byDefault["Port"]).toBe(`problem: 0.0.0.0:${port} is taken by another program`);
+      expect(explicit["Port"]).toBe(`ok: 127.0.0.1:${port} is free`);
     },
   );
 
-  it("may have a socket's path that is too long", async () => {
+  it("reports a socket path that is too long", async () => {
     const socket = `/tmp/${"x".repeat(120)}.sock`;
-    expect((await look(socket, 0))["Socket"]).toMatch(/^problem: .* is 130 bytes long; the system allows/);
+    expect((await check(socket, 0))["Socket"]).toMatch(/^problem: .* is 130 bytes long; the system allows/);
   });
 
-  it("may be blocked by a file that is not a socket", async () => {
+  it("reports a file at the socket's path", async () => {
     const file = await noSocket();
     writeFileSync(file, "");
-    expect((await look(file, 0))["Socket"]).toBe(`problem: ${file} exists and is not a socket`);
+    expect((await check(file, 0))["Socket"]).toBe(`problem: ${file} exists and is not a socket`);
   });
 });
 
 describe("daybreak doctor", () => {
-  it("has a line for each thing, and what to do beneath", async () => {
+  it("prints a line for each finding, and the advice below", async () => {
     const { code, stdout, stderr } = await doctor({});
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const names = [...stdout.matchAll(/^(?:ok|note|problem) +(\w+(?: \w+)?)/gm)].map(([, name]) => name);
@@ -184,13 +184,13 @@ describe("daybreak doctor", () => {
     expect(stdout).toMatch(/^note {5}Hub {12}http:.* cannot be reached .*\n {24}Models on disk work/m);
   });
 
-  it.skipIf(process.platform === "win32")("looks at the socket that it is given", async () => {
+  it.skipIf(process.platform === "win32")("checks the socket of --socket", async () => {
     await using daemon = await startFakeDaemon(ROUTES, { ipc: true });
     const { stdout } = await doctor({}, "--socket", daemon.socket);
     expect(stdout).toContain(`${daemon.socket}: the daemon listens there`);
   });
 
-  it("ends with 1 when there is a problem, and can say it as JSON", async () => {
+  it("exits with 1 and prints JSON when there is a problem", async () => {
     const { code, stdout, stderr } = await doctor({ SERVICE_HTTP_PORT: "seventy" }, "--json");
     expect(code).toBe(1);
     expect(JSON.parse(stderr).error).toMatchObject({
@@ -210,15 +210,15 @@ describe("daybreak doctor", () => {
 
 const ALONE = { joined: true, connected: false, name: "desk", machines: [{}] };
 
-async function fleetCheckLook(fleet: object | undefined, isConfigured: boolean) {
+async function checkFleet(fleet: object | undefined, isConfigured: boolean) {
   await using daemon = await startFakeDaemon({
     "GET /health": { status: "ok" },
     ...(fleet && { "GET /api/fleet": fleet }),
   });
   const { signal } = new AbortController();
-  const http = { addr: "127.0.0.1", port: Number(new URL(daemon.url).port), isChosen: true };
+  const http = { addr: "127.0.0.1", port: Number(new URL(daemon.url).port), isExplicit: true };
   const found = findDaemon({ socket: daemon.socket, http, apiKey: undefined }, signal);
-  return await fleetCheck(found, isConfigured).look(signal);
+  return await fleetCheck(found, isConfigured).run(signal);
 }
 
 test.each([
@@ -232,15 +232,15 @@ test.each([
   ],
   [{ ...ALONE, connected: true, machines: [{}, {}] }, "ok", /joined as desk, 2 machines/],
   [undefined, "note", /no daemon tells of it/],
-])("of %j the doctor says %s", async (fleet, verdict, message) => {
-  const [finding] = await fleetCheckLook(fleet, true);
+])("fleetCheck(%j) is %s", async (fleet, verdict, message) => {
+  const [finding] = await checkFleet(fleet, true);
   expect(finding).toMatchObject({ name: "Fleet", verdict, message: expect.stringMatching(message) });
 });
 
-test("a fleet that no configuration names is told of where the daemon has joined it", async () => {
-  expect(await fleetCheckLook({ ...ALONE, connected: true }, false)).toMatchObject([
+test("fleetCheck reports a fleet that the daemon has joined by a flag", async () => {
+  expect(await checkFleet({ ...ALONE, connected: true }, false)).toMatchObject([
     { verdict: "ok", message: "joined as desk, 1 machine" },
   ]);
-  expect(await fleetCheckLook({ ...ALONE, joined: false }, false)).toEqual([]);
-  expect(await fleetCheckLook(undefined, false)).toEqual([]);
+  expect(await checkFleet({ ...ALONE, joined: false }, false)).toEqual([]);
+  expect(await checkFleet(undefined, false)).toEqual([]);
 });

@@ -12,17 +12,17 @@ const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 const SHIPPED = new URL("../../../../models/daybreak-mini.gguf", import.meta.url);
 
 async function look(check: Check): Promise<readonly Finding[]> {
-  return await check.look(new AbortController().signal);
+  return await check.run(new AbortController().signal);
 }
 
 const refuse = (): never => {
   throw Object.assign(new Error("EPERM"), { code: "EPERM" });
 };
 
-describe("the cache folder", () => {
+describe("cacheCheck", () => {
   const tools = { measure: async () => 50e9, symlink: () => {}, link: refuse };
 
-  it("is tried out, and left as it was", async () => {
+  it("leaves the cache folder unchanged", async () => {
     const folder = await temporaryFolder();
     expect(await look(cacheCheck(folder, tools))).toEqual([
       { name: "Cache folder", verdict: "ok", message: `${folder}, 50.0 GB free` },
@@ -30,7 +30,7 @@ describe("the cache folder", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("is not made by being asked for", async () => {
+  it("does not create the cache folder", async () => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(path.join(folder, "not", "yet"), tools));
     expect(finding).toMatchObject({
@@ -40,12 +40,12 @@ describe("the cache folder", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("must be a folder that can be written", async () => {
+  it("reports a cache folder that is not writable", async () => {
     const file = path.join(await temporaryFolder(), "file");
     writeFileSync(file, "");
     const findings = [
       ...(await look(cacheCheck(file, tools))),
-      // Windows says nothing of it before something is made there.
+      // Windows reports this only when something is created there.
       ...(process.platform === "win32" ? [] : await look(cacheCheck(`${file}/below`, tools))),
     ];
     for (const finding of findings)
@@ -56,13 +56,13 @@ describe("the cache folder", () => {
     [100e6, "problem"],
     [2e9, "note"],
     [undefined, "ok"],
-  ])("has %s bytes left: %s", async (free, verdict) => {
+  ])("with %s free bytes is %s", async (free, verdict) => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(folder, { ...tools, measure: async () => free }));
     expect(finding?.verdict).toBe(verdict);
   });
 
-  it("may be where there are no links", async () => {
+  it("notes a file system without links", async () => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(folder, { ...tools, symlink: refuse }));
     expect(finding).toMatchObject({
@@ -72,7 +72,7 @@ describe("the cache folder", () => {
   });
 });
 
-/** Puts a model into the cache as a download does; gives its content's file. */
+/** Creates a cache with a downloaded model; returns the file of its content. */
 async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: string }> {
   const cache = await temporaryFolder();
   const repo = path.join(cache, "models--owner--tiny");
@@ -87,8 +87,8 @@ async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: st
   return { cache, repo, blob };
 }
 
-describe("the models on disk", () => {
-  it("may be none, or all whole", async () => {
+describe("modelsCheck", () => {
+  it("accepts no models, and intact ones", async () => {
     expect((await look(modelsCheck(path.join(await temporaryFolder(), "none"))))[0]?.verdict).toBe("ok");
     const { cache } = await cacheWithModel();
     expect(await look(modelsCheck(cache))).toEqual([
@@ -100,13 +100,13 @@ describe("the models on disk", () => {
     ]);
   });
 
-  it("are not known where their folder cannot be read", async () => {
+  it("notes a cache folder that cannot be read", async () => {
     const file = path.join(await temporaryFolder(), "file");
     writeFileSync(file, "");
     expect(await look(modelsCheck(file))).toMatchObject([{ name: "Models", verdict: "note" }]);
   });
 
-  it("are damaged when they are shorter than they say", async () => {
+  it("reports a truncated model", async () => {
     const { cache, blob } = await cacheWithModel();
     truncateSync(blob, 1_000_000);
     const [finding] = await look(modelsCheck(cache));
@@ -114,7 +114,7 @@ describe("the models on disk", () => {
     expect(finding?.cure).toContain("daybreak pull hf:owner/tiny:tiny.gguf");
   });
 
-  it.skipIf(!FILES_HAVE_LINKS)("are damaged when their content is gone", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("reports a model whose content is missing", async () => {
     const { cache, blob } = await cacheWithModel();
     rmSync(blob);
     expect(await look(modelsCheck(cache))).toEqual([
@@ -127,7 +127,7 @@ describe("the models on disk", () => {
     ]);
   });
 
-  it("are incomplete when a download was cut", async () => {
+  it("notes an interrupted download", async () => {
     const { cache, repo } = await cacheWithModel();
     writeFileSync(path.join(repo, "blobs", "ef01.incomplete"), Buffer.alloc(5000));
     const [finding] = await look(modelsCheck(cache));
@@ -137,7 +137,7 @@ describe("the models on disk", () => {
     });
   });
 
-  it("are remembered after their files are gone", async () => {
+  it("notes a registered file that no longer exists", async () => {
     const { cache } = await cacheWithModel();
     const files = [{ alias: "mine", path: path.join(cache, "mine.gguf") }];
     writeFileSync(path.join(cache, "models.json"), JSON.stringify({ version: 1, files, definitions: [] }));
@@ -146,8 +146,8 @@ describe("the models on disk", () => {
   });
 });
 
-describe("the configuration", () => {
-  it("may be wrong: the others then go by the defaults", async () => {
+describe("configurationCheck", () => {
+  it("reports an invalid configuration and continues with the defaults", async () => {
     const file = path.join(await temporaryFolder(), "daybreak.toml");
     writeFileSync(file, "[http]\nport = 1234\n");
     const good = readConfiguration({}, { config: file });
@@ -163,7 +163,7 @@ describe("the configuration", () => {
     expect(finding).toMatchObject({ verdict: "problem", message: expect.stringContaining(file) });
   });
 
-  it("may be given variables that are none", async () => {
+  it("notes unknown SERVICE_ variables", async () => {
     const env = { XDG_CONFIG_HOME: "/nonexistent", SERVICE_PROT: "1" };
     const [finding] = await look(configurationCheck(readConfiguration(env, {}), env));
     expect(finding).toMatchObject({ verdict: "note", cure: expect.stringContaining("SERVICE_PROT") });

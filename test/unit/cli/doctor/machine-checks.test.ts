@@ -5,7 +5,7 @@ import {
   gpuCheck,
   memoryCheck,
   runtimeCheck,
-  type RuntimeFacts,
+  type RuntimeProperties,
   sandboxCheck,
 } from "../../../../src/cli/doctor/machine-checks.ts";
 import { platformPackages } from "../../../../src/launch/platform-packages.mjs";
@@ -16,7 +16,7 @@ import type { MemoryLimit } from "../../../../src/machine/memory.ts";
 const GB = 1e9;
 
 async function look(check: Check): Promise<readonly Finding[]> {
-  return await check.look(new AbortController().signal);
+  return await check.run(new AbortController().signal);
 }
 
 function limit(name: string, bytes: number, usedBytes: number): MemoryLimit {
@@ -27,9 +27,9 @@ async function memory(...limits: MemoryLimit[]): Promise<Finding | undefined> {
   return (await look(memoryCheck(() => limits, "linux")))[0];
 }
 
-describe("the runtime", () => {
+describe("runtimeCheck", () => {
   const packages = platformPackages(process.platform, process.arch);
-  const good: RuntimeFacts = {
+  const good: RuntimeProperties = {
     version: "26.1.0",
     binary: "/usr/bin/node",
     jspi: true,
@@ -38,32 +38,32 @@ describe("the runtime", () => {
     processors: { usable: 8, cores: 4 },
     instructions: ["sse4_1", "avx2", "fma"],
   };
-  const found = (facts: Partial<RuntimeFacts>) => look(runtimeCheck(() => ({ ...good, ...facts })));
+  const found = (changes: Partial<RuntimeProperties>) => look(runtimeCheck(() => ({ ...good, ...changes })));
 
-  it("is fine here, where the tests run", async () => {
+  it("accepts the Node of the tests", async () => {
     const [runtime, processors] = await look(runtimeCheck());
     expect(runtime).toMatchObject({ name: "Runtime", verdict: "ok" });
     expect(processors?.verdict).not.toBe("problem");
   });
 
-  // A clone has the one, an archive or an installed package the other.
-  it.each(packages ? [packages.nodeSource, packages.node] : [])("is told to be of %s", async (name) => {
+  // A clone uses the first package, archives and installed packages the second.
+  it.each(packages ? [packages.nodeSource, packages.node] : [])("recognizes Node from %s", async (name) => {
     const binary = path.join("/app/node_modules", name, packages?.nodeBinary ?? "");
     expect((await found({ binary }))[0]?.message).toContain("Node 26.1.0, which came with Daybreak");
   });
 
-  it("is told by its path where it is another", async () => {
+  it("prints the path of another Node", async () => {
     expect((await found({}))[0]?.message).toContain("Node 26.1.0, /usr/bin/node");
   });
 
-  it("must have what engines need", async () => {
+  it("reports missing WebAssembly features", async () => {
     const [runtime] = await found({ jspi: false, memory64: false });
     expect(runtime).toMatchObject({ verdict: "problem", cure: expect.stringContaining("Install Node 24") });
     expect(runtime?.message).toContain("lacks JSPI and memory64");
     expect((await found({ simd: false }))[1]?.verdict).toBe("problem");
   });
 
-  it("is slow without AVX2, as far as the system tells", async () => {
+  it("notes processors without AVX2", async () => {
     expect((await found({}))[1]).toEqual({
       name: "Processors",
       verdict: "ok",
@@ -74,8 +74,8 @@ describe("the runtime", () => {
   });
 });
 
-describe("the memory", () => {
-  it("is what the narrowest limit leaves", async () => {
+describe("memoryCheck", () => {
+  it("reports the free memory of the narrowest limit", async () => {
     expect(
       await memory(limit("this machine", 64 * GB, 4 * GB), limit("this container", 8 * GB, 6 * GB)),
     ).toEqual({
@@ -88,20 +88,20 @@ describe("the memory", () => {
   it.each([
     [1 * GB, "note"],
     [0.1 * GB, "problem"],
-  ])("is short with %d bytes", async (free, verdict) => {
+  ])("warns with %d free bytes: %s", async (free, verdict) => {
     expect(await memory(limit("this machine", 8 * GB, 8 * GB - free))).toMatchObject({
       verdict,
       cure: expect.any(String),
     });
   });
 
-  it("is not judged where the system does not tell what is free", async () => {
+  it("accepts any memory on systems that do not report free memory", async () => {
     const [finding] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
     expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in total" });
   });
 });
 
-describe("the wall around engines", () => {
+describe("sandboxCheck", () => {
   const bubblewrap: SandboxState = {
     mode: "auto",
     wall: "bubblewrap",
@@ -110,31 +110,26 @@ describe("the wall around engines", () => {
   };
   const none: SandboxState = { mode: "auto", wall: "none", parts: [], problem: "Install bubblewrap." };
   it.each<[string, SandboxState, Finding["verdict"], string | undefined]>([
-    ["the best one", bubblewrap, "ok", undefined],
+    ["the best sandbox", bubblewrap, "ok", undefined],
+    ["a weaker sandbox", { ...bubblewrap, problem: "Install bubblewrap." }, "note", "Install bubblewrap."],
+    ["no sandbox", none, "note", "Install bubblewrap."],
+    ["no sandbox although one is required", { ...none, mode: "require" }, "problem", "Install bubblewrap."],
     [
-      "another than the best",
-      { ...bubblewrap, problem: "Install bubblewrap." },
-      "note",
-      "Install bubblewrap.",
-    ],
-    ["none", none, "note", "Install bubblewrap."],
-    ["none where one is required", { ...none, mode: "require" }, "problem", "Install bubblewrap."],
-    [
-      "switched off",
+      "a disabled sandbox",
       { ...none, mode: "off" },
       "note",
       "Set sandbox to auto to use the system's sandbox too.",
     ],
-  ])("may be %s", async (_what, state, verdict, cure) => {
-    const [wall] = await look(sandboxCheck(async () => state));
-    expect({ verdict: wall?.verdict, cure: wall?.cure }).toEqual({ verdict, cure });
+  ])("reports %s", async (_what, state, verdict, cure) => {
+    const [finding] = await look(sandboxCheck(async () => state));
+    expect({ verdict: finding?.verdict, cure: finding?.cure }).toEqual({ verdict, cure });
   });
 });
 
-describe("the GPU", () => {
+describe("gpuCheck", () => {
   const none: GpuState = { available: false, adapter: undefined, adapters: [], problem: "Install a driver." };
 
-  it("is a note where there is none, and a problem where one is required", async () => {
+  it("notes a missing GPU, and reports a problem if one is required", async () => {
     expect((await look(gpuCheck("auto", async () => none)))[0]).toEqual({
       name: "GPU",
       verdict: "note",
@@ -144,7 +139,7 @@ describe("the GPU", () => {
     expect((await look(gpuCheck("require", async () => none)))[0]?.verdict).toBe("problem");
   });
 
-  it("names those that cannot be used", async () => {
+  it("names unusable GPUs", async () => {
     const adapters = [{ backend: "vulkan", name: "Old Card", problem: "too old" }] as const;
     const [gpu] = await look(gpuCheck("auto", async () => ({ ...none, adapters })));
     expect(gpu?.message).toBe("models run on the CPU (Old Card: daybreak gpu shows more)");

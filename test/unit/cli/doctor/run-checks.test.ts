@@ -3,12 +3,12 @@ import { type Check, ok, runChecks } from "../../../../src/cli/doctor/run-checks
 
 const never = (): AbortSignal => new AbortController().signal;
 
-function check(name: string, look: Check["look"], deadlineMs = 5000): Check {
-  return { name, deadlineMs, look };
+function check(name: string, run: Check["run"], deadlineMs = 5000): Check {
+  return { name, deadlineMs, run };
 }
 
-describe("checks", () => {
-  it("run beside each other, and are told in their own order", async () => {
+describe("runChecks", () => {
+  it("runs checks concurrently and returns their findings in order", async () => {
     const first = Promise.withResolvers<void>();
     const findings = await runChecks(
       [
@@ -26,7 +26,7 @@ describe("checks", () => {
     expect(findings.map(({ name }) => name)).toEqual(["one", "two", "three"]);
   });
 
-  it("that fail or are late are findings", async () => {
+  it("returns a finding for a check that fails or exceeds its deadline", async () => {
     const findings = await runChecks(
       [
         check("broken", async () => {
@@ -44,7 +44,7 @@ describe("checks", () => {
     ]);
   });
 
-  it("end with the command", async () => {
+  it("rejects when the command is interrupted", async () => {
     const controller = new AbortController();
     const reason = new Error("interrupted");
     const run = runChecks([check("late", async () => await new Promise(() => {}))], controller.signal);

@@ -2,12 +2,12 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { findInstallation, stablePath } from "../../../../src/cli/install/installation.ts";
 
-/** What is found for a package in `root`, when the files named are there. */
+/** Installation of a package in `root` if these files exist. */
 function find(root: string, ...files: string[]) {
   return findInstallation(root, (file) => files.includes(file.replaceAll(path.sep, "/")));
 }
 
-describe("the way of updating", () => {
+describe("findInstallation", () => {
   it.each([
     ["a clone", "/src/daybreak", ["/src/daybreak/.git"], "clone", "git pull && npm ci"],
     ["npm, global", "/usr/lib/node_modules/daybreak", [], "global", "npm install --global daybreak@latest"],
@@ -76,13 +76,13 @@ describe("the way of updating", () => {
       "clone",
       "git pull && npm ci",
     ],
-  ])("is known for %s", (_what, root, files, kind, command) => {
+  ])("recognizes %s", (_what, root, files, kind, command) => {
     const found = find(root, ...files);
     expect(found).toMatchObject({ kind, command });
     expect(found.command ?? found.advice).toBeTruthy();
   });
 
-  it("in a container is one of its image", () => {
+  it("advises to rebuild the image for a package in a container", () => {
     const found = find("/usr/lib/node_modules/daybreak", "/run/.containerenv");
     expect(found).toMatchObject({
       kind: "global",
@@ -90,19 +90,19 @@ describe("the way of updating", () => {
     });
   });
 
-  it("is an archive in a container, too, when it was unpacked there", () => {
+  it("recognizes an archive that was unpacked in a container", () => {
     const there = new Set([path.join("/opt/daybreak-0.1.0", "LICENSES.txt"), "/.dockerenv"]);
     expect(findInstallation("/opt/daybreak-0.1.0", (file) => there.has(file)).kind).toBe("archive");
   });
 
-  it("is known by Windows' paths too", () => {
+  it("recognizes paths of Windows", () => {
     expect(find("C:\\Users\\Ada\\AppData\\Local\\npm-cache\\_npx\\1f\\node_modules\\daybreak").kind).toBe(
       "npx",
     );
   });
 });
 
-describe("a path that lasts", () => {
+describe("stablePath", () => {
   const links: Readonly<Record<string, string>> = {
     "/opt/homebrew/opt/node/bin/node": "/opt/homebrew/Cellar/node/26.1.0/bin/node",
     "/app/node_modules/daybreak/dist/x.mjs":
@@ -110,11 +110,11 @@ describe("a path that lasts", () => {
   };
   const realPath = (file: string): string => links[file] ?? file;
 
-  it.each(Object.entries(links))("is %s", (lasting, real) => {
+  it.each(Object.entries(links))("is %s for %s", (lasting, real) => {
     expect(stablePath(real, realPath)).toBe(lasting);
   });
 
-  it("is the file's own where the other is not there, or leads elsewhere", () => {
+  it("returns the given path if the other one is missing or another file", () => {
     const file = "/opt/homebrew/Cellar/node/26.1.0/bin/node";
     const missing = (name: string): string => {
       if (name !== file) throw new Error("ENOENT");

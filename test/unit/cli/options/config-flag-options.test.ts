@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { configFlagOptions, configFlags } from "../../../../src/cli/options/config-flag-options.ts";
 import { configOptions } from "../../../../src/config/config-options.ts";
 
-/** What these flags of `serve` say to the configuration. */
+/** Configuration flags that these arguments of `serve` set. */
 function flags(...args: string[]) {
   const command = new Command("serve").exitOverride().configureOutput({ writeErr: () => {} });
   for (const option of configFlagOptions()) command.addOption(option);
@@ -11,12 +11,12 @@ function flags(...args: string[]) {
 }
 
 describe("the flags of serve", () => {
-  it("are those that the configuration has", () => {
+  it("include all options of the configuration", () => {
     const longs = configFlagOptions().map((option) => option.long);
     expect(longs).toEqual(expect.arrayContaining(configOptions.flatMap(({ flag }) => flag ?? [])));
   });
 
-  it("say nothing that was not given: the file and the environment count then", () => {
+  it("set nothing without arguments, so that the file and the environment apply", () => {
     expect(flags()).toEqual({});
   });
 
@@ -29,14 +29,14 @@ describe("the flags of serve", () => {
     ["a switch turned off by its shorter name", ["--no-auto-load"], { "models.auto_load": false }],
     ["a list", ["--models-load", "a,b", "--models-load", "c"], { "models.load": ["a,b", "c"] }],
     ["an empty text", ["--socket", ""], { socket: "" }],
-  ])("take %s", (_what, args, expected) => expect(flags(...args)).toEqual(expected));
+  ])("accept %s", (_what, args, expected) => expect(flags(...args)).toEqual(expected));
 
-  it("hold no secret: every user of a machine can read its command lines", () => {
+  it("include no secrets, since all users of a machine can read command lines", () => {
     expect(configFlagOptions().map((option) => option.long)).not.toContain("--hub-token");
     expect(() => flags("--api-keys", "k")).toThrow("unknown option");
   });
 
-  it("refuse what is not a choice", () => {
+  it("refuse an invalid choice", () => {
     expect(() => flags("--log-level", "loud")).toThrow("Allowed choices");
   });
 });

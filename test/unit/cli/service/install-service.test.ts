@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { gpuGroups } from "../../../../src/cli/service/find-manager.ts";
-import { closedToOthers, serviceSettings } from "../../../../src/cli/service/install-service.ts";
+import { findInaccessiblePath, serviceSettings } from "../../../../src/cli/service/install-service.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
 
-describe.skipIf(process.platform === "win32")("what a service is given", () => {
-  it("is the account's own configuration, and no variable of the shell", async () => {
+describe.skipIf(process.platform === "win32")("serviceSettings", () => {
+  it("uses the account's configuration file without the shell's variables", async () => {
     const folder = await temporaryFolder();
     const file = path.join(folder, "daybreak", "daybreak.toml");
     mkdirSync(path.dirname(file));
@@ -21,7 +21,7 @@ describe.skipIf(process.platform === "win32")("what a service is given", () => {
     });
   });
 
-  it("is for the system what lies in the system's folders", () => {
+  it("uses the system's folders for a system service", () => {
     const env = { XDG_CONFIG_HOME: "/home/ada/.config", SERVICE_CACHE_DIR: "/home/ada/models" };
     const settings = serviceSettings({ env, scope: "system", file: undefined });
     expect(settings.file).toBe("/etc/daybreak/daybreak.toml");
@@ -33,7 +33,7 @@ describe.skipIf(process.platform === "win32")("what a service is given", () => {
     });
   });
 
-  it("is the file of SERVICE_CONFIG, which is a flag to the service", async () => {
+  it("passes the file of SERVICE_CONFIG as a flag", async () => {
     const file = path.join(await temporaryFolder(), "own.toml");
     writeFileSync(file, "");
     const { args } = serviceSettings({ env: { SERVICE_CONFIG: file }, scope: "user", file: undefined });
@@ -41,7 +41,7 @@ describe.skipIf(process.platform === "win32")("what a service is given", () => {
   });
 });
 
-describe("a program for an account of its own", () => {
+describe("findInaccessiblePath", () => {
   const modes: Readonly<Record<string, number>> = { "/root": 0o700, "/opt/secret.mjs": 0o600 };
   const modeOf = (file: string): number => modes[file] ?? 0o755;
 
@@ -49,12 +49,12 @@ describe("a program for an account of its own", () => {
     ["/opt/daybreak/daybreak.mjs", undefined],
     ["/root/daybreak/daybreak.mjs", "/root"],
     ["/opt/secret.mjs", "/opt/secret.mjs"],
-  ])("%s is closed by %s", (file, closed) => {
-    expect(closedToOthers(file, modeOf)).toBe(closed);
+  ])("of %s is %s", (file, closed) => {
+    expect(findInaccessiblePath(file, modeOf)).toBe(closed);
   });
 });
 
-it("groups of GPUs are those that the system has", async () => {
+it("gpuGroups returns the GPU groups of the system", async () => {
   const file = path.join(await temporaryFolder(), "group");
   writeFileSync(file, "root:x:0:\nrender:x:105:\nvideos:x:44:\n");
   expect(gpuGroups(file)).toEqual(["render"]);

@@ -14,17 +14,17 @@ const answer = (code: number, stdout = ""): ToolResult => ({ code, stdout, stder
 
 const agent = launchd({ program, home: "/Users/ada", uid: 501 });
 
-/** What launchctl is told to do. */
+/** Subcommands of launchctl for an activation. */
 function steps(enabled: boolean, hasChanged: boolean): (string | undefined)[] {
-  return agent.activate({ enabled, running: enabled }, hasChanged).map(([, what]) => what);
+  return agent.activationCalls({ enabled, running: enabled }, hasChanged).map(([, what]) => what);
 }
 
 function find(scope: "user" | "system", platform: NodeJS.Platform): unknown {
   return findManager({ scope, program, env: { HOME: "/home/ada" }, platform });
 }
 
-describe("an agent of launchd", () => {
-  it("is a property list in the account's own folder", () => {
+describe("launchd", () => {
+  it("writes a property list in the account's folder", () => {
     expect(agent.file).toBe("/Users/ada/Library/LaunchAgents/daybreak.plist");
     expect(agent.content).toContain(
       "<string>/opt/&lt;node&gt;/node</string>\n    <string>/opt/daybreak/daybreak.mjs",
@@ -34,13 +34,13 @@ describe("an agent of launchd", () => {
     expect(agent.content).toContain("<string>/Users/ada/Library/Logs/daybreak.log</string>");
   });
 
-  it("is loaded once, and loaded anew when it has changed", () => {
+  it("loads the agent once, and again when it has changed", () => {
     expect(steps(false, true)).toEqual(["bootstrap"]);
     expect(steps(true, true)).toEqual(["bootout", "bootstrap"]);
     expect(steps(true, false)).toEqual(["kickstart"]);
   });
 
-  it("is seen to run by its process", () => {
+  it("reads the state from the process id", () => {
     expect(agent.readState(answer(113))).toEqual({ enabled: false, running: false });
     const running = answer(0, "gui/501/daybreak = {\n\tstate = running\n\tpid = 77\n}");
     expect(agent.readState(running)).toEqual({ enabled: true, running: true, pid: 77 });
@@ -48,14 +48,14 @@ describe("an agent of launchd", () => {
   });
 });
 
-describe("a task of Windows", () => {
+describe("taskScheduler", () => {
   const task = taskScheduler({
     program: { ...program, command: ["C:\\Program Files\\nodejs\\node.exe", "C:\\d\\daybreak.mjs", "serve"] },
     dataFolder: "C:\\Users\\Ada\\AppData\\Local",
     account: "BOX\\Ada & Co",
   });
 
-  it("is a description in the scheduler's encoding, with the program quoted within", () => {
+  it("writes the task in UTF-16 with a quoted command line", () => {
     expect(task.encoding).toBe("utf16le");
     expect(task.content).toContain('encoding="UTF-16"');
     expect(task.content).toContain("<UserId>BOX\\Ada &amp; Co</UserId>");
@@ -64,25 +64,25 @@ describe("a task of Windows", () => {
     );
   });
 
-  it("is never ended for having run long, and not on batteries either", () => {
+  it("sets no time limit and allows batteries", () => {
     expect(task.content).toContain("<ExecutionTimeLimit>PT0S</ExecutionTimeLimit>");
     expect(task.content).toContain("<StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>");
   });
 
-  it("is drained before it is deleted", () => {
-    expect(task.deactivate.map(([, what, last]) => [what, last])).toEqual([
+  it("stops the daemon before the task is deleted", () => {
+    expect(task.callsBeforeRemoval.map(([, what, last]) => [what, last])).toEqual([
       ["C:\\d\\daybreak.mjs", "stop"],
       ["/Delete", "/TN"],
     ]);
   });
 });
 
-describe("on other systems", () => {
-  it("says what to do where no service manager is known", () => {
+describe("findManager", () => {
+  it("explains what to do on an unknown system", () => {
     expect(() => find("user", "freebsd")).toThrow(/daybreak serve/);
   });
 
-  it("has no service of the system beside systemd's", () => {
+  it("refuses --system without systemd", () => {
     expect(() => find("system", "darwin")).toThrow(/--system needs systemd/);
   });
 });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startFakeDaemon } from "../fake-daemon.ts";
 import { runCli } from "../run-cli.ts";
 
-/** Writes down what it is told, and knows as much of a service as the command asks for. */
+/** Fake systemctl that records its calls and simulates the state of a service. */
 const SYSTEMCTL = `#!/bin/sh
 echo "$*" >> "$FAKE/calls"
 [ -e "$FAKE/refuses-$2" ] && { echo "Job failed." >&2; exit 1; }
@@ -34,12 +34,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** Writes the configuration. A daemon of whoever runs the tests must not be taken for that of the service. */
+/** Writes a configuration with an address at which no daemon of the user listens. */
 function configure(toml: string, { port = 1, socket = path.join(home, "none.sock") } = {}): void {
   const folder = path.join(home, ".config", "daybreak");
   mkdirSync(folder, { recursive: true });
-  const elsewhere = `[http]\naddr = "127.0.0.1"\nport = ${port}\n`;
-  writeFileSync(path.join(folder, "daybreak.toml"), `socket = "${socket}"\n${toml}${elsewhere}`);
+  const unusedAddress = `[http]\naddr = "127.0.0.1"\nport = ${port}\n`;
+  writeFileSync(path.join(folder, "daybreak.toml"), `socket = "${socket}"\n${toml}${unusedAddress}`);
 }
 
 function service(args: readonly string[], env: Record<string, string> = {}) {
@@ -52,7 +52,7 @@ function service(args: readonly string[], env: Record<string, string> = {}) {
   return runCli(["service", ...args], { env: { ...here, ...env } });
 }
 
-/** What systemctl was told since the last call, but for questions. */
+/** Calls of systemctl since the last call of this function, except for queries. */
 function changes(): string[] {
   const file = path.join(fake, "calls");
   const calls = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
@@ -63,7 +63,7 @@ function changes(): string[] {
 const mark = (name: string): void => writeFileSync(path.join(fake, name), "");
 
 describe.runIf(process.platform === "linux")("daybreak service", () => {
-  it("installs a unit of the account and says what is next", async () => {
+  it("installs a user unit and prints the next steps", async () => {
     const { code, stdout, stderr } = await service(["install"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain(`is installed and started: ${unit}`);
@@ -74,12 +74,12 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
       "--user start daybreak.service",
     ]);
     const text = readFileSync(unit, "utf8");
-    // In quotation marks where a path has a space.
+    // Paths with spaces are in quotation marks.
     expect(text).toMatch(/^ExecStart="?\/.*node\S* "?\/.+\/src\/launch\/daybreak\.mjs"? serve$/m);
     expect(text).toContain("SERVICE_LOG_FORMAT=text");
   });
 
-  it("leaves a service that is as it should be in peace, and restarts one whose unit has changed", async () => {
+  it("keeps an unchanged service running and restarts one whose unit has changed", async () => {
     await service(["install"]);
     changes();
     await service(["install"]);
@@ -91,7 +91,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(readFileSync(unit, "utf8")).toContain("TimeoutStopSec=330");
   });
 
-  it("removes what it has made, and nothing else", async () => {
+  it("removes only its own files", async () => {
     await service(["install"]);
     changes();
     const { code, stdout } = await service(["uninstall"]);
@@ -104,7 +104,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(JSON.parse(again.stdout)).toEqual({ removed: false, file: unit });
   });
 
-  it("says how it is", async () => {
+  it("prints the state of the service", async () => {
     expect((await service(["status"])).stdout).toMatch(/Installed +no .*\nEnabled +no\nRunning +no\n/);
     await service(["install"]);
     expect((await service(["status"])).stdout).toMatch(
@@ -119,7 +119,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     });
   });
 
-  it("only prints what it would do", async () => {
+  it("changes nothing with --print", async () => {
     const { code, stdout } = await service(["install", "--print"]);
     expect(code).toBe(0);
     expect(stdout).toContain(unit);
@@ -132,7 +132,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(existsSync(unit)).toBe(false);
   });
 
-  it("hands a named configuration over by its whole path, and says what the service does not know", async () => {
+  it("passes --config as an absolute path and lists variables that the service does not get", async () => {
     const file = path.join(home, "own.toml");
     writeFileSync(file, `[log]\nformat = "json"\n[http]\nport = 1\n`);
     const { stdout } = await service(["install", "--config", file], {
@@ -147,7 +147,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(text).not.toContain("SERVICE_LOG_FORMAT");
   });
 
-  it("refuses beside a daemon that is not the service", async () => {
+  it("refuses to install beside another daemon", async () => {
     await using daemon = await startFakeDaemon({ "GET /health": { status: "ok" } });
     configure("", { socket: "", port: Number(new URL(daemon.url).port) });
     const { code, stderr } = await service(["install"]);
@@ -156,7 +156,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(existsSync(unit)).toBe(false);
   });
 
-  it("leaves a unit alone that somebody else has made", async () => {
+  it("leaves a unit unchanged that it has not made", async () => {
     mkdirSync(path.dirname(unit), { recursive: true });
     writeFileSync(unit, "[Service]\nExecStart=/bin/true\n");
     for (const action of ["install", "uninstall"]) {
@@ -167,7 +167,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(changes()).toEqual([]);
   });
 
-  it("writes nothing for a wrong configuration, or where the service manager cannot be asked", async () => {
+  it("writes nothing with an invalid configuration or without a service manager", async () => {
     configure("nonsense = 1\n");
     expect(await service(["install"])).toMatchObject({
       code: 2,
@@ -186,7 +186,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     expect(existsSync(unit)).toBe(false);
   });
 
-  it("says which command failed", async () => {
+  it("reports the failed command", async () => {
     mark("refuses-start");
     const { code, stderr } = await service(["install"]);
     expect(code).toBe(1);

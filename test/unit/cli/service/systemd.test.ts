@@ -23,8 +23,8 @@ function lines(text: string): readonly string[] {
   return text.split("\n");
 }
 
-describe("a systemd unit", () => {
-  it("runs the daemon, starts it again after a failure, and not after a wrong configuration", () => {
+describe("systemdUnit", () => {
+  it("restarts the daemon after a failure, but not with an invalid configuration", () => {
     const text = lines(unit());
     expect(text).toContain(`ExecStart=${COMMAND.join(" ")}`);
     expect(text).toContain("Restart=on-failure");
@@ -32,17 +32,17 @@ describe("a systemd unit", () => {
     expect(text).toContain("WantedBy=default.target");
   });
 
-  it("lets the daemon drain, which alone gets the signal", () => {
+  it("signals only the daemon and lets it drain", () => {
     expect(lines(unit())).toContain("TimeoutStopSec=60");
     expect(lines(unit())).toContain("KillMode=mixed");
     expect(lines(unit({ stopSeconds: Number.POSITIVE_INFINITY }))).toContain("TimeoutStopSec=infinity");
   });
 
-  it("lets the daemon outlive an engine that has taken too much memory", () => {
+  it("keeps the daemon running when an engine runs out of memory", () => {
     expect(lines(unit())).toContain("OOMPolicy=continue");
   });
 
-  it("has nothing that takes the engines' own walls away, or the GPUs", () => {
+  it("has no restriction that breaks the engines' sandbox or hides GPUs", () => {
     for (const scope of ["user", "system"] as const) {
       expect(unit({ scope })).not.toMatch(
         /^(RestrictNamespaces|SystemCallFilter|ProtectHostname|ProcSubset|ProtectProc|ProtectKernelTunables|ProtectKernelLogs|PrivateDevices|ProtectClock|MemoryDenyWriteExecute|MemoryMax)=/m,
@@ -50,7 +50,7 @@ describe("a systemd unit", () => {
     }
   });
 
-  it("keeps words whole that systemd would divide or read as its own", () => {
+  it("escapes spaces and special characters", () => {
     const odd = ["/opt/my node/node", '/opt/100%/a"b\\$HOME', "serve"] as const;
     expect(lines(unit({ command: odd }))).toContain(
       'ExecStart="/opt/my node/node" "/opt/100%%/a\\"b\\\\$$HOME" serve',
@@ -60,7 +60,7 @@ describe("a systemd unit", () => {
     );
   });
 
-  it("of the system has an account of its own that sees no home, unless the program is in one", () => {
+  it("gives a system unit a separate account without access to homes, unless the program is in one", () => {
     const text = lines(unit({ scope: "system", gpuGroups: ["video", "render"] }));
     expect(text).toContain("DynamicUser=yes");
     expect(text).toContain("CacheDirectory=daybreak");
@@ -76,12 +76,12 @@ describe("a systemd unit", () => {
 const SYSTEMD = unless(spawnSync("systemd-analyze", ["--version"]).status === 0, "no systemd-analyze");
 
 describe.skipIf(SYSTEMD.isMissing)(`systemd-analyze${SYSTEMD.note}`, () => {
-  it.each(["user", "system"] as const)("finds nothing wrong with the unit of the %s", (scope) => {
+  it.each(["user", "system"] as const)("accepts the %s unit", (scope) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-unit-"));
     const file = path.join(folder, "daybreak.service");
     const command = [process.execPath, "/with a space/100%/daybreak.mjs", "serve"] as const;
     writeFileSync(file, unit({ scope, command, env: { SERVICE_LOG_FORMAT: "text" } }));
-    // The manual is not asked for a page that is not installed.
+    // --man=no: the manual page is not installed.
     const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--${scope}`, file], {
       encoding: "utf8",
       env: { ...process.env, XDG_RUNTIME_DIR: folder, SYSTEMD_LOG_LEVEL: "warning" },

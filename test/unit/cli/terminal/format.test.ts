@@ -11,7 +11,7 @@ import {
 } from "../../../../src/cli/terminal/format.ts";
 
 describe("formatTable", () => {
-  it("puts columns under their headers and ends no line in spaces", () => {
+  it("aligns columns without trailing spaces", () => {
     expect(
       formatTable(
         ["NAME", "SIZE"],
@@ -23,7 +23,7 @@ describe("formatTable", () => {
     ).toEqual(["NAME           SIZE", "tiny           1 MB", "a-longer-name  12 GB"]);
   });
 
-  it("counts attributes as nothing and East Asian characters as two columns", () => {
+  it("counts no columns for attributes and two for East Asian characters", () => {
     const lines = formatTable(
       ["NAME", "N"],
       [
@@ -36,7 +36,7 @@ describe("formatTable", () => {
 });
 
 describe("formatFields", () => {
-  it("puts values under each other", () => {
+  it("aligns values", () => {
     expect(
       formatFields([
         ["Name", "tiny"],
@@ -88,7 +88,7 @@ describe("formatDuration", () => {
 const terminal = Object.assign(new Writable(), { isTTY: true });
 
 describe("styleFor", () => {
-  it("styles on a terminal", () => {
+  it("returns attributes for a terminal", () => {
     expect(styleFor(terminal, {}).red("no")).toBe("\u001b[31mno\u001b[39m");
   });
 
@@ -96,16 +96,16 @@ describe("styleFor", () => {
     ["a pipe", new Writable(), {}],
     ["NO_COLOR", terminal, { NO_COLOR: "1" }],
     ["a dumb terminal", terminal, { TERM: "dumb" }],
-  ])("leaves the text alone with %s", (_what, output, env) => {
+  ])("returns plain text for %s", (_what, output, env) => {
     const style = styleFor(output, env);
     expect([style.bold("a"), style.dim("b"), style.red("c")]).toEqual(["a", "b", "c"]);
   });
 
-  it("takes an empty NO_COLOR as none", () => {
+  it("ignores an empty NO_COLOR", () => {
     expect(styleFor(terminal, { NO_COLOR: "" }).bold("a")).not.toBe("a");
   });
 });
 
-it("takes out what a terminal would obey and leaves text, tabs, newlines and emoji", () => {
+it("printable removes control characters and keeps text, tabs, newlines and emoji", () => {
   expect(printable("a\tb\nc\u001b]0;title\u0007\u009b2Jd\re 👍")).toBe("a\tb\nc]0;title2Jde 👍");
 });

@@ -1,6 +1,10 @@
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { describeProgress, DownloadDisplay, rate } from "../../../../src/cli/terminal/progress-display.ts";
+import {
+  describeProgress,
+  DownloadDisplay,
+  transferRate,
+} from "../../../../src/cli/terminal/progress-display.ts";
 
 const line = (downloaded: number, total = 4_700_000_000) => ({
   status: "downloading" as const,
@@ -9,10 +13,10 @@ const line = (downloaded: number, total = 4_700_000_000) => ({
   total_bytes: total,
 });
 
-describe("rate", () => {
+describe("transferRate", () => {
   it("is bytes per second between the first and the last sample", () => {
     expect(
-      rate([
+      transferRate([
         { at: 0, bytes: 0 },
         { at: 500, bytes: 9 },
         { at: 2000, bytes: 3000 },
@@ -21,19 +25,19 @@ describe("rate", () => {
   });
 
   it("is unknown until time has passed", () => {
-    expect(rate([])).toBeUndefined();
-    expect(rate([{ at: 5, bytes: 1 }])).toBeUndefined();
+    expect(transferRate([])).toBeUndefined();
+    expect(transferRate([{ at: 5, bytes: 1 }])).toBeUndefined();
   });
 });
 
 describe("describeProgress", () => {
-  it("gives the share, the bytes, the rate and the time left", () => {
+  it("contains the percentage, the bytes, the rate and the remaining time", () => {
     expect(describeProgress(line(1_200_000_000), 35_000_000)).toBe(
       "25% 1.2 GB of 4.7 GB, 35.0 MB/s, 1m 40s left",
     );
   });
 
-  it("gives no rate and no time when nothing comes", () => {
+  it("omits the rate and the time without progress", () => {
     expect(describeProgress(line(0), 0)).toBe("0% 0 B of 4.7 GB");
     expect(describeProgress(line(0), undefined)).toBe("0% 0 B of 4.7 GB");
   });
@@ -61,7 +65,7 @@ describe("DownloadDisplay", () => {
     expect(text()).toContain("Verifying");
   });
 
-  it("is quiet elsewhere", () => {
+  it("prints nothing without a terminal", () => {
     const { output, text } = recorder(false);
     using display = new DownloadDisplay(output, "tiny");
     display.show(line(1));

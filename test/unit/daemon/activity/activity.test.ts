@@ -11,7 +11,7 @@ const head = { id: "an-id", method: "POST", path: "/api/chat" };
 const end = { status: 200, ms: 12, isAborted: false };
 const everything = { after: 0, level: "trace" } as const;
 
-/** A request during which something is done. */
+/** Runs a request that does some work. */
 async function request(
   activity: Activity,
   work: () => void | Promise<void>,
@@ -23,13 +23,13 @@ async function request(
 
 function generate(activity: Activity, model = "mini"): void {
   const work = activity.followWork();
-  work.note({ model });
-  work.note({ promptTokens: 5, completionTokens: 7, firstTokenMs: 3.4, tokensPerSecond: 50 });
+  work.report({ model });
+  work.report({ promptTokens: 5, completionTokens: 7, firstTokenMs: 3.4, tokensPerSecond: 50 });
   work.end();
 }
 
 describe("requests", () => {
-  test("have what the work in them reports, even when several run at once", async () => {
+  test("contain the figures of their work, also when they run concurrently", async () => {
     const activity = new Activity();
     const both = Promise.withResolvers<void>();
     const first = request(activity, async () => {
@@ -59,7 +59,7 @@ describe("requests", () => {
     });
   });
 
-  test("are told, when they are over, with what the log says of them", async () => {
+  test("are passed to listeners at their end, with the fields of the log line", async () => {
     const activity = new Activity();
     const ended: EndedRequest[] = [];
     activity.onRequestEnd((each) => ended.push(each));
@@ -75,22 +75,22 @@ describe("requests", () => {
     expect(JSON.stringify(activity.report(everything))).not.toContain(traceParent);
   });
 
-  test("have the error that was their answer, whatever the work in them has ended with", async () => {
+  test("contain the error of the response rather than that of the work", async () => {
     const activity = new Activity();
     const onEnd = await activity.followRequest(head, async () => {
       const work = activity.followWork();
-      work.note({ failure: "model_not_found" });
+      work.report({ failure: "model_not_found" });
       work.end();
     });
     onEnd({ ...end, status: 503, errorCode: "fleet_unreachable" });
     expect(activity.report(everything).requests).toMatchObject([{ failure: "fleet_unreachable" }]);
   });
 
-  test("have the error of the work in them in the log's line, and none where it ended well", async () => {
+  test("log the error of their work, and none without an error", async () => {
     const activity = new Activity();
     const onEnd = await activity.followRequest(head, async () => {
       const work = activity.followWork();
-      work.note({ model: "mini", failure: "engine_crashed" });
+      work.report({ model: "mini", failure: "engine_crashed" });
       work.end();
     });
     expect(onEnd({ ...end, status: 500 })).toEqual({ model: "mini", error: "engine_crashed" });
@@ -98,18 +98,18 @@ describe("requests", () => {
     expect(onGoodEnd(end)).not.toHaveProperty("error");
   });
 
-  test("that only look do not push out those that change something or fail", async () => {
+  test("that only read do not evict those that change something or fail", async () => {
     const activity = new Activity();
     await request(activity, () => undefined, "/api/models/load");
-    const looks = async (status: number): Promise<void> => {
+    const read = async (status: number): Promise<void> => {
       const onEnd = await activity.followRequest(
         { id: "a", method: "GET", path: "/metrics" },
         async () => {},
       );
       onEnd({ ...end, status });
     };
-    await looks(404);
-    for (let i = 0; i < 1000; i += 1) await looks(200);
+    await read(404);
+    for (let i = 0; i < 1000; i += 1) await read(200);
     const { requests } = activity.report(everything);
     expect(requests.map(({ path, status }) => [path, status]).slice(0, 2)).toEqual([
       ["/api/models/load", 200],
@@ -118,28 +118,28 @@ describe("requests", () => {
     expect(requests.length).toBeLessThan(200);
   });
 
-  test("are known by their ids to who works for them", async () => {
+  test("pass their ids to their work", async () => {
     const activity = new Activity();
     const work = new SpeedMeter().follow(activity.followWork);
     await activity.followRequest({ id: "req", method: "POST", path: "/" }, async () => {
       expect(work().request).toBe("req");
-      expect(work().further().request).toBe("req");
+      expect(work().fork().request).toBe("req");
     });
   });
 
-  test("add up the tokens of several answers", async () => {
+  test("sum the tokens of several answers", async () => {
     const activity = new Activity();
     await request(activity, () => {
       const work = activity.followWork();
-      work.note({ model: "mini", promptTokens: 5, firstTokenMs: 3, completionTokens: 7 });
-      work.further().note({ model: "mini", promptTokens: 5, firstTokenMs: 90, completionTokens: 4 });
+      work.report({ model: "mini", promptTokens: 5, firstTokenMs: 3, completionTokens: 7 });
+      work.fork().report({ model: "mini", promptTokens: 5, firstTokenMs: 90, completionTokens: 4 });
     });
     expect(activity.report(everything).requests).toMatchObject([
       { prompt_tokens: 5, completion_tokens: 11, first_token_ms: 3 },
     ]);
   });
 
-  test("with a model are not pushed out by those of pages and scrapers, and all have their limit", async () => {
+  test("with a model are not evicted by those of pages and scrapers, and all are limited", async () => {
     const activity = new Activity();
     await request(activity, () => generate(activity));
     for (let i = 0; i < 2000; i += 1) await request(activity, () => undefined, `/metrics${"x".repeat(5000)}`);
@@ -149,7 +149,7 @@ describe("requests", () => {
     expect(JSON.stringify(requests).length).toBeLessThan(300_000);
   });
 
-  test("of a WebSocket are its chats", () => {
+  test("include the chats of a WebSocket", () => {
     const activity = new Activity();
     generate(activity);
     expect(activity.report(everything).requests).toMatchObject([
@@ -158,7 +158,7 @@ describe("requests", () => {
   });
 });
 
-test("events are remembered with their reason, and only the last", () => {
+test("stores the latest events with their reasons", () => {
   const activity = new Activity();
   const events = new ServiceEvents();
   activity.subscribe(events);
@@ -175,7 +175,7 @@ test("events are remembered with their reason, and only the last", () => {
 });
 
 describe("the log", () => {
-  test("is remembered as it is written: by level, after its redaction, without the lines of requests", () => {
+  test("is stored by level and redacted, without the lines of requests", () => {
     const activity = new Activity();
     const logger = createLogger({ level: "info", format: "text" }, nowhere, activity.log);
     logger.debug("too low for this log");
@@ -192,7 +192,7 @@ describe("the log", () => {
     expect(activity.report({ after: logs[0]!.number, level: "trace" }).logs).toHaveLength(1);
   });
 
-  test("keeps problems whatever else is logged, within its limits, and shortens monstrous lines", () => {
+  test("keeps warnings among many other lines, and shortens long lines", () => {
     const activity = new Activity();
     const logger = pino({ level: "trace", base: null }, { write: activity.log });
     logger.warn("the one problem");
@@ -205,7 +205,7 @@ describe("the log", () => {
   });
 });
 
-test("a later daemon's numbers are greater, so that who asks for what is new gets it", async () => {
+test("numbers of a restarted daemon are greater than those before", async () => {
   const before = new Activity();
   await request(before, () => undefined);
   const { next } = before.report(everything);

@@ -5,7 +5,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTraces, recordRequest, type TracedRequest } from "../../../../src/daemon/tracing/open-traces.ts";
 
-const LOOK: TracedRequest = {
+const HEALTH_REQUEST: TracedRequest = {
   head: { id: "an-id", method: "GET", path: "/health" },
   startedAt: new Date(),
   end: { status: 200, ms: 1, isAborted: false },
@@ -14,7 +14,7 @@ const LOOK: TracedRequest = {
 
 const servers: { close(): unknown }[] = [];
 
-/** A receiver that answers with a status, once it may, and the paths that it was asked for. */
+/** Starts a receiver that responds after `mayAnswer` and records the paths of requests. */
 async function receiver(status: number, mayAnswer: Promise<unknown> = Promise.resolve()) {
   const paths: (string | undefined)[] = [];
   const server = createServer((request, response) => {
@@ -28,10 +28,10 @@ async function receiver(status: number, mayAnswer: Promise<unknown> = Promise.re
   return { url: `http://127.0.0.1:${address.port}`, paths };
 }
 
-describe("open traces", () => {
+describe("openTraces", () => {
   afterEach(() => servers.splice(0).forEach((server) => server.close()));
 
-  test.each(["", "/", "/base/"])("spans go to /v1/traces below the endpoint (%j)", async (ending) => {
+  test.each(["", "/", "/base/"])("sends spans to /v1/traces below the endpoint (%j)", async (ending) => {
     const { url, paths } = await receiver(200);
     const problems: string[] = [];
     const traces = openTraces({
@@ -39,32 +39,32 @@ describe("open traces", () => {
       version: "1",
       onProblem: (each) => problems.push(each),
     });
-    traces.add(LOOK);
+    traces.add(HEALTH_REQUEST);
     await traces.close();
     expect(paths).toEqual([`${ending.replace(/\/$/, "")}/v1/traces`]);
     expect(problems).toEqual([]);
   });
 
-  test("a receiver that refuses them is told of once", async () => {
+  test("reports a receiver that refuses spans once", async () => {
     const { url } = await receiver(400);
     const problems: string[] = [];
     const traces = openTraces({ endpoint: url, version: "1", onProblem: (each) => problems.push(each) });
     // More than one batch.
-    for (let i = 0; i < 1000; i += 1) traces.add(LOOK);
+    for (let i = 0; i < 1000; i += 1) traces.add(HEALTH_REQUEST);
     await traces.close();
     expect(problems).toEqual([expect.any(String)]);
   });
 
   test.each([
-    ["that takes its time gets the last ones", true],
-    ["that never answers holds nobody up for long", false],
-  ])("a receiver %s", async (_, answers) => {
+    ["a slow receiver to send the last spans", true],
+    ["a silent receiver for a limited time", false],
+  ])("close() waits for %s", async (_, answers) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const answer = Promise.withResolvers<void>();
     const { url, paths } = await receiver(200, answer.promise);
     const traces = openTraces({ endpoint: url, version: "1", onProblem: () => undefined });
-    traces.add(LOOK);
+    traces.add(HEALTH_REQUEST);
     let isClosed = false;
     const closing = traces.close().then(() => (isClosed = true));
     await expect.poll(() => paths).toEqual(["/v1/traces"]);
@@ -97,12 +97,12 @@ const chat: TracedRequest = {
   },
 };
 
-/** Milliseconds from the start of the request. */
+/** Milliseconds since the start of the request. */
 function since([seconds, nanos]: readonly [number, number]): number {
   return Math.round(seconds * 1000 + nanos / 1_000_000 - startedAt.getTime());
 }
 
-/** The spans of a request by name, with the time from its start in milliseconds. */
+/** Spans of a request by name, with times in milliseconds since its start. */
 function spansOf(request: TracedRequest) {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
@@ -124,7 +124,7 @@ function spansOf(request: TracedRequest) {
   );
 }
 
-test("a request is a span, its model's work one below it, and the stages of that below again", () => {
+test("records a request, its generation and the stages of that as nested spans", () => {
   const spans = spansOf(chat);
   expect([...spans].map(([name, { from, to }]) => [name, from, to])).toEqual([
     ["load", 0, 100],
@@ -148,26 +148,26 @@ test("a request is a span, its model's work one below it, and the stages of that
   });
 });
 
-test("it belongs to the trace of the client that asked", () => {
+test("continues the trace of the client", () => {
   const traceParent = `00-${CALLER.trace}-${CALLER.span}-01`;
   const root = spansOf({ ...chat, head: { ...chat.head, traceParent } }).get("POST /api/chat");
   expect([root?.context.traceId, root?.parent]).toEqual([CALLER.trace, CALLER.span]);
 });
 
 test.each(["nonsense", `00-${"0".repeat(32)}-${CALLER.span}-01`, "x".repeat(10_000)])(
-  "a header that is not valid (%.12s…) begins a trace of its own",
+  "starts a new trace for an invalid header (%.12s…)",
   (traceParent) => {
     const root = spansOf({ ...chat, head: { ...chat.head, traceParent } }).get("POST /api/chat");
     expect(root?.parent).toBeUndefined();
   },
 );
 
-test("a client that does not sample its trace gets no spans", () => {
+test("records no spans for a trace that the client does not sample", () => {
   const traceParent = `00-${CALLER.trace}-${CALLER.span}-00`;
   expect(spansOf({ ...chat, head: { ...chat.head, traceParent } }).size).toBe(0);
 });
 
-test("a failure has the code of its error, and a request without a model no spans below it", () => {
+test("records error codes, and only one span for a request without a model", () => {
   const failed = spansOf({
     ...chat,
     end: { status: 500, ms: 3, isAborted: false, route: "/api/chat" },
@@ -181,13 +181,18 @@ test("a failure has the code of its error, and a request without a model no span
   expect([...failed.keys()]).toEqual(["load", "chat mini", "POST /api/chat"]);
 
   const head = { ...chat.head, method: "GET", path: "/api/models/some" };
-  const look = spansOf({ ...chat, head, end: { ...chat.end, route: "/api/models/{name}" }, work: {} });
-  expect([...look.keys()]).toEqual(["GET /api/models/{name}"]);
+  const withoutModel = spansOf({
+    ...chat,
+    head,
+    end: { ...chat.end, route: "/api/models/{name}" },
+    work: {},
+  });
+  expect([...withoutModel.keys()]).toEqual(["GET /api/models/{name}"]);
 });
 
-test("a path that nobody serves is no name of a span", () => {
-  const head = { ...chat.head, path: "/made/up/by/somebody" };
+test("does not name spans by unknown paths", () => {
+  const head = { ...chat.head, path: "/made/up/path" };
   const spans = spansOf({ ...chat, head, end: { ...chat.end, status: 404, route: undefined }, work: {} });
   expect([...spans.keys()]).toEqual(["POST"]);
-  expect(spans.get("POST")?.attributes["url.path"]).toBe("/made/up/by/somebody");
+  expect(spans.get("POST")?.attributes["url.path"]).toBe("/made/up/path");
 });

@@ -10,7 +10,7 @@ test.each([
   ["the variable is empty", { OTEL_EXPORTER_OTLP_ENDPOINT: "" }],
   ["OpenTelemetry is off", { OTEL_EXPORTER_OTLP_ENDPOINT: RECEIVER, OTEL_SDK_DISABLED: "TRUE" }],
   ["its traces are off", { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: RECEIVER, OTEL_TRACES_EXPORTER: "none" }],
-])("no traces are made where %s", async (_, env) => {
+])("records no traces if %s", async (_, env) => {
   expect(await startTraces(undefined, "1", logger, env)).toBeUndefined();
 });
 
@@ -18,7 +18,7 @@ test.each([
   ["the configuration", RECEIVER, {}],
   ["a variable", undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: RECEIVER }],
   ["the variable for traces", undefined, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: RECEIVER }],
-])("traces are made where %s names a receiver", async (_, endpoint, env) => {
+])("records traces if %s names a receiver", async (_, endpoint, env) => {
   const traces = await startTraces(endpoint, "1", logger, env);
   expect(traces).toBeDefined();
   await traces?.close();

@@ -13,7 +13,7 @@ import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 const engineCodec = new MessageCodec<EngineMessage>(ENGINE_MESSAGE_KINDS);
 const daemonCodec = new MessageCodec<DaemonMessage>(DAEMON_MESSAGE_KINDS);
 
-/** What comes out when these bytes arrive in pieces of some size. */
+/** Messages that are decoded from these bytes when they arrive in chunks of `size`. */
 function receive(codec: typeof engineCodec | typeof daemonCodec, bytes: Buffer, size: number): unknown[] {
   const reader = new FrameReader(codec.limitsOf);
   const messages: unknown[] = [];
@@ -54,17 +54,20 @@ const fromDaemon: DaemonMessage[] = [
   { type: "cancel", call: 2 },
 ];
 
-describe("messages", () => {
-  test.each([1, 7, 4096, 1 << 20])("come out as they went in, in pieces of %i bytes", (size) => {
-    const engineBytes = Buffer.concat(fromEngine.flatMap((message) => engineCodec.encode(message)));
-    const received = receive(engineCodec, engineBytes, size);
-    expect(received.map((message) => engineMessageSchema.parse(message))).toEqual(fromEngine);
-    const daemonBytes = Buffer.concat(fromDaemon.flatMap((message) => daemonCodec.encode(message)));
-    const heard = receive(daemonCodec, daemonBytes, size);
-    expect(heard.map((message) => daemonMessageSchema.parse(message))).toEqual(fromDaemon);
-  });
+describe("MessageCodec", () => {
+  test.each([1, 7, 4096, 1 << 20])(
+    "decodes the messages that it has encoded, in chunks of %i bytes",
+    (size) => {
+      const engineBytes = Buffer.concat(fromEngine.flatMap((message) => engineCodec.encode(message)));
+      const received = receive(engineCodec, engineBytes, size);
+      expect(received.map((message) => engineMessageSchema.parse(message))).toEqual(fromEngine);
+      const daemonBytes = Buffer.concat(fromDaemon.flatMap((message) => daemonCodec.encode(message)));
+      const receivedByEngine = receive(daemonCodec, daemonBytes, size);
+      expect(receivedByEngine.map((message) => daemonMessageSchema.parse(message))).toEqual(fromDaemon);
+    },
+  );
 
-  test("larger than the other side takes are not sent", () => {
+  test("does not encode messages that exceed the receiver's limits", () => {
     const text = "x".repeat(1024 * 1024);
     const tooLong: EngineMessage = { type: "events", call: 1, events: [{ type: "text-delta", text }] };
     expect(() => engineCodec.encode(tooLong)).toThrow(MessageTooLargeError);
@@ -75,18 +78,18 @@ describe("messages", () => {
   });
 
   test.each([
-    ["without the bytes that belong to it", "tokenized", '{"type":"tokenized","call":1}', []],
+    ["without its attachment", "tokenized", '{"type":"tokenized","call":1}', []],
     ["with half a number", "tokenized", '{"type":"tokenized","call":1}', [Uint8Array.of(1, 2, 3)]],
     [
-      "without the object that the bytes go to",
+      "without the object that the attachment belongs to",
       "embedded",
       '{"type":"embedded","call":1}',
       [new Uint8Array(8)],
     ],
     ["that is a number", "memory", "1", []],
-    ["that is nothing", "memory", "null", []],
+    ["that is null", "memory", "null", []],
     ["that is empty", "memory", "", []],
-  ] as const)("one %s is refused", (_, type, json, attachments) => {
+  ] as const)("rejects a message %s", (_, type, json, attachments) => {
     const kind = Object.keys(ENGINE_MESSAGE_KINDS).indexOf(type);
     const bytes = Buffer.concat([encodeFrame(kind, json, attachments), ...attachments]);
     expect(() => receive(engineCodec, bytes, bytes.length)).toThrow(
@@ -94,7 +97,7 @@ describe("messages", () => {
     );
   });
 
-  test("attachments that do not add up are refused", () => {
+  test("rejects attachments whose lengths do not add up to the announced total", () => {
     const kind = Object.keys(ENGINE_MESSAGE_KINDS).indexOf("pieces");
     const frame = encodeFrame(kind, '{"type":"pieces","call":1}', [new Uint8Array(4), new Uint8Array(4)]);
     frame.writeUInt32LE(3, 12);

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { AnswerDepth, ChunkReader, MAX_ANSWER_DEPTH } from "../../../../src/engine/core/answer-reader.ts";
+import {
+  AnswerDepthCheck,
+  ChunkReader,
+  MAX_ANSWER_DEPTH,
+} from "../../../../src/engine/core/answer-reader.ts";
 import type { CompletionChunk } from "../../../../src/engine/core/loop-request.ts";
 import type { GenerationEvent, OutputFormat } from "../../../../src/engine/protocol/generation.ts";
 
@@ -29,8 +33,8 @@ const call = (index: number, part: object): CompletionChunk => delta({ tool_call
 const figuresOf = (events: GenerationEvent[]): unknown[] =>
   events.flatMap((event) => ("soFar" in event && event.soFar ? [event.soFar] : []));
 
-describe("the events of an answer", () => {
-  test("are its text, reason, usage and timings", () => {
+describe("ChunkReader", () => {
+  test("returns text, finish reason, usage and timings", () => {
     expect(fold([delta({ content: "Hel" }), delta({ content: "lo" }), end("stop"), usage])).toEqual([
       { type: "text-delta", text: "Hel" },
       { type: "text-delta", text: "lo" },
@@ -43,14 +47,14 @@ describe("the events of an answer", () => {
     ]);
   });
 
-  test("tell how many tokens were guessed, and how many of them were right", () => {
+  test("reports drafted and accepted tokens", () => {
     const timings = { prompt_ms: 1, predicted_ms: 1, draft_n: 12, draft_n_accepted: 7 };
     expect(fold([end("stop"), { ...usage, timings }]).at(-1)).toMatchObject({
       usage: { completionTokens: 4, guesses: { tokens: 12, kept: 7 } },
     });
   });
 
-  test("tell tokens and times with each piece, when asked", () => {
+  test("reports usage and timings with each delta only if requested", () => {
     const chunks = [
       { prompt_progress: { processed: 5, total: 5 } },
       at(1, { reasoning_content: "hm" }),
@@ -67,13 +71,13 @@ describe("the events of an answer", () => {
     expect(figuresOf(fold(chunks))).toEqual([]);
   });
 
-  test("keep reasoning apart and count it", () => {
+  test("separates reasoning and counts its tokens", () => {
     const events = fold([delta({ reasoning_content: "hm" }), delta({ content: "yes" }), end("stop"), usage]);
     expect(events[0]).toEqual({ type: "reasoning-delta", text: "hm" });
     expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 1 } });
   });
 
-  test("start each tool call once", () => {
+  test("starts each tool call once", () => {
     const events = fold([
       call(0, { id: "a", function: { name: "f", arguments: "" } }),
       call(0, { function: { arguments: '{"x":' } }),
@@ -92,7 +96,7 @@ describe("the events of an answer", () => {
     expect(events.at(-1)).toMatchObject({ reason: "tool_calls" });
   });
 
-  test("tell what was generated until a further call begins, where each token tells it", () => {
+  test("reports the figures before each further tool call, if chunks have timings", () => {
     const timings = { prompt_ms: 5, predicted_ms: 40, predicted_n: 20, cache_n: 2 };
     const events = fold([
       { prompt_progress: { processed: 7, total: 7 } },
@@ -108,7 +112,7 @@ describe("the events of an answer", () => {
     });
   });
 
-  test("give a tool call an id when the model's format has none", () => {
+  test("generates an ID for a tool call that has none", () => {
     const [start] = fold([delta({ tool_calls: [{ index: 0, function: { name: "f" } }] })]);
     expect(start).toMatchObject({
       type: "tool-call-start",
@@ -116,7 +120,7 @@ describe("the events of an answer", () => {
     });
   });
 
-  test("come from raw completions as well", () => {
+  test("reads chunks of raw completions", () => {
     const events = fold([
       { choices: [{ text: "raw", finish_reason: null }] },
       { choices: [{ text: "", finish_reason: "length" }], ...usage },
@@ -124,7 +128,7 @@ describe("the events of an answer", () => {
     expect(events[0]).toEqual({ type: "text-delta", text: "raw" });
   });
 
-  test("report the progress of the prompt", () => {
+  test("reports the progress of the prompt", () => {
     expect(fold([{ prompt_progress: { processed: 3, total: 7 } }])[0]).toEqual({
       type: "prompt-progress",
       processed: 3,
@@ -132,7 +136,7 @@ describe("the events of an answer", () => {
     });
   });
 
-  test("name the stop sequence that was met", () => {
+  test("reports the stop sequence that ended the answer", () => {
     const stopped = { ...end("stop"), __verbose: { stopping_word: "END" } };
     expect(fold([delta({ content: "x" }), stopped, usage]).at(-1)).toMatchObject({
       reason: "stop",
@@ -143,7 +147,7 @@ describe("the events of an answer", () => {
     );
   });
 
-  test("carry as many alternatives as were asked for, and the token that ends the text without any of it", () => {
+  test("limits alternatives to the requested number, and includes the end token, which has no text", () => {
     const top_logprobs = [
       { id: 1, token: "a", logprob: -0.1, bytes: [97] },
       { id: 2, token: "b", logprob: -2, bytes: [98] },
@@ -164,9 +168,9 @@ describe("the events of an answer", () => {
     expect(fold(chunks)[0]).toMatchObject({ logprobs: [{ token: "a", top: [] }] });
   });
 
-  test("survive the loss of pieces and of the final one", () => {
+  test("completes an answer whose last chunks were lost", () => {
     const reader = new ChunkReader({ maxTokens: 2, topLogprobs: 0 });
-    expect([...reader.push(delta({ content: "a" })), reader.unreadable(), reader.finish()]).toMatchObject([
+    expect([...reader.push(delta({ content: "a" })), reader.lostText(), reader.finish()]).toMatchObject([
       { type: "text-delta", text: "a" },
       { type: "text-delta", text: "\uFFFD" },
       { type: "done", reason: "length", usage: { completionTokens: 2 } },
@@ -174,45 +178,45 @@ describe("the events of an answer", () => {
   });
 });
 
-const text = (piece: string): GenerationEvent => ({ type: "text-delta", text: piece });
-const answerDepthCall = (index: number, piece: string): GenerationEvent => ({
+const text = (value: string): GenerationEvent => ({ type: "text-delta", text: value });
+const callArguments = (index: number, value: string): GenerationEvent => ({
   type: "tool-call-delta",
   index,
-  arguments: piece,
+  arguments: value,
 });
 const deepest = "[{".repeat(MAX_ANSWER_DEPTH / 2);
 
-function watch(format: OutputFormat, events: readonly GenerationEvent[]): () => void {
-  const depth = new AnswerDepth(format);
+function checkOf(format: OutputFormat, events: readonly GenerationEvent[]): () => void {
+  const depth = new AnswerDepthCheck(format);
   return () => events.forEach((event) => depth.check(event));
 }
 
-describe("the nesting of an answer", () => {
+describe("AnswerDepthCheck", () => {
   test.each([
     ["JSON", { type: "json" }, [text(deepest), text("[")]],
-    ["a schema's", { type: "json_schema", schema: {} }, [text(`{"a": ${deepest}`)]],
+    ["JSON with a schema", { type: "json_schema", schema: {} }, [text(`{"a": ${deepest}`)]],
     [
-      "a tool call's, whatever the format",
+      "tool call in an answer without a format",
       { type: "text" },
-      [answerDepthCall(0, deepest), answerDepthCall(0, "["), answerDepthCall(0, "[")],
+      [callArguments(0, deepest), callArguments(0, "["), callArguments(0, "[")],
     ],
-    ["that begins again behind a closed one", { type: "json" }, [text(`[[]${deepest}`)]],
-    ["behind a text with a quote in it", { type: "json" }, [text('["\\'), text('"",'), text(deepest)]],
-  ] as const)("stops one that is too deep: %s", (_, format, events) => {
-    expect(watch(format, events)).toThrow(`more than ${MAX_ANSWER_DEPTH} levels deep`);
+    ["nesting after a closed array", { type: "json" }, [text(`[[]${deepest}`)]],
+    [
+      "nesting after a string with an escaped quote",
+      { type: "json" },
+      [text('["\\'), text('"",'), text(deepest)],
+    ],
+  ] as const)("stops an answer that is nested too deeply: %s", (_, format, events) => {
+    expect(checkOf(format, events)).toThrow(`more than ${MAX_ANSWER_DEPTH} levels deep`);
   });
 
   test.each([
-    ["as deep as it may be", { type: "json" }, [text(deepest)]],
-    [
-      "with brackets in texts",
-      { type: "json" },
-      [text(`["${deepest}[[`), text(`${deepest}\\"`), text(deepest)],
-    ],
-    ["wide", { type: "json" }, [text(`[${"[],".repeat(500)}`)]],
-    ["of several tool calls", { type: "text" }, [answerDepthCall(0, deepest), answerDepthCall(1, deepest)]],
-    ["that is not JSON", { type: "text" }, [text(deepest), text(deepest)]],
-  ] as const)("accepts an answer that is not too deep: %s", (_, format, events) => {
-    expect(watch(format, events)).not.toThrow();
+    ["maximum depth", { type: "json" }, [text(deepest)]],
+    ["brackets in strings", { type: "json" }, [text(`["${deepest}[[`), text(`${deepest}\\"`), text(deepest)]],
+    ["many short arrays", { type: "json" }, [text(`[${"[],".repeat(500)}`)]],
+    ["several tool calls", { type: "text" }, [callArguments(0, deepest), callArguments(1, deepest)]],
+    ["text that is not JSON", { type: "text" }, [text(deepest), text(deepest)]],
+  ] as const)("accepts an answer that is not nested too deeply: %s", (_, format, events) => {
+    expect(checkOf(format, events)).not.toThrow();
   });
 });

@@ -7,7 +7,7 @@ const context = {
   mediaMarker: "<media>",
   contextSize: 4096,
   sharedContext: false,
-  reasonsUnasked: true,
+  mustDisableReasoning: true,
   guessTokens: 0,
   adapterScales: [],
 };
@@ -16,26 +16,26 @@ function bodyOf(request: GenerationRequest): Record<string, unknown> {
   return { ...buildCompletionCall(request, context).body };
 }
 
-/** What a request tells the kernels, on a model that was loaded to guess so many tokens. */
+/** Draft tokens that a request sends to our kernels, for a model that was loaded with this default. */
 function guessesOf(guessTokens: number, sampling: GenerationRequest["sampling"] = {}): unknown {
   const request = promptRequest("x", { sampling });
   return buildCompletionCall(request, { ...context, guessTokens }).body["sse_ping_interval"];
 }
 
 describe("a request to llama.cpp's server", () => {
-  test("tells our kernels the slot and the request's number, above the tokens to guess", () => {
+  test("encodes draft tokens, slot and request number for our kernels in one field", () => {
     const request = promptRequest("x", { slot: 2, sampling: { guessTokens: 5 } });
     expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 3 * 256 + 5 });
     const { body } = buildCompletionCall(request, { ...context, number: 7 });
     expect(body).toMatchObject({ sse_ping_interval: 7 * 65_536 + 3 * 256 + 5 });
   });
 
-  test("has no tokens guessed where log-probabilities are asked for, which llama.cpp does not tell of guesses", () => {
+  test("disables drafts if log probabilities are requested, which llama.cpp does not report for drafted tokens", () => {
     const request = promptRequest("x", { logprobs: 2, sampling: { guessTokens: 5 } });
     expect(bodyOf(request)).toMatchObject({ sse_ping_interval: 0 });
   });
 
-  test("names every sampling setting in the server's words, and none that is absent", () => {
+  test("names sampling settings as llama.cpp's server does, and omits absent ones", () => {
     const sampling = {
       temperature: 0.5,
       topP: 0.9,
@@ -85,20 +85,20 @@ describe("a request to llama.cpp's server", () => {
     expect(bodyOf(promptRequest("x", { sampling: {} }))).not.toHaveProperty("temperature");
   });
 
-  test("lets nothing through that our schema does not know", () => {
+  test("omits fields that are not in our schema", () => {
     const request = { ...promptRequest("x"), n_predict: 5, sampling: { temperature: 1, n_ctx: 5 } };
     const body = bodyOf(request);
     expect(body).not.toHaveProperty("n_predict");
     expect(body).not.toHaveProperty("n_ctx");
   });
 
-  test("has a seed of its own when none is given", () => {
+  test("has a random seed if the request has none", () => {
     const seeds = [1, 2, 3].map(() => bodyOf(promptRequest("x", { sampling: {} }))["seed"]);
     expect(new Set(seeds).size).toBe(3);
     for (const seed of seeds) expect(Number.isInteger(seed)).toBe(true);
   });
 
-  test("asks for the whole context where the server knows no word for it", () => {
+  test("replaces -1 by the context size, because llama.cpp's server does not accept it", () => {
     const sampling = { repeatLastN: -1, dryPenaltyLastN: -1 };
     expect(bodyOf(promptRequest("x", { sampling }))).toMatchObject({
       repeat_last_n: 4096,
@@ -106,13 +106,13 @@ describe("a request to llama.cpp's server", () => {
     });
   });
 
-  test("limits tokens, or not", () => {
+  test("sends the token limit, or -1 if there is none", () => {
     expect(bodyOf(promptRequest("x", { maxTokens: 1 }))).toMatchObject({ max_tokens: 1 });
     const { maxTokens: _, ...unlimited } = promptRequest("x");
     expect(bodyOf(unlimited)).toMatchObject({ max_tokens: -1 });
   });
 
-  test("is verbose only where the stop sequence must be told", () => {
+  test("is verbose only if the request has stop sequences", () => {
     expect(bodyOf(promptRequest("x"))).not.toHaveProperty("verbose");
     expect(bodyOf(promptRequest("x", { stop: ["."] }))).toMatchObject({ stop: ["."], verbose: true });
   });
@@ -126,12 +126,12 @@ describe("a request to llama.cpp's server", () => {
       { response_format: { type: "json_schema", json_schema: { name: "answer", schema: { const: 1 } } } },
     ],
     [{ type: "grammar", grammar: "root ::= [a]" }, { grammar: "root ::= [a]" }, { grammar: "root ::= [a]" }],
-  ] as const)("carries the format %j", (format, raw, chat) => {
+  ] as const)("converts the format %j", (format, raw, chat) => {
     expect(bodyOf(promptRequest("x", { format }))).toMatchObject(raw);
     expect(bodyOf(chatRequest("x", { format }))).toMatchObject(chat);
   });
 
-  test("keeps reasoning out of a formatted answer when thinking is off", () => {
+  test("disables reasoning in a formatted answer if thinking is off", () => {
     const format = { type: "json" } as const;
     expect(bodyOf(chatRequest("x", { format }, { thinking: false }))).toMatchObject({
       reasoning_format: "none",
@@ -139,12 +139,12 @@ describe("a request to llama.cpp's server", () => {
     expect(bodyOf(chatRequest("x", { format }, { thinking: true }))).not.toHaveProperty("reasoning_format");
   });
 
-  test("has the timings of each piece only where they are needed", () => {
+  test("requests timings per token only if they are needed", () => {
     expect(bodyOf(promptRequest("x"))).not.toHaveProperty("timings_per_token");
     expect(bodyOf(promptRequest("x", { timings: true }))).toMatchObject({ timings_per_token: true });
   });
 
-  test.each(["auto", "none", "required"] as const)("passes the tool choice %s on", (toolChoice) => {
+  test.each(["auto", "none", "required"] as const)("sends the tool choice %s", (toolChoice) => {
     const body = bodyOf(
       chatRequest("x", {}, { tools: [{ name: "a" }], toolChoice, parallelToolCalls: false }),
     );
@@ -155,7 +155,7 @@ describe("a request to llama.cpp's server", () => {
     });
   });
 
-  test("offers one tool alone when it is chosen by name", () => {
+  test("sends only the named tool and requires a call if a tool is chosen by name", () => {
     const tools = [{ name: "a" }, { name: "b", description: "second" }];
     const body = bodyOf(chatRequest("x", {}, { tools, toolChoice: { name: "b" } }));
     expect(body).toMatchObject({
@@ -165,33 +165,33 @@ describe("a request to llama.cpp's server", () => {
     expect(body["tools"]).toHaveLength(1);
   });
 
-  test("mentions no tools when there are none", () => {
+  test("omits the tool fields if there are no tools", () => {
     expect(bodyOf(chatRequest("x"))).not.toHaveProperty("tools");
     expect(bodyOf(chatRequest("x"))).not.toHaveProperty("tool_choice");
   });
 
-  test("gives templates their variables, thinking among them", () => {
+  test("sends template variables, including thinking", () => {
     const body = bodyOf(
       chatRequest("x", {}, { thinking: true, templateVariables: { reasoning_effort: "low" } }),
     );
     expect(body).toMatchObject({ chat_template_kwargs: { enable_thinking: true, reasoning_effort: "low" } });
   });
 
-  test("tells templates by either name whether to think", () => {
+  test("sends thinking under both names that templates use", () => {
     expect(bodyOf(chatRequest("x", {}, { thinking: true }))["chat_template_kwargs"]).toEqual({
       enable_thinking: true,
       thinking: true,
     });
   });
 
-  test("tells the kernels how many tokens to guess, by itself or else by how the model was loaded", () => {
+  test("sends the maximum draft tokens of the request, or else those of the model", () => {
     expect(guessesOf(0)).toBe(0);
     expect(guessesOf(16)).toBe(16);
     expect(guessesOf(16, { guessTokens: 0 })).toBe(0);
     expect(guessesOf(0, { guessTokens: 8 })).toBe(8);
   });
 
-  test("always tells the scales of adapters, or llama.cpp would go on with those of a slot's last request", () => {
+  test("always sends adapter scales, because llama.cpp would otherwise use those of the slot's last request", () => {
     const loaded = { ...context, adapterScales: [1, 0.5] };
     const loraOf = (request: GenerationRequest) => buildCompletionCall(request, loaded).body["lora"];
     expect(loraOf(promptRequest("x"))).toEqual([
@@ -205,22 +205,22 @@ describe("a request to llama.cpp's server", () => {
     expect(bodyOf(promptRequest("x"))).not.toHaveProperty("lora");
   });
 
-  test("has no reasoning in front of a format, unless the prompt of the template has", () => {
+  test("disables reasoning before a format only if the template requires that", () => {
     const request = chatRequest("x", { format: { type: "json" } }, { thinking: false });
-    const body = (reasonsUnasked: boolean) =>
-      buildCompletionCall(request, { ...context, reasonsUnasked }).body["reasoning_format"];
+    const body = (mustDisableReasoning: boolean) =>
+      buildCompletionCall(request, { ...context, mustDisableReasoning }).body["reasoning_format"];
     expect(body(true)).toBe("none");
     expect(body(false)).toBeUndefined();
   });
 
-  test("does not think before it continues the assistant's words", () => {
+  test("turns thinking off if the answer continues an assistant message", () => {
     const messages = [{ role: "assistant" as const, content: [{ type: "text" as const, text: "I am" }] }];
     expect(bodyOf(chatRequest("", {}, { messages, thinking: true }))).toMatchObject({
       chat_template_kwargs: { enable_thinking: false },
     });
   });
 
-  test("puts markers in the place of images and text behind the last one", () => {
+  test("replaces images by markers and adds text after the last one", () => {
     const data = new Uint8Array([1]);
     const call = buildCompletionCall(
       chatRequest([
@@ -235,7 +235,7 @@ describe("a request to llama.cpp's server", () => {
     });
   });
 
-  test("writes tool calls and their results as the server expects them", () => {
+  test("converts tool calls and their results", () => {
     const messages = [
       {
         role: "assistant" as const,
@@ -259,6 +259,6 @@ describe("a request to llama.cpp's server", () => {
   });
 });
 
-test("half a surrogate pair does not reach llama.cpp", () => {
+test("replaces an unpaired surrogate in a request to llama.cpp", () => {
   expect(toRequestJson({ prompt: "a\ud83db" })).toBe(JSON.stringify({ prompt: "a\ufffdb" }));
 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { fromLoadFailure, fromRefusal } from "../../../../src/engine/core/engine-failure.ts";
-import { plainEnd } from "../../../../src/engine/core/failure-text.ts";
+import { fromLoadFailure, fromRejection } from "../../../../src/engine/core/engine-failure.ts";
+import { explainExit } from "../../../../src/engine/core/failure-text.ts";
 import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
 
-/** What a template's failure looks like in llama.cpp's log. */
+/** llama.cpp's log of a chat template that failed. */
 const report = (reason: string): string =>
   [
     "Unable to generate parser for this template. Automatic parser generation failed: ",
@@ -13,7 +13,7 @@ const report = (reason: string): string =>
     `Error: ${reason}`,
   ].join("\n");
 
-describe("a load", () => {
+describe("the error of a failed load", () => {
   test.each([
     ["ggml_webgpu: Device error! Reason: 2, Message: [Invalid Buffer] is invalid", "model_load_failed"],
     ["ggml_webgpu: Device lost! Reason: 1, Message: invalid handle", "model_load_failed"],
@@ -27,7 +27,7 @@ describe("a load", () => {
     ["common_chat_templates_init: error: Unexpected token: %} of type 9", "invalid_template"],
     [`srv init: init: chat template parsing error: ${report("std::bad_alloc")}`, "invalid_template"],
     ["Maximum call stack size exceeded", "invalid_template"],
-  ])("that ends with %j is %s", (message, code) => {
+  ])("for %j has the code %s", (message, code) => {
     expect(fromLoadFailure(new EngineFatalError(message)).code).toBe(code);
   });
 
@@ -56,14 +56,14 @@ describe("a load", () => {
     ["remainder by zero", "the values in its header are inconsistent"],
     ["memory access out of bounds", "the values in its header are inconsistent"],
     ["llama_model_load: error loading model: std::length_error", "llama.cpp rejected it"],
-  ])("that ends with %j says: %s", (message, sentence) => {
+  ])("for %j says: %s", (message, sentence) => {
     expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
       `The model file cannot be used: ${sentence}.`,
     );
   });
 });
 
-describe("a request that llama.cpp does not take on", () => {
+describe("the error of a request that llama.cpp rejects", () => {
   test.each([
     [
       report("Jinja Exception: Roles must alternate"),
@@ -79,8 +79,8 @@ describe("a request that llama.cpp does not take on", () => {
     ["std::bad_alloc", "insufficient_memory", /more memory than the model has/],
     ["std::length_error", "invalid_parameter", /llama.cpp cannot parse it/],
     ["Input content cannot be empty", "invalid_parameter", /cannot embed an empty text/],
-  ])("because of %j is refused in plain words", (message, code, words) => {
-    const error = fromRefusal(new EngineCallError(message));
+  ])("because of %j is explained to users", (message, code, words) => {
+    const error = fromRejection(new EngineCallError(message));
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) });
   });
 });
@@ -93,6 +93,6 @@ test.each([
   ],
   ["Aborted(OOM)", "the model ran out of memory"],
   ["Maximum call stack size exceeded", "its input was nested too deeply"],
-])("an engine that ended with %j did so because: %s", (reason, plain) => {
-  expect(plainEnd(reason)).toBe(plain);
+])("the end of an engine with %j is explained as: %s", (reason, explanation) => {
+  expect(explainExit(reason)).toBe(explanation);
 });

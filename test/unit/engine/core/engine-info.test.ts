@@ -1,12 +1,28 @@
 import { expect, test } from "vitest";
-import { canReasonUnasked } from "../../../../src/engine/core/engine-info.ts";
+import { mustDisableReasoning } from "../../../../src/engine/core/engine-info.ts";
 
 test.each([
-  ["ends its prompt with empty reasoning", "{% if add_generation_prompt %}<a><think></think>", false],
-  ["begins reasoning in its prompt", "{% if add_generation_prompt %}<a><think>\n", false],
-  ["has channels", "<|channel|>final {% if add_generation_prompt %}<|start|>assistant", false],
-  ["leaves it to the model", "<think>{% if add_generation_prompt %}<|im_start|>assistant", true],
-  ["has no reasoning", "{% if add_generation_prompt %}assistant:", true],
-])("a template that %s", (_, template, expected) => {
-  expect(canReasonUnasked(template)).toBe(expected);
+  [
+    "false for a template that ends its prompt with empty reasoning",
+    "{% if add_generation_prompt %}<a><think></think>",
+    false,
+  ],
+  [
+    "false for a template that begins reasoning in its prompt",
+    "{% if add_generation_prompt %}<a><think>\n",
+    false,
+  ],
+  [
+    "false for a template with channels",
+    "<|channel|>final {% if add_generation_prompt %}<|start|>assistant",
+    false,
+  ],
+  [
+    "true for a template that lets the model begin reasoning",
+    "<think>{% if add_generation_prompt %}<|im_start|>assistant",
+    true,
+  ],
+  ["true for a template without reasoning", "{% if add_generation_prompt %}assistant:", true],
+])("mustDisableReasoning() is %s", (_, template, expected) => {
+  expect(mustDisableReasoning(template)).toBe(expected);
 });

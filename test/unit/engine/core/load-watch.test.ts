@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { FailureLog, LoadEnding, startLimitMs } from "../../../../src/engine/core/load-watch.ts";
+import { FailureLog, LoadEndWatchdog, acceptLimitMs } from "../../../../src/engine/core/load-watch.ts";
 import type { ServiceError } from "../../../../src/errors/service-error.ts";
 
 const RESERVED = "sched_reserve: reserve took 18.55 ms, sched copies = 1";
 
-function watch(bytes = 0): { ending: LoadEnding; errors: ServiceError[] } {
+function watch(bytes = 0): { ending: LoadEndWatchdog; errors: ServiceError[] } {
   const errors: ServiceError[] = [];
-  return { ending: new LoadEnding([{ size: bytes }], false, (error) => errors.push(error)), errors };
+  return { ending: new LoadEndWatchdog([{ size: bytes }], false, (error) => errors.push(error)), errors };
 }
 
-describe("action limits", () => {
+describe("the time limits of llama.cpp", () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -18,28 +18,28 @@ describe("action limits", () => {
     vi.useRealTimers();
   });
 
-  test("a load that says nothing more, once only its template is left, is ended", () => {
+  test("end a load that logs nothing more while it parses its chat template", () => {
     const { ending, errors } = watch();
     ending.add(RESERVED);
     vi.advanceTimersByTime(60_000);
     expect(errors).toMatchObject([{ code: "invalid_template" }]);
   });
 
-  test("a load may read its weights for as long as it takes", () => {
+  test("do not apply while a load reads weights", () => {
     const { ending, errors } = watch();
     ending.add("load_tensors: loading model tensors");
     vi.advanceTimersByTime(600_000);
     expect(errors).toEqual([]);
   });
 
-  test("a large model has longer for the trials at the end of its load", () => {
+  test("allow a large model more time for its trial batches", () => {
     const { ending, errors } = watch(8 * 1024 ** 3);
     ending.add(RESERVED);
     vi.advanceTimersByTime(60_000);
     expect(errors).toEqual([]);
   });
 
-  test("a load that goes on saying something is not ended", () => {
+  test("do not end a load that continues to log", () => {
     const { ending, errors } = watch();
     for (let line = 0; line < 10; line += 1) {
       ending.add(line === 0 ? RESERVED : "a trial");
@@ -48,21 +48,21 @@ describe("action limits", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a load that has ended is watched no longer", () => {
+  test("do not apply after the end of a load", () => {
     const { ending, errors } = watch();
     ending.add(RESERVED);
-    ending.over();
+    ending.stop();
     ending.add(RESERVED);
     vi.advanceTimersByTime(600_000);
     expect(errors).toEqual([]);
   });
 
-  test("a longer request may take longer to be taken on", () => {
-    expect(startLimitMs("x".repeat(2_000_000))).toBe(3 * startLimitMs(""));
+  test("allow a longer request more time to be accepted", () => {
+    expect(acceptLimitMs("x".repeat(2_000_000))).toBe(3 * acceptLimitMs(""));
   });
 });
 
-test("a lost GPU is the reason; that there is none is not", () => {
+test("FailureLog reports a lost GPU first, and ignores that there is no GPU", () => {
   const log = new FailureLog();
   log.add("info", "ggml_webgpu: Failed to get an adapter: WebGPU not available on this browser");
   log.add("error", "llama_model_load: error loading model");

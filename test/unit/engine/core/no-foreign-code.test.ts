@@ -7,7 +7,7 @@ import { engineSpec } from "../../../support/engine-fixture.ts";
 
 const OWN_WASM = "file:///our/wllama.wasm";
 
-/** A platform whose worker never runs; it keeps the script that it was given. */
+/** A platform whose worker never runs, and which records the worker's script. */
 function recordingPlatform(): { platform: EnginePlatform; script: Promise<string> } {
   const started = Promise.withResolvers<string>();
   const startWorker = (scriptUrl: string): EngineWorker => {
@@ -35,12 +35,12 @@ function recordingPlatform(): { platform: EnginePlatform; script: Promise<string
   };
 }
 
-test("where WebAssembly lacks a feature no code of others is fetched: the engine runs ours or none", async () => {
+test("fetches no code from a CDN if a WebAssembly feature is missing", async () => {
   // As in a runtime without JSPI, for which wllama would fetch another build from a CDN.
   vi.stubGlobal("WebAssembly", Object.create(WebAssembly, { Suspending: { value: undefined } }));
   vi.stubGlobal("self", globalThis);
   vi.stubGlobal("location", { href: OWN_WASM });
-  const fetched = vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("nothing is to be fetched"));
+  const fetched = vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("unexpected fetch"));
   onTestFinished(() => {
     vi.unstubAllGlobals();
     vi.restoreAllMocks();

@@ -13,13 +13,13 @@ const call = {
   files: [],
 } satisfies WorkerActions["completion"];
 
-/** What a poll brings; a function is what happens while the step is computed. */
+/** Result of a poll. A function runs while the step is computed. */
 type Answer = ActionResult | Error | (() => Promise<ActionResult>);
 
-/** A worker that plays: each request answers what `results` holds for its turn, then ends. */
+/** A fake worker: each poll of a request returns the next of its `results`, then the request ends. */
 class FakeSession {
   readonly log: string[] = [];
-  /** Requests at whose poll the engine also computed. */
+  /** Requests whose polls computed a step. */
   readonly steps: number[] = [];
   readonly #left = new Map<number, Answer[]>();
   readonly #results: (id: number) => Answer[];
@@ -33,7 +33,7 @@ class FakeSession {
   async act<Name extends keyof WorkerActions>(
     name: Name,
     body: WorkerActions[Name],
-    isHeld = false,
+    withoutStep = false,
   ): Promise<ActionResult> {
     await Promise.resolve();
     if (name === "completion") {
@@ -45,7 +45,7 @@ class FakeSession {
     }
     const id = "req_id" in body ? body.req_id : 0;
     this.log.push(`${name === "cancel" ? "cancel" : "poll"} ${id}`);
-    if (!isHeld) this.steps.push(id);
+    if (!withoutStep) this.steps.push(id);
     if (name === "cancel") {
       this.#left.delete(id);
       return { success: true };
@@ -56,12 +56,12 @@ class FakeSession {
   }
 }
 
-const piece = (data: unknown): ActionResult => ({
+const partial = (data: unknown): ActionResult => ({
   success: true,
   has_more: true,
   data_json: JSON.stringify(data),
 });
-const last = (data: unknown): ActionResult => ({ ...piece(data), has_more: false });
+const last = (data: unknown): ActionResult => ({ ...partial(data), has_more: false });
 const nothing: ActionResult = { success: true, has_more: true, data_json: "" };
 
 async function drain(results: AsyncGenerator<RequestResult>): Promise<RequestResult[]> {
@@ -71,38 +71,39 @@ async function drain(results: AsyncGenerator<RequestResult>): Promise<RequestRes
 }
 
 const reading = (processed: number): ActionResult =>
-  piece({ prompt_progress: { processed, total: 100, cache: 10 } });
+  partial({ prompt_progress: { processed, total: 100, cache: 10 } });
 
-/** A loop whose requests answer so, and what it has said of its steps. */
-function loopWith(results: (id: number) => Answer[], guessed = () => 0) {
-  const said: string[] = [];
+/** A loop whose requests have these results, and the calls that it made to control steps. */
+function loopWith(results: (id: number) => Answer[], draftTokens = () => 0) {
+  const stepCalls: string[] = [];
   const measured: number[] = [];
   const session = new FakeSession(results);
   const loop = new RequestLoop(session, {
-    get guessed() {
-      return guessed();
+    get draftTokens() {
+      return draftTokens();
     },
-    next: (isAlone, isWhole) => void said.push(`${isAlone ? "alone" : "shared"}${isWhole ? ", whole" : ""}`),
-    leave: () => void said.push("leave"),
-    measured: (tokens) => void measured.push(tokens),
+    prepareStep: (isOnlyRequest, isUnsplittable) =>
+      void stepCalls.push(`${isOnlyRequest ? "single" : "shared"}${isUnsplittable ? ", one step" : ""}`),
+    abortStep: () => void stepCalls.push("abort"),
+    recordStep: (tokens) => void measured.push(tokens),
   });
-  return { loop, session, said, measured };
+  return { loop, session, stepCalls, measured };
 }
 
-/** What is said of steps when a request is cancelled while a step behind these results is computed. */
-async function cancelledBehind(results: Answer[], others = 0, files: Uint8Array[] = []): Promise<string[]> {
+/** Step calls of a loop whose request is cancelled during the step after these results. */
+async function stepsOfCancelled(results: Answer[], others = 0, files: Uint8Array[] = []): Promise<string[]> {
   const controller = new AbortController();
   const cancel = async (): Promise<ActionResult> => {
     controller.abort(new Error("enough"));
     await new Promise((resolve) => setImmediate(resolve));
     return nothing;
   };
-  const { loop, said } = loopWith((id) => (id === 1 ? [...results, cancel] : [piece("a"), last("b")]));
+  const { loop, stepCalls } = loopWith((id) => (id === 1 ? [...results, cancel] : [partial("a"), last("b")]));
   const running = drain(run(loop, "completion", { ...call, files }, controller.signal));
-  const beside = Array.from({ length: others }, () => drain(run(loop, "completion", call, NEVER)));
+  const otherRuns = Array.from({ length: others }, () => drain(run(loop, "completion", call, NEVER)));
   await expect(running).rejects.toThrow("enough");
-  await Promise.all(beside);
-  return said;
+  await Promise.all(otherRuns);
+  return stepCalls;
 }
 
 function run<Action extends "completion" | "embedding">(
@@ -115,8 +116,8 @@ function run<Action extends "completion" | "embedding">(
 }
 
 describe("the loop that drives llama.cpp", () => {
-  test("polls until the last result, through empty ones", async () => {
-    const session = new FakeSession(() => [piece(null), nothing, piece("a"), last("b")]);
+  test("polls until the last result and skips empty results", async () => {
+    const session = new FakeSession(() => [partial(null), nothing, partial("a"), last("b")]);
     expect(await drain(run(new RequestLoop(session), "completion", call, NEVER))).toEqual([
       { kind: "accepted" },
       { kind: "data", data: "a" },
@@ -124,29 +125,23 @@ describe("the loop that drives llama.cpp", () => {
     ]);
   });
 
-  test("runs one call beside the requests between two polls, however many wait", async () => {
-    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+  test("runs at most one call without a slot between two polls", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
-    const asides = [1, 2, 3].map((number) =>
+    const calls = [1, 2, 3].map((number) =>
       loop.runBetweenPolls(async () => {
-        session.log.push(`aside ${number}`);
+        session.log.push(`call ${number}`);
         return number;
       }),
     );
-    expect(await Promise.all(asides)).toEqual([1, 2, 3]);
+    expect(await Promise.all(calls)).toEqual([1, 2, 3]);
     await running;
-    const first = session.log.indexOf("aside 1");
-    expect(session.log.slice(first, first + 5)).toEqual([
-      "aside 1",
-      "poll 1",
-      "aside 2",
-      "poll 1",
-      "aside 3",
-    ]);
+    const first = session.log.indexOf("call 1");
+    expect(session.log.slice(first, first + 5)).toEqual(["call 1", "poll 1", "call 2", "poll 1", "call 3"]);
   });
 
-  test("runs such calls while nothing else is asked, and passes on their failure", async () => {
+  test("runs calls without a slot while there are no requests, and rejects when they fail", async () => {
     const loop = new RequestLoop(new FakeSession(() => []));
     const failing = loop.runBetweenPolls(() => Promise.reject(new Error("no")));
     const next = loop.runBetweenPolls(() => Promise.resolve("yes"));
@@ -154,8 +149,8 @@ describe("the loop that drives llama.cpp", () => {
     expect(await next).toBe("yes");
   });
 
-  test("goes on after a call that fails before it has begun", async () => {
-    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+  test("continues after a call that throws synchronously", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
     const failing = loop.runBetweenPolls(() => {
@@ -166,8 +161,8 @@ describe("the loop that drives llama.cpp", () => {
     expect(await loop.runBetweenPolls(() => Promise.resolve("yes"))).toBe("yes");
   });
 
-  test("polls requests in turn", async () => {
-    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+  test("polls requests round robin", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
     const polls = session.log.filter((line) => line.startsWith("poll"));
@@ -176,8 +171,8 @@ describe("the loop that drives llama.cpp", () => {
     expect(both.length).toBeGreaterThan(2);
   });
 
-  test("computes once for each round, and lets the others collect", async () => {
-    const session = new FakeSession((id) => [...Array.from({ length: 9 }, () => piece(id)), last(id)]);
+  test("computes one step per round", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 9 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     await Promise.all([1, 2, 3].map(() => drain(run(loop, "completion", call, NEVER))));
     const polls = session.log.filter((line) => line.startsWith("poll")).length;
@@ -185,9 +180,9 @@ describe("the loop that drives llama.cpp", () => {
     expect(session.steps.length).toBeLessThan(15);
   });
 
-  test("computes nothing more before the first token has been collected", async () => {
+  test("computes no further step before the first token has been collected", async () => {
     const progress = { prompt_progress: { processed: 1, total: 1 } };
-    const session = new FakeSession(() => [piece(null), piece(progress), piece("token"), last("end")]);
+    const session = new FakeSession(() => [partial(null), partial(progress), partial("token"), last("end")]);
     await drain(run(new RequestLoop(session), "completion", call, NEVER));
     expect(session.log.filter((line) => line === "poll 1")).toHaveLength(4);
     expect(session.steps).toHaveLength(2);
@@ -198,8 +193,8 @@ describe("the loop that drives llama.cpp", () => {
     "[json.exception.type_error.316] incomplete UTF-8 string; last byte: 0xE3",
     "an error of another request, logged in the same step\n" +
       "[json.exception.type_error.316] invalid UTF-8 byte at index 12: 0x80",
-  ])("keeps polling after a piece that is not text: %s", async (message) => {
-    const session = new FakeSession(() => [piece("a"), new EngineCallError(message), last("b")]);
+  ])("keeps polling after text that is not valid UTF-8: %s", async (message) => {
+    const session = new FakeSession(() => [partial("a"), new EngineCallError(message), last("b")]);
     expect(
       (await drain(run(new RequestLoop(session), "completion", call, NEVER))).map(({ kind }) => kind),
     ).toEqual(["data", "unreadable", "data"]);
@@ -208,39 +203,36 @@ describe("the loop that drives llama.cpp", () => {
   test.each([
     "The model produced output that does not match the expected peg-native format",
     "Invalid diff: '[json.exception.type_error.316] invalid UTF-8 byte at index 0: 0xF5' not found at start of ''",
-  ])(
-    "ends a request at once, and frees its slot, when llama.cpp cannot read the answer: %s",
-    async (message) => {
-      // After such an exception llama.cpp promises a further result forever.
-      const forever = Array.from({ length: 50 }, () => nothing);
-      const session = new FakeSession((id) =>
-        id === 1
-          ? [piece("a"), new EngineCallError(message), ...forever]
-          : [piece("x"), piece("y"), last("z")],
-      );
-      const loop = new RequestLoop(session);
-      const [lost, other] = await Promise.allSettled(
-        [1, 2].map(() => drain(run(loop, "completion", call, NEVER))),
-      );
-      expect(lost).toMatchObject({ status: "rejected", reason: { message } });
-      expect(other).toMatchObject({
-        status: "fulfilled",
-        value: [{ data: "x" }, { data: "y" }, { data: "z" }],
-      });
-      expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
-      expect(session.log.filter((line) => line === "poll 1")).toHaveLength(2);
-    },
-  );
+  ])("fails a request and frees its slot when llama.cpp cannot parse the answer: %s", async (message) => {
+    // After such an exception llama.cpp reports "has_more" forever.
+    const forever = Array.from({ length: 50 }, () => nothing);
+    const session = new FakeSession((id) =>
+      id === 1
+        ? [partial("a"), new EngineCallError(message), ...forever]
+        : [partial("x"), partial("y"), last("z")],
+    );
+    const loop = new RequestLoop(session);
+    const [lost, other] = await Promise.allSettled(
+      [1, 2].map(() => drain(run(loop, "completion", call, NEVER))),
+    );
+    expect(lost).toMatchObject({ status: "rejected", reason: { message } });
+    expect(other).toMatchObject({
+      status: "fulfilled",
+      value: [{ data: "x" }, { data: "y" }, { data: "z" }],
+    });
+    expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
+    expect(session.log.filter((line) => line === "poll 1")).toHaveLength(2);
+  });
 
-  test("passes the end of the engine on, without polling or cancelling any more", async () => {
-    const session = new FakeSession(() => [piece("a"), new EngineFatalError("gone")]);
+  test("fails a request when the engine is lost, without further calls", async () => {
+    const session = new FakeSession(() => [partial("a"), new EngineFatalError("gone")]);
     await expect(drain(run(new RequestLoop(session), "completion", call, NEVER))).rejects.toThrow(
       EngineFatalError,
     );
     expect(session.log).toEqual(["start 1", "poll 1", "poll 1"]);
   });
 
-  test("starts nothing for a request that is refused", async () => {
+  test("does not poll for a request that llama.cpp rejects", async () => {
     const session = new FakeSession(() => []);
     session.refuse = new EngineCallError("bad grammar");
     await expect(drain(run(new RequestLoop(session), "completion", call, NEVER))).rejects.toThrow(
@@ -249,10 +241,10 @@ describe("the loop that drives llama.cpp", () => {
     expect(session.log).toEqual([]);
   });
 
-  test("lets a cancel go before the next poll of others", async () => {
+  test("cancels a request before the next polls of others", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
-    const session = new FakeSession(() => Array.from({ length: 20 }, () => piece("x")));
+    const session = new FakeSession(() => Array.from({ length: 20 }, () => partial("x")));
     const loop = new RequestLoop(session);
     const other = drain(run(loop, "completion", call, NEVER));
     const cancelled = (async () => {
@@ -263,7 +255,7 @@ describe("the loop that drives llama.cpp", () => {
     await expect(cancelled).rejects.toBe(reason);
     const at = session.log.indexOf("cancel 2");
     const firstPoll = session.log.indexOf("poll 2");
-    // The poll that was under way, and none for each result that the other still has to come.
+    // Only the poll that was in progress, not one for each remaining result of the other request.
     expect(
       session.log.slice(firstPoll, at).filter((line) => line.startsWith("poll")).length,
     ).toBeLessThanOrEqual(3);
@@ -271,9 +263,9 @@ describe("the loop that drives llama.cpp", () => {
     expect(session.log.slice(at)).not.toContain("poll 2");
   });
 
-  test("cancels a request whose reader leaves early, and not one that has ended", async () => {
+  test("cancels a request whose reader stops early, but not one that has ended", async () => {
     const session = new FakeSession((id) =>
-      id === 1 ? Array.from({ length: 50 }, () => piece("x")) : [last("y")],
+      id === 1 ? Array.from({ length: 50 }, () => partial("x")) : [last("y")],
     );
     const loop = new RequestLoop(session);
     for await (const result of run(loop, "completion", call, NEVER)) if (result) break;
@@ -281,10 +273,10 @@ describe("the loop that drives llama.cpp", () => {
     expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
   });
 
-  describe("with steps of a length of its choice", () => {
-    test("tells what each has read of the prompt, without what was in the cache", async () => {
+  describe("with control of steps", () => {
+    test("records the prompt tokens of each step, excluding cached tokens", async () => {
       const { loop, measured } = loopWith(() => [
-        piece(null),
+        partial(null),
         reading(10),
         reading(42),
         reading(100),
@@ -294,45 +286,51 @@ describe("the loop that drives llama.cpp", () => {
       expect(measured.filter((tokens) => tokens > 0)).toEqual([32, 58]);
     });
 
-    test("tells whether a request is alone, and whether its text is needed whole", async () => {
-      const { loop, said } = loopWith(() => [piece(null), piece("a"), last("b")]);
+    test("prepares steps for a single request, for a text in one step, and for several requests", async () => {
+      const { loop, stepCalls } = loopWith(() => [partial(null), partial("a"), last("b")]);
       await drain(run(loop, "embedding", { ...call, _name: "embd_req" }, NEVER));
-      expect(new Set(said)).toEqual(new Set(["alone, whole"]));
-      said.length = 0;
+      expect(new Set(stepCalls)).toEqual(new Set(["single, one step"]));
+      stepCalls.length = 0;
       await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
-      expect(said).toContain("shared");
+      expect(stepCalls).toContain("shared");
     });
 
-    test("leaves the step of a request that is cancelled while its prompt is read", async () => {
-      expect(await cancelledBehind([piece(null), reading(20), nothing])).toEqual(["alone", "alone", "leave"]);
+    test("aborts the step of a request that is cancelled during its prompt", async () => {
+      expect(await stepsOfCancelled([partial(null), reading(20), nothing])).toEqual([
+        "single",
+        "single",
+        "abort",
+      ]);
     });
 
-    test("leaves none in which an image may be computed", async () => {
+    test("does not abort a step of a request with an image", async () => {
       const image = new Uint8Array(1);
-      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [image])).not.toContain("leave");
+      expect(await stepsOfCancelled([partial(null), reading(20), nothing], 0, [image])).not.toContain(
+        "abort",
+      );
     });
 
-    test("leaves none that others share", async () => {
-      expect(await cancelledBehind([], 1)).not.toContain("leave");
+    test("does not abort a step of several requests", async () => {
+      expect(await stepsOfCancelled([], 1)).not.toContain("abort");
     });
 
-    test("collects all results of a step with guesses before the next one", async () => {
-      const answer = [piece("a"), piece("b"), piece("c"), nothing, piece("d"), last("e")];
-      let guessed = 0;
+    test("collects all results of a step with drafts before the next step", async () => {
+      const answer = [partial("a"), partial("b"), partial("c"), nothing, partial("d"), last("e")];
+      let draftTokens = 0;
       const { loop, session } = loopWith(
         () => [...answer],
-        () => guessed,
+        () => draftTokens,
       );
       await drain(run(loop, "completion", call, NEVER));
       const plain = session.steps.length;
-      guessed = 3;
+      draftTokens = 3;
       await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
       expect(plain).toBe(answer.length);
       expect(session.steps.length - plain).toBe(2);
     });
 
-    test("leaves none of an answer that has begun", async () => {
-      expect(await cancelledBehind([piece(null), reading(100), piece("a")])).not.toContain("leave");
+    test("does not abort a step after the answer has begun", async () => {
+      expect(await stepsOfCancelled([partial(null), reading(100), partial("a")])).not.toContain("abort");
     });
   });
 });

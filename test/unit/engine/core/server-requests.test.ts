@@ -6,7 +6,7 @@ import { EngineCallError } from "../../../../src/engine/core/wllama-session.ts";
 const NEVER = new AbortController().signal;
 const BODY = { _name: "embd_req" as const, data_json: "{}", files: [] };
 
-/** Requests whose results are these; an error is thrown. */
+/** Requests with these results; an Error is thrown. */
 function requests(...results: readonly unknown[]): ServerRequests {
   const run: RequestLoop["run"] = async (_action, _body, onResult) => {
     for (const result of results) {
@@ -17,20 +17,20 @@ function requests(...results: readonly unknown[]): ServerRequests {
   return new ServerRequests({ run });
 }
 
-test("a request has the first of its results that has data", async () => {
-  expect(await requests(null, "first", "second").only("embedding", BODY, NEVER)).toBe("first");
+test("returns the first result that has data", async () => {
+  expect(await requests(null, "first", "second").runForResult("embedding", BODY, NEVER)).toBe("first");
 });
 
-test("one without a result has failed", async () => {
-  await expect(requests(null).only("embedding", BODY, NEVER)).rejects.toMatchObject({
+test("fails a request without a result", async () => {
+  await expect(requests(null).runForResult("embedding", BODY, NEVER)).rejects.toMatchObject({
     code: "inference_failed",
   });
 });
 
-test("an exception before the first result means that the request is invalid, a later one that it failed", async () => {
+test("reports an exception before the first result as an invalid request, a later one as a failure", async () => {
   const exception = new EngineCallError("Failed to parse input");
-  const before = requests(exception).only("embedding", BODY, NEVER);
+  const before = requests(exception).runForResult("embedding", BODY, NEVER);
   await expect(before).rejects.toMatchObject({ code: "invalid_parameter" });
-  const after = requests(null, exception).only("embedding", BODY, NEVER);
+  const after = requests(null, exception).runForResult("embedding", BODY, NEVER);
   await expect(after).rejects.toMatchObject({ code: "inference_failed" });
 });

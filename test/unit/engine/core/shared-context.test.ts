@@ -1,4 +1,4 @@
-import { setImmediate as promisesSetImmediate } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { CompletionChunk } from "../../../../src/engine/core/loop-request.ts";
 import {
@@ -16,7 +16,7 @@ const NEVER = new AbortController().signal;
 /** Markup, or a part of a character. */
 const HIDDEN: CompletionChunk[] = [];
 
-function room(contextTokens: number) {
+function contextOf(contextTokens: number) {
   let steps = 0;
   const shared = new SharedContext(contextTokens, () => steps);
   const enter = (maxTokens?: number, promptTokens = 0, signal = NEVER): Promise<ContextShare> =>
@@ -24,125 +24,125 @@ function room(contextTokens: number) {
   return { shared, enter, step: (count = 1) => (steps += count) };
 }
 
-describe("answers in a shared context", () => {
-  test("end one by one before it is full, and what one leaves is free for the others", async () => {
-    const { enter, step } = room(100);
+describe("SharedContext", () => {
+  test("ends one answer before the context is full, so that its space is free for the others", async () => {
+    const { enter, step } = contextOf(100);
     const [first, second] = [await enter(), await enter()];
-    for (const share of [first, second]) expect(share.take(prompt(20))).toBe(true);
+    for (const share of [first, second]) expect(share.update(prompt(20))).toBe(true);
     let count = 0;
     do {
       step();
       count += 1;
-    } while (first.take(token(count)) && second.take(token(count)));
+    } while (first.update(token(count)) && second.update(token(count)));
     expect(40 + 2 * count).toBeLessThan(100);
     expect(40 + 2 * count).toBeGreaterThan(88);
-    expect([first, second].map((share) => share.take(token(count + 1)))).toEqual([true, true]);
+    expect([first, second].map((share) => share.update(token(count + 1)))).toEqual([true, true]);
   });
 
-  test("count tokens without results by the steps that have been", async () => {
-    const { enter, step } = room(100);
+  test("counts steps for tokens that yield no result", async () => {
+    const { enter, step } = contextOf(100);
     const [silent, other] = [await enter(), await enter()];
-    for (const share of [silent, other]) share.take(prompt(20));
-    expect(silent.take(token(1))).toBe(true);
+    for (const share of [silent, other]) share.update(prompt(20));
+    expect(silent.update(token(1))).toBe(true);
     step(50);
     expect(silent.tokens).toBe(51);
-    expect(other.take(token(10))).toBe(false);
-    expect(silent.take(HIDDEN)).toBe(true);
+    expect(other.update(token(10))).toBe(false);
+    expect(silent.update(HIDDEN)).toBe(true);
     expect(silent.tokens).toBe(51);
-    silent.take(token(5));
+    silent.update(token(5));
     expect(silent.tokens).toBe(5);
   });
 
-  test("whose limits fit together are never ended", async () => {
-    const { enter, step } = room(100);
+  test("never ends answers whose token limits fit into the context together", async () => {
+    const { enter, step } = contextOf(100);
     const [first, second] = [await enter(30), await enter(30)];
-    for (const share of [first, second]) share.take(prompt(20));
+    for (const share of [first, second]) share.update(prompt(20));
     for (let count = 1; count <= 30; count += 1) {
       step();
-      expect([first.take(token(count)), second.take(token(count))]).toEqual([true, true]);
+      expect([first.update(token(count)), second.update(token(count))]).toEqual([true, true]);
     }
   });
 
-  test("of which one is alone may go to the end", async () => {
-    const { enter, step } = room(100);
+  test("lets a single answer fill the context", async () => {
+    const { enter, step } = contextOf(100);
     const only = await enter();
-    only.take(prompt(20));
+    only.update(prompt(20));
     step();
-    expect(only.take(token(79))).toBe(true);
+    expect(only.update(token(79))).toBe(true);
   });
 
-  test("end for a prompt that comes later, which is not read before", async () => {
-    const { enter, step } = room(100);
+  test("delays a new prompt until an answer has ended to free space for it", async () => {
+    const { enter, step } = contextOf(100);
     const [first, second] = [await enter(), await enter()];
-    for (const share of [first, second]) share.take(prompt(20));
+    for (const share of [first, second]) share.update(prompt(20));
     step();
-    expect([first, second].map((share) => share.take(token(20)))).toEqual([true, true]);
+    expect([first, second].map((share) => share.update(token(20)))).toEqual([true, true]);
     let isIn = false;
     const later = enter(undefined, 20).then((share) => {
       isIn = true;
       return share;
     });
-    await promisesSetImmediate();
+    await nextTick();
     expect(isIn).toBe(false);
-    expect([first, second].map((share) => share.take(token(21)))).toEqual([false, true]);
+    expect([first, second].map((share) => share.update(token(21)))).toEqual([false, true]);
     const third = await later;
-    expect(third.take(prompt(16))).toBe(true);
-    expect(third.claim).toBe(19);
+    expect(third.update(prompt(16))).toBe(true);
+    expect(third.reservedTokens).toBe(19);
   });
 
-  test("do not wait or end for a prompt that fits in no context, which is refused", async () => {
-    const { enter, step } = room(100);
+  test("ends no answer for a prompt that exceeds the context", async () => {
+    const { enter, step } = contextOf(100);
     const first = await enter();
-    first.take(prompt(20));
+    first.update(prompt(20));
     step();
     await enter(undefined, 100);
-    expect(first.take(token(60))).toBe(true);
+    expect(first.update(token(60))).toBe(true);
   });
 
-  test("leave nothing behind of a prompt that was canceled while it waited", async () => {
-    const { shared, enter, step } = room(100);
+  test("removes a prompt that was canceled while it waited", async () => {
+    const { shared, enter, step } = contextOf(100);
     const first = await enter();
-    first.take(prompt(20));
+    first.update(prompt(20));
     step();
-    first.take(token(60));
+    first.update(token(60));
     const canceled = new AbortController();
     const later = enter(undefined, 50, canceled.signal);
     canceled.abort(new Error("canceled"));
     await expect(later).rejects.toThrow("canceled");
-    expect(first.take(token(61))).toBe(true);
+    expect(first.update(token(61))).toBe(true);
     first[Symbol.dispose]();
     expect(shared.isEmpty).toBe(true);
   });
 });
 
-const ROOM_TOKENS = 1000;
+const CONTEXT_TOKENS = 1000;
 const START: GenerationEvent = { type: "start" };
 const PROGRESS: GenerationEvent = { type: "prompt-progress", processed: 1, total: 2 };
 const TEXT: GenerationEvent = { type: "text-delta", text: "a" };
 
-const turnsOf = (isShared: boolean): PromptSchedule =>
+const scheduleOf = (isShared: boolean): PromptSchedule =>
   new PromptSchedule(
-    isShared ? new SharedContext(ROOM_TOKENS, () => 0) : undefined,
+    isShared ? new SharedContext(CONTEXT_TOKENS, () => 0) : undefined,
     async (text) => text.length,
   );
 
-/** Begins generations that end only with the test; returns what sends their events, by the order in which they run. */
-function begin(turns: PromptSchedule, count: number): ((event: GenerationEvent) => void)[] {
+/** Starts generations that never end. Returns the event senders of those that run, in order. */
+function begin(schedule: PromptSchedule, count: number): ((event: GenerationEvent) => void)[] {
   const running: ((event: GenerationEvent) => void)[] = [];
   for (let at = 0; at < count; at++) {
     const run = (onEvent: (event: GenerationEvent) => void): Promise<void> => {
       running.push(onEvent);
       return new Promise(() => {});
     };
-    void turns.generate(run, () => {}, NEVER);
+    void schedule.generate(run, () => {}, NEVER);
   }
   return running;
 }
 
 const settled = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test("a prompt is read in a shared context when the one before it has been read whole", async () => {
-  const running = begin(turnsOf(true), 2);
+test("processes prompts in a shared context one after another", async () => {
+  const running = begin(scheduleOf(true), 2);
   await settled();
   for (const event of [START, PROGRESS]) running[0]?.(event);
   await settled();
@@ -152,28 +152,28 @@ test("a prompt is read in a shared context when the one before it has been read 
   expect(running).toHaveLength(2);
 });
 
-test("prompts of separate contexts do not wait for each other", () => {
-  expect(begin(turnsOf(false), 2)).toHaveLength(2);
+test("does not delay prompts in separate contexts", () => {
+  expect(begin(scheduleOf(false), 2)).toHaveLength(2);
 });
 
-test("a text that must be read alone keeps a prompt out of a shared context until it has been read", async () => {
-  const turns = turnsOf(true);
-  const alone = await turns.alone(NEVER);
-  const running = begin(turns, 1);
+test("delays a prompt in a shared context while prompts are locked", async () => {
+  const schedule = scheduleOf(true);
+  const lock = await schedule.lockPrompts(NEVER);
+  const running = begin(schedule, 1);
   await settled();
   expect(running).toHaveLength(0);
-  alone[Symbol.dispose]();
+  lock[Symbol.dispose]();
   await settled();
   expect(running).toHaveLength(1);
 });
 
-test("room is waited for in a shared context alone", async () => {
-  expect(await turnsOf(false).enter("a text", 5, NEVER)).toBeUndefined();
-  const turns = turnsOf(true);
-  const first = await turns.enter("a".repeat(900), 5, NEVER);
-  first?.take([{ prompt_progress: { processed: 900, total: 900, cache: 0, time_ms: 0 } }]);
+test("waits for free space only in a shared context", async () => {
+  expect(await scheduleOf(false).enter("a text", 5, NEVER)).toBeUndefined();
+  const schedule = scheduleOf(true);
+  const first = await schedule.enter("a".repeat(900), 5, NEVER);
+  first?.update([{ prompt_progress: { processed: 900, total: 900, cache: 0, time_ms: 0 } }]);
   let hasEntered = false;
-  void turns.enter("a".repeat(900), 5, NEVER).then(() => (hasEntered = true));
+  void schedule.enter("a".repeat(900), 5, NEVER).then(() => (hasEntered = true));
   await settled();
   expect(hasEntered).toBe(false);
   first?.[Symbol.dispose]();

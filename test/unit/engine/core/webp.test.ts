@@ -7,20 +7,20 @@ import { tinyPng } from "../../../support/tiny-png.ts";
 import { animatedWebp, losslessWebp, lossyWebp, WEBP_SIZE } from "../../../support/tiny-webp.ts";
 
 const IMAGES: readonly [string, () => Uint8Array<ArrayBuffer>][] = [
-  ["without loss", losslessWebp],
-  ["with loss", lossyWebp],
-  ["of an animation, its first frame", animatedWebp],
+  ["a lossless image", losslessWebp],
+  ["a lossy image", lossyWebp],
+  ["the first frame of an animation", animatedWebp],
 ];
 const DAMAGED = { code: "invalid_parameter", message: expect.stringMatching(/damaged/) };
 
-/** Blue, green and red of a pixel of a BMP with 24 bits each. */
+/** Blue, green and red of a pixel of a BMP with 24 bits per pixel. */
 function pixelOf(bmp: Uint8Array, column: number, row: number): number[] {
   const at = 54 + (row * WEBP_SIZE.width + column) * 3;
   return [...bmp.subarray(at, at + 3)];
 }
 
-describe("an image in WebP", () => {
-  test.each(IMAGES)("%s becomes a BMP with its colors, on white", async (_, webp) => {
+describe("a WebP file", () => {
+  test.each(IMAGES)("is converted to a BMP with the same colors, on white: %s", async (_, webp) => {
     expect(isWebp(webp())).toBe(true);
     const still = readWebp(webp());
     expect(still).toMatchObject(WEBP_SIZE);
@@ -32,21 +32,21 @@ describe("an image in WebP", () => {
     expect(pixelOf(bmp, 2, 11)).toEqual([255, 255, 255]);
   });
 
-  test.each(IMAGES.slice(0, 2))("%s is refused when it is cut off anywhere", (_, webp) => {
-    const whole = webp();
-    const cuts = Array.from({ length: whole.length - 13 }, (_unused, at) => at + 12);
+  test.each(IMAGES.slice(0, 2))("is rejected when it is cut off anywhere: %s", (_, webp) => {
+    const file = webp();
+    const cuts = Array.from({ length: file.length - 13 }, (_unused, at) => at + 12);
     for (const length of cuts) {
-      expect(() => readWebp(whole.slice(0, length)), `${length} bytes`).toThrow(
+      expect(() => readWebp(file.slice(0, length)), `${length} bytes`).toThrow(
         expect.objectContaining(DAMAGED),
       );
     }
   });
 
-  test("of an animation is refused when its first frame is cut off", () => {
+  test("is rejected when the first frame of its animation is cut off", () => {
     expect(() => readWebp(animatedWebp().slice(0, 120))).toThrow(expect.objectContaining(DAMAGED));
   });
 
-  test("with more pixels than fit is refused before anything is decoded", () => {
+  test("is rejected before decoding if it has too many pixels", () => {
     const large = losslessWebp();
     new DataView(large.buffer).setUint32(21, 0x0fff_ffff, true);
     expect(() => readWebp(large)).toThrow(/16384 × 16384 pixels/);
@@ -56,12 +56,12 @@ describe("an image in WebP", () => {
 describe("the images of a request", () => {
   const text = { type: "text", text: "what is it" } as const;
 
-  test("stay as they are if llama.cpp knows them", async () => {
+  test("are unchanged if llama.cpp supports their format", async () => {
     const request = chatRequest([{ type: "image", data: tinyPng(2, 2) }, text]);
     expect(await withReadableImages(request, decodeWebp)).toBe(request);
   });
 
-  test("are BMPs in the place of WebP", async () => {
+  test("are converted from WebP to BMP", async () => {
     const request = chatRequest([text, { type: "image", data: losslessWebp() }, text]);
     const { input } = await withReadableImages(request, decodeWebp);
     const content = input.kind === "chat" ? input.messages.at(-1)?.content : [];
@@ -72,7 +72,7 @@ describe("the images of a request", () => {
     ]);
   });
 
-  test("are refused when the decoder cannot read them", async () => {
+  test("are rejected if the decoder cannot read them", async () => {
     const webp = losslessWebp().fill(255, 25);
     await expect(
       withReadableImages(chatRequest([{ type: "image", data: webp }, text]), decodeWebp),

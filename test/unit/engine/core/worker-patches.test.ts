@@ -17,22 +17,22 @@ import { MEMORY_CELLS } from "../../../../wasm/memory-cells.ts";
 
 const patch = { purpose: "say goodbye", find: "hello", replace: "goodbye" };
 
-test("a patch replaces the one place that it names", () => {
+test("a patch replaces the only occurrence of its text", () => {
   expect(applyPatches("// hello world", [patch])).toBe("// goodbye world");
 });
 
 test.each([
   ["never", "hi world"],
   ["twice", "hello hello"],
-])("a text that occurs %s is refused with the purpose", (_, script) => {
+])("a patch whose text occurs %s fails with its purpose", (_, script) => {
   expect(() => applyPatches(script, [patch])).toThrow(PatchMismatchError);
   expect(() => applyPatches(script, [patch])).toThrow(/not supported.*say goodbye/);
 });
 
-test("every patch fits the installed wllama exactly once", () => {
+test("every patch applies exactly once to the installed wllama", () => {
   const bundle = fs.readFileSync(fileURLToPath(import.meta.resolve("@wllama/wllama/esm/index.js")), "utf8");
   const literal = /var LLAMA_CPP_WORKER_CODE = ("(?:[^"\\]|\\.)*");/s.exec(bundle)?.[1];
-  // The other script stands between single quotes; only what is replaced in it matters here.
+  // The other script is a single-quoted string, which is patched without unescaping it.
   const emscripten = /var WLLAMA_EMSCRIPTEN_CODE = '((?:[^'\\]|\\.)*)';/s.exec(bundle)?.[1];
   const script = emscripten + String(JSON.parse(literal ?? '""'));
   expect(
@@ -45,7 +45,7 @@ test("every patch fits the installed wllama exactly once", () => {
   ).not.toBe(script);
 });
 
-test("a draft model costs the part of a step that its file is of the model's, shards together", () => {
+test("the cost of a draft model's step is the ratio of its file size to that of all shards of the model", () => {
   const five = new Blob(["12345"]);
   expect(draftCostPatch([five], new Blob(["1"])).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 20, true`);
   expect(draftCostPatch([five, five], five).replace).toContain(`${MEMORY_CELLS.costOfDraft}, 50, true`);
@@ -54,17 +54,17 @@ test("a draft model costs the part of a step that its file is of the model's, sh
 const esm = (file: string): string =>
   fileURLToPath(new URL(`../../../../node_modules/@wllama/wllama/esm/${file}`, import.meta.url));
 
-/** The package's scripts are texts in this file. */
+/** File that contains the package's scripts as strings. */
 const scripts = readFileSync(esm("index.js"), "utf8");
 
-test("the stock heap is what the stock WASM declares, and needs no change", () => {
+test("the stock heap limit is the one that the stock WASM declares, and needs no patches", () => {
   const { imports } = parseModule(readFileSync(esm("wasm/wllama.wasm")));
   const [pages] = imports.flatMap(({ limits }) => limits?.maximum ?? []);
   expect((pages ?? 0) * 64 * 1024).toBe(STOCK_HEAP_BYTES);
   expect([...moduleHeapPatches(STOCK_HEAP_BYTES), ...workerHeapPatches(STOCK_HEAP_BYTES)]).toEqual([]);
 });
 
-test("every place that names the largest heap is changed", () => {
+test("every occurrence of the heap limit is patched", () => {
   const patched = applyPatches(scripts, [
     ...moduleHeapPatches(IMAGE_HEAP_BYTES),
     ...workerHeapPatches(IMAGE_HEAP_BYTES),

@@ -16,6 +16,6 @@ test.each([
   expect(loadProblem(message, system)).toMatch(words);
 });
 
-test.runIf(process.platform === "linux")("this process says its C library", () => {
+test.runIf(process.platform === "linux")("the version of glibc of this process is known", () => {
   expect(glibcVersion()).toMatch(/^\d+\.\d+/);
 });

@@ -90,12 +90,12 @@ test.each<[string, MemorySources, ReturnType<typeof adapter>, number | undefined
     16 * GIB,
   ],
   ["a software adapter", machine("linux"), adapter("mesa", "llvmpipe", true), undefined],
-  ["a maker that nothing is known of", machine("linux"), adapter("arm", "Mali"), undefined],
+  ["an unknown vendor", machine("linux"), adapter("arm", "Mali"), undefined],
 ])("the memory of %s", async (_what, sources, which, bytes) => {
   expect(await findGpuMemory(which, sources)).toBe(bytes);
 });
 
-test("a program that is not there and a file that is not there are no errors", async () => {
+test("missing programs and files are not errors", async () => {
   expect(await systemSources.run("daybreak-no-such-program", [])).toBeUndefined();
   expect(await systemSources.read("/daybreak/no/such/file")).toBeUndefined();
   expect(await systemSources.list("/daybreak/no/such/folder")).toEqual([]);

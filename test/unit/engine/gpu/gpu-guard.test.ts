@@ -23,9 +23,9 @@ async function setUp({ mode = "auto", isStepFixed = false }: { mode?: GpuMode; i
   const started: EngineSpec[] = [];
   const engines: FakeEngine[] = [];
   const time = { now: 0 };
-  /** How long the GPU takes for a token of a prompt. */
+  /** Milliseconds of the GPU per token of a prompt. */
   const pace: { tokenMs?: number } = {};
-  /** How a load onto the GPU fails, and with how many layers it does not. */
+  /** Error of a load onto the GPU, and the number of layers with which it succeeds. */
   const failing: { code?: ErrorCode; message?: string; fitting?: number; unlessShared?: boolean } = {};
   const settings = { mode, powerPreference: "high-performance", sandbox: "auto" } as const;
   const finder = new GpuFinder(settings, async () => ({ adapters: [card] }));
@@ -70,7 +70,7 @@ test("the GPU guard ignores an engine on the CPU", async () => {
   expect(started).toEqual([onCpu]);
 });
 
-test("steps are as long as the device bears, and on the CPU as long as that does", async () => {
+test("the batch size is that of the GPU, and on the CPU that of the CPU", async () => {
   const { start, started, failing } = await setUp();
   await start();
   expect(started.at(-1)?.batchSize).toBe(512);
@@ -79,7 +79,7 @@ test("steps are as long as the device bears, and on the CPU as long as that does
   expect(started.at(-1)?.batchSize).toBe(5);
 });
 
-test("a model whose steps take long is loaded again with shorter ones, and then at once", async () => {
+test("a model whose steps take too long is reloaded with shorter ones, and the next load uses them at once", async () => {
   const { start, said, started, engines, pace } = await setUp();
   pace.tokenMs = 10;
   expect((await start()).spec.batchSize).toBe(100);
@@ -89,11 +89,11 @@ test("a model whose steps take long is loaded again with shorter ones, and then 
   started.length = 0;
   await start();
   expect(started.map(({ batchSize }) => batchSize)).toEqual([100]);
-  // Closing it was no loss of the GPU's.
+  // Closing the engine does not count as a loss.
   expect(said).toHaveLength(1);
 });
 
-test("a step keeps a token for each slot and one of a prompt, however long it takes", async () => {
+test("a step has at least one token per slot and one prompt token, even if it takes too long", async () => {
   const { start, started, pace } = await setUp();
   pace.tokenMs = 100_000;
   expect((await start()).spec.batchSize).toBe(spec.slots + 1);
@@ -102,15 +102,15 @@ test("a step keeps a token for each slot and one of a prompt, however long it ta
 
 test.each([
   ["short enough", 3.9, false],
-  ["as long as the user wants them", 1000, true],
-])("steps that are %s stay", async (_what, tokenMs, isStepFixed) => {
+  ["set by the user", 1000, true],
+])("steps that are %s are not shortened", async (_what, tokenMs, isStepFixed) => {
   const { start, started, pace } = await setUp({ isStepFixed });
   pace.tokenMs = tokenMs;
   await start();
   expect(started.map(({ batchSize }) => batchSize)).toEqual([512]);
 });
 
-test("where the GPU's memory is full, fewer layers are tried, and the CPU last", async () => {
+test("when the GPU's memory is full, fewer layers are tried, and finally the CPU", async () => {
   const { start, said, started, failing } = await setUp();
   Object.assign(failing, { code: "model_load_failed", message: "ggml_webgpu: Out of memory", fitting: 2 });
   expect((await start()).spec.gpuLayers).toBe(2);
@@ -127,14 +127,14 @@ test.each([
   "alloc_tensor_range: failed to allocate WebGPU buffer of size 1000",
   "unable to allocate WebGPU buffer",
   "Buffer allocation failed",
-])("a full memory is known by its words: %s", async (message) => {
+])("a message about full memory is recognized: %s", async (message) => {
   const { start, said, failing } = await setUp();
   Object.assign(failing, { code: "engine_crashed", message, fitting: 4 });
   await start();
   expect(said).toEqual(["m: 4 layers, a shared context"]);
 });
 
-test("slots share a context before layers are given up", async () => {
+test("slots share a context before layers are removed from the GPU", async () => {
   const { start, said, started, failing } = await setUp();
   Object.assign(failing, { code: "engine_crashed", message: "Out of memory", unlessShared: true });
   const own = { ...spec, sharedContext: false };
@@ -150,7 +150,7 @@ test("slots share a context before layers are given up", async () => {
   ]);
 });
 
-test("a required GPU keeps its layers, and its slots share a context where it has no room for more", async () => {
+test("with a required GPU no layers are removed, but slots share a context when memory is short", async () => {
   const { start, started, failing } = await setUp({ mode: "require" });
   Object.assign(failing, { code: "engine_crashed", message: "Out of memory", fitting: 4 });
   const own = { ...spec, sharedContext: false };
@@ -161,14 +161,14 @@ test("a required GPU keeps its layers, and its slots share a context where it ha
   ]);
 });
 
-test("room is made for what is started in place of what was asked for, before it is started", async () => {
+test("memory is reserved for other settings than requested before an engine is started with them", async () => {
   const { start, started, failing } = await setUp();
   Object.assign(failing, { code: "engine_crashed", message: "Out of memory", fitting: 0 });
   const booked: [number, number][] = [];
-  const makeRoom = async ({ gpuLayers }: EngineSpec): Promise<void> => {
+  const reserveMemory = async ({ gpuLayers }: EngineSpec): Promise<void> => {
     booked.push([started.length, gpuLayers]);
   };
-  await start({ alias: "m", makeRoom });
+  await start({ alias: "m", reserveMemory });
   expect(booked).toEqual([
     [1, 4],
     [2, 2],
@@ -177,22 +177,24 @@ test("room is made for what is started in place of what was asked for, before it
   ]);
   booked.length = 0;
   failing.message = "it broke";
-  await start({ alias: "m", makeRoom });
+  await start({ alias: "m", reserveMemory });
   started.length = 0;
   booked.length = 0;
-  await start({ alias: "m", makeRoom });
+  await start({ alias: "m", reserveMemory });
   expect(booked).toEqual([[0, 0]]);
 });
 
-test("where there is no room for it, it is not started", async () => {
+test("an engine for whose settings no memory can be reserved is not started", async () => {
   const { start, started, failing } = await setUp();
   failing.code = "engine_crashed";
   const full = new ServiceError("insufficient_memory", "full");
-  await expect(start({ alias: "m", makeRoom: async () => await Promise.reject(full) })).rejects.toBe(full);
+  await expect(start({ alias: "m", reserveMemory: async () => await Promise.reject(full) })).rejects.toBe(
+    full,
+  );
   expect(started).toHaveLength(1);
 });
 
-test("a model that cannot be loaded onto the GPU is not tried there each time", async () => {
+test("a model that repeatedly fails to load onto the GPU is loaded on the CPU", async () => {
   const { start, said, started, failing, time } = await setUp();
   failing.code = "model_load_failed";
   await start();
@@ -206,7 +208,7 @@ test("a model that cannot be loaded onto the GPU is not tried there each time", 
   expect(started.at(-2)?.gpuLayers).toBe(-1);
 });
 
-test("a model lost on the GPU comes back there, and after the second loss on the CPU", async () => {
+test("a model lost on the GPU is reloaded there, and on the CPU after the second loss", async () => {
   const { crash, start, said, started, time } = await setUp();
   await crash();
   await crash();
@@ -240,17 +242,17 @@ test.each<ErrorCode>([
 });
 
 test.each<[string, ErrorCode, GpuMode, AbortSignal | undefined]>([
-  ["the file is at fault", "invalid_model_file", "auto", undefined],
+  ["the model file is invalid", "invalid_model_file", "auto", undefined],
   ["a GPU is required", "model_load_failed", "require", undefined],
-  ["the caller has gone", "model_load_failed", "auto", AbortSignal.abort()],
-])("the error stays an error when %s", async (_why, code, mode, signal) => {
+  ["the caller has aborted", "model_load_failed", "auto", AbortSignal.abort()],
+])("the load fails without a fallback when %s", async (_why, code, mode, signal) => {
   const { start, said, failing } = await setUp({ mode });
   failing.code = code;
   await expect(start({ alias: "m", ...(signal && { signal }) })).rejects.toMatchObject({ code });
   expect(said).toEqual([]);
 });
 
-test("where a GPU is required, losses do not lead to the CPU", async () => {
+test("a required GPU is used after any number of losses", async () => {
   const { crash, started } = await setUp({ mode: "require" });
   for (let round = 0; round < 4; round++) await crash();
   expect(started.every(({ gpuLayers }) => gpuLayers === -1)).toBe(true);

@@ -37,21 +37,21 @@ function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox: Sandbox
   }));
 }
 
-async function place(
+async function offload(
   from: GpuFinder,
-  wishes: Partial<GpuPreferences> = {},
+  preferences: Partial<GpuPreferences> = {},
   { model: other = model, spec: wanted = spec }: { model?: typeof model; spec?: EngineSpec } = {},
 ): Promise<GpuPlacement> {
   return await offloadToGpu(from, wanted, other, {
     memory: 0,
-    taken: 0,
+    usedByOthers: 0,
     batchSize: 0,
     extraBytes: 0,
-    ...wishes,
+    ...preferences,
   });
 }
 
-describe("where a model goes", () => {
+describe("the layers of a model on the GPU", () => {
   test.each<[GpuMode, number | undefined, number]>([
     ["auto", undefined, -1],
     ["auto", -1, -1],
@@ -62,75 +62,78 @@ describe("where a model goes", () => {
     ["off", undefined, 0],
     ["auto", 0, 0],
     ["require", 0, 0],
-  ])("with a GPU, mode %s and %s layers wished: %i", async (mode, layers, gpuLayers) => {
-    const placed = await place(finder(mode), { layers });
+  ])("with mode %s and %s requested layers: %i", async (mode, layers, gpuLayers) => {
+    const placed = await offload(finder(mode), { layers });
     expect(placed.spec).toEqual(gpuLayers === 0 ? { ...spec, gpuLayers } : { ...spec, gpuLayers, gpu });
     expect(placed.warning).toBeUndefined();
   });
 
-  test("without one it stays on the CPU, with a warning to who asked for layers", async () => {
-    expect(await place(finder("auto", []))).toEqual({ spec });
+  test("without a GPU: none, with a warning if layers were requested", async () => {
+    expect(await offload(finder("auto", []))).toEqual({ spec });
     const inVain = (why: string): GpuPlacement => ({ spec, warning: expect.stringContaining(why) });
-    expect(await place(finder("auto", []), { layers: 3 })).toEqual(inVain("No loader."));
-    expect(await place(finder("off"), { layers: 3 })).toEqual(inVain("gpu.mode"));
-    expect(await place(finder("auto", [card], "require"), { layers: -1 })).toEqual(
+    expect(await offload(finder("auto", []), { layers: 3 })).toEqual(inVain("No loader."));
+    expect(await offload(finder("off"), { layers: 3 })).toEqual(inVain("gpu.mode"));
+    expect(await offload(finder("auto", [card], "require"), { layers: -1 })).toEqual(
       inVain("A required sandbox"),
     );
   });
 
-  test("a GPU that is required and not there is an error", async () => {
-    await expect(place(finder("require", []))).rejects.toMatchObject({
+  test("are an error when a GPU is required and there is none", async () => {
+    await expect(offload(finder("require", []))).rejects.toMatchObject({
       code: "gpu_unavailable",
       message: expect.stringContaining("No loader."),
     });
   });
 });
 
-describe("the memory of the GPU", () => {
+describe("the memory budget of the GPU", () => {
   /** Enough for the output layer and one of the blocks. */
-  const room = work + output + 2 * block - 1;
+  const budget = work + output + 2 * block - 1;
 
-  test("takes as many layers as fit into what a model may use, with a warning", async () => {
-    const { spec: placed, warning } = await place(finder("auto"), { memory: room });
+  test("limits the number of layers, with a warning", async () => {
+    const { spec: placed, warning } = await offload(finder("auto"), { memory: budget });
     expect(placed).toMatchObject({ gpuLayers: 2, gpu });
     expect(warning).toMatch(/^Only 2 of its 4 layers fit into the \d+ MiB of Big Card .*\(gpu\.memory\)/);
-    expect(await place(finder("auto"), { memory: room, layers: 2 })).toMatchObject({
+    expect(await offload(finder("auto"), { memory: budget, layers: 2 })).toMatchObject({
       spec: { gpuLayers: 2 },
       warning: undefined,
     });
-    expect((await place(finder("auto"), { memory: work })).spec).toEqual(spec);
-    await expect(place(finder("require"), { memory: room })).rejects.toMatchObject({
+    expect((await offload(finder("auto"), { memory: work })).spec).toEqual(spec);
+    await expect(offload(finder("require"), { memory: budget })).rejects.toMatchObject({
       code: "insufficient_memory",
     });
   });
 
-  test("is what the operating system says, less a tenth, when nothing is configured", async () => {
-    const known = { ...card, memory: Math.floor(room / 0.9) };
-    const { spec: placed, warning } = await place(finder("auto", [known]));
+  test("is the memory reported by the operating system, less a tenth, if not configured", async () => {
+    const known = { ...card, memory: Math.floor(budget / 0.9) };
+    const { spec: placed, warning } = await offload(finder("auto", [known]));
     expect(placed.gpuLayers).toBe(2);
     expect(warning).not.toContain("gpu.memory");
-    expect((await place(finder("auto", [known]), { memory: 2 * room })).spec.gpuLayers).toBe(-1);
+    expect((await offload(finder("auto", [known]), { memory: 2 * budget })).spec.gpuLayers).toBe(-1);
   });
 
-  test("holds the other models, too, and the warning says so", async () => {
+  test("includes other models, and the warning says so", async () => {
     const taken = 100 * MIB;
-    const { spec: placed, warning } = await place(finder("auto"), { memory: room + taken, taken });
+    const { spec: placed, warning } = await offload(finder("auto"), {
+      memory: budget + taken,
+      usedByOthers: taken,
+    });
     expect(placed).toMatchObject({ gpuLayers: 2, gpu });
     expect(warning).toMatch(/^Only 2 of its 4 layers fit into .* since other models use 100 MiB; unload one/);
-    const known = { ...card, memory: Math.floor((room + taken) / 0.9) };
-    expect((await place(finder("auto", [known]), { taken })).spec.gpuLayers).toBe(2);
-    expect((await place(finder("auto"), { memory: taken, taken })).spec).toEqual(spec);
-    await expect(place(finder("require", [known]), { taken })).rejects.toMatchObject({
+    const known = { ...card, memory: Math.floor((budget + taken) / 0.9) };
+    expect((await offload(finder("auto", [known]), { usedByOthers: taken })).spec.gpuLayers).toBe(2);
+    expect((await offload(finder("auto"), { memory: taken, usedByOthers: taken })).spec).toEqual(spec);
+    await expect(offload(finder("require", [known]), { usedByOthers: taken })).rejects.toMatchObject({
       code: "insufficient_memory",
       message: expect.stringContaining("since other models use 100 MiB"),
     });
-    // Nobody knows how much there is, so nothing can be taken from it.
-    expect((await place(finder("auto"), { taken })).spec.gpuLayers).toBe(-1);
+    // With unknown memory, other models do not count.
+    expect((await offload(finder("auto"), { usedByOthers: taken })).spec.gpuLayers).toBe(-1);
   });
 
-  test("is booked as it was fitted", async () => {
-    for (const memory of [room, room + block, 100 * room]) {
-      const { spec: placed } = await place(finder("auto"), { memory, extraBytes: MIB });
+  test("is enough for the memory that is later counted as used", async () => {
+    for (const memory of [budget, budget + block, 100 * budget]) {
+      const { spec: placed } = await offload(finder("auto"), { memory, extraBytes: MIB });
       expect(bytesOnGpu(model, placed, MIB)).toBeLessThanOrEqual(memory);
     }
     expect(bytesOnGpu(model, { ...spec, gpuLayers: -1, gpu }, MIB)).toBe(work + MIB + output + 3 * block);
@@ -138,46 +141,46 @@ describe("the memory of the GPU", () => {
     expect(bytesOnGpu(model, spec, MIB)).toBe(0);
   });
 
-  test("also holds the projector, the adapters and a longer context", async () => {
-    expect((await place(finder("auto"), { memory: room, extraBytes: block })).spec.gpuLayers).toBe(1);
+  test("includes the projector, the adapters and a longer context", async () => {
+    expect((await offload(finder("auto"), { memory: budget, extraBytes: block })).spec.gpuLayers).toBe(1);
     const longer = { ...spec, contextSize: 100_000 };
-    expect((await place(finder("auto"), { memory: room }, { spec: longer })).spec.gpuLayers).toBe(1);
+    expect((await offload(finder("auto"), { memory: budget }, { spec: longer })).spec.gpuLayers).toBe(1);
   });
 });
 
-describe("tensors that no program can see as a whole", () => {
+describe("tensors that are too large to bind", () => {
   const narrow = { ...card, limits: { ...card.limits, maxStorageBufferBindingSize: 3 * MIB } };
 
-  test("in each layer: the model stays on the CPU", async () => {
+  test("in each layer keep the model on the CPU", async () => {
     const wide = { ...model, weightBytes: { ...model.weightBytes, largestInBlocks: 4 * MIB } };
-    expect(await place(finder("auto", [narrow]), {}, { model: wide })).toEqual({
+    expect(await offload(finder("auto", [narrow]), {}, { model: wide })).toEqual({
       spec,
       warning: expect.stringContaining("can access at most 3 MiB at once"),
     });
-    await expect(place(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
+    await expect(offload(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
       code: "gpu_unavailable",
     });
   });
 
-  test("in the cache of each layer: the model stays on the CPU", async () => {
+  test("in the KV cache of each layer keep the model on the CPU", async () => {
     const small = { ...model, weightBytes: { ...model.weightBytes, output: MIB, embedding: MIB } };
-    // Keys take 500 bytes for each token of a layer.
+    // Keys take 500 bytes per token of a layer.
     const within = { ...spec, slots: 1, contextSize: 6200 };
     const beyond = { ...spec, slots: 1, contextSize: 6400 };
-    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: within })).toMatchObject({
+    expect(await offload(finder("auto", [narrow]), {}, { model: small, spec: within })).toMatchObject({
       spec: { gpuLayers: -1 },
       warning: undefined,
     });
-    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
+    expect(await offload(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
       spec: beyond,
       warning: expect.stringContaining("use a smaller context"),
     });
   });
 
-  test("in the output layer: a warning, whether it has a tensor of its own or the embedding's", async () => {
+  test("in the output layer cause a warning, also if it shares the embedding's tensor", async () => {
     for (const own of [5 * MIB, 0]) {
       const other = { ...model, weightBytes: { ...model.weightBytes, output: own } };
-      expect(await place(finder("require", [narrow]), {}, { model: other })).toMatchObject({
+      expect(await offload(finder("require", [narrow]), {}, { model: other })).toMatchObject({
         spec: { gpuLayers: -1 },
         warning: expect.stringContaining("stays on the CPU"),
       });
@@ -185,40 +188,40 @@ describe("tensors that no program can see as a whole", () => {
   });
 });
 
-async function step(...args: Parameters<typeof place>): Promise<number | undefined> {
-  return (await place(...args)).spec.gpu?.batchSize;
+async function step(...args: Parameters<typeof offload>): Promise<number | undefined> {
+  return (await offload(...args)).spec.gpu?.batchSize;
 }
 
-/** The model, were it so large. */
+/** The model with this number of weights. */
 function withWeights(parameters: number): { model: typeof model } {
   return { model: { ...model, parameters } };
 }
 
-describe("the length of a step", () => {
-  test("is what the device bears, unless the configuration says", async () => {
+describe("the batch size on a GPU", () => {
+  test("is the default of the device, unless configured", async () => {
     expect(await step(finder("auto"))).toBe(512);
     expect(await step(finder("auto", [software]))).toBe(16);
     expect(await step(finder("auto", [software]), { batchSize: 7 })).toBe(7);
     expect(await step(finder("auto"), {}, { spec: { ...spec, contextSize: 64 } })).toBe(64);
   });
 
-  test("on a software adapter, is the shorter the larger the model is, and a model too large stays away", async () => {
+  test("is smaller for larger models on a software adapter, which does not run very large ones", async () => {
     expect(await step(finder("auto", [software]), {}, withWeights(800_000_000))).toBe(10);
-    expect(await place(finder("auto", [software]), {}, withWeights(8_000_000_000))).toEqual({
+    expect(await offload(finder("auto", [software]), {}, withWeights(8_000_000_000))).toEqual({
       spec,
       warning: expect.stringContaining("too large for llvmpipe"),
     });
     expect(await step(finder("auto"), {}, withWeights(8_000_000_000))).toBe(512);
   });
 
-  test("is a whole text for a model that embeds", async () => {
+  test("is the full context for an embedding model", async () => {
     const embedding = { ...spec, purpose: "embed" as const, batchSize: 1000 };
     expect(await step(finder("auto"), { batchSize: 7 }, { spec: embedding })).toBe(1000);
     expect(await step(finder("auto", [software]), {}, { spec: embedding })).toBe(1000);
   });
 });
 
-test("what is on the GPU is not in the engine's own memory", () => {
+test("layers on the GPU do not count as main memory", () => {
   expect(partOnCpu(model, { gpuLayers: -1, gpu })).toEqual({ fileBytes: 5 * MIB, kvShare: 0 });
   expect(partOnCpu(model, { gpuLayers: 1, gpu })).toEqual({ fileBytes: 35 * MIB, kvShare: 1 });
   expect(partOnCpu(model, { gpuLayers: 2, gpu })).toEqual({ fileBytes: 25 * MIB, kvShare: 1 - 1 / 3 });
@@ -228,25 +231,25 @@ test("what is on the GPU is not in the engine's own memory", () => {
 
 const best = { powerPreference: "high-performance" } as const;
 
-test("takes what the system prefers, by speed or by power", () => {
+test("chooses the adapter that the system prefers for speed or for low power", () => {
   const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
   expect(chooseAdapter(report, best)).toEqual({ adapter: card });
   expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
 });
 
-test("takes the first usable one when the system prefers none that is", () => {
+test("chooses the first usable adapter when the system prefers an unusable one", () => {
   const report = { adapters: [broken, software, chip, card], fastest: broken };
   expect(chooseAdapter(report, best)).toEqual({ adapter: chip });
 });
 
-test("takes the one that is named, whatever the case and whatever it is", () => {
+test("chooses the named adapter, of any kind, ignoring case", () => {
   const report = { adapters: [card, chip, software], fastest: card };
   expect(chooseAdapter(report, { ...best, adapter: "radeon" })).toEqual({ adapter: chip });
   expect(chooseAdapter(report, { ...best, adapter: "LLVMPIPE" })).toEqual({ adapter: software });
   expect(chooseAdapter(report, { ...best, adapter: "" })).toEqual({ adapter: card });
 });
 
-test("never takes a software adapter by itself, and says how to", () => {
+test("does not choose a software adapter that is not named, and explains how to use it", () => {
   const choice = chooseAdapter({ adapters: [software], fastest: software }, best);
   expect(choice).toEqual({
     problem:
@@ -254,7 +257,7 @@ test("never takes a software adapter by itself, and says how to", () => {
   });
 });
 
-test("says of a real GPU beside a software adapter why it cannot be used", () => {
+test("explains why a GPU beside a software adapter cannot be used", () => {
   const choice = chooseAdapter({ adapters: [broken, software] }, best);
   expect(choice).toEqual({
     problem: expect.stringMatching(
@@ -272,6 +275,6 @@ test.each([
     'No adapter matches "matrox"; available: Big Card (vulkan).',
   ],
   [{ adapters: [broken, card] }, { ...best, adapter: "old" }, `Old Card (vulkan): ${broken.problem}`],
-])("says why there is none: %#", (report, wishes, problem) => {
-  expect(chooseAdapter(report, wishes)).toEqual({ problem });
+])("explains why there is no adapter: %#", (report, preferences, problem) => {
+  expect(chooseAdapter(report, preferences)).toEqual({ problem });
 });

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../../../support/engine-fixture.ts";
 
 const folder = temporaryFolder();
 
-/** A Dawn of JavaScript, whose adapters do what their names say. */
+/** A fake Dawn whose adapters behave as their names say. */
 const FAKE = `
 import fs from "node:fs";
 const names = NAMES;
@@ -49,7 +49,7 @@ describe("probe gpu", () => {
   afterAll(() => fs.rmSync(folder, { recursive: true, maxRetries: 10 }));
 
   describe("the probe", () => {
-    test("opens every adapter and reports what the system prefers", async () => {
+    test("opens every adapter and reports the system's preferences", async () => {
       const report = await probeGpu({ dawnPath: fakeDawn("works", "is software") });
       expect(report).toEqual({
         adapters: [
@@ -68,7 +68,7 @@ describe("probe gpu", () => {
       ["has no device", /cannot be opened \(no memory\)\. .*update the driver/],
       ["throws", /^it is broken$/],
       ["crashes", /(?:was killed by SIG|exited with code 134).*Update the driver/],
-    ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
+    ])("an adapter that %s is reported with the reason, beside the others", async (name, reason) => {
       const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
       expect(adapters.map((each) => [each.name, each.problem])).toEqual([
         ["works", undefined],
@@ -76,7 +76,7 @@ describe("probe gpu", () => {
       ]);
     });
 
-    test("an adapter that hangs is given up at the deadline", async () => {
+    test("an adapter that hangs is skipped at the deadline", async () => {
       vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
       onTestFinished(() => void vi.useRealTimers());
       const { adapters } = await probeGpu({
@@ -107,7 +107,7 @@ describe("probe gpu", () => {
       },
     );
 
-    test("says so when there is no adapter, no Dawn, or one that cannot be loaded", async () => {
+    test("reports that there is no adapter, no Dawn, or one that cannot be loaded", async () => {
       expect(await probeGpu({ dawnPath: fakeDawn() })).toEqual({
         adapters: [],
         problem: expect.stringMatching(/Vulkan loader|No driver offers/),
@@ -126,7 +126,7 @@ describe("probe gpu", () => {
       });
     });
 
-    test("has no right but to read Dawn and its own code, and sees no secret", async () => {
+    test("may only read Dawn and its own code, and gets no secret environment variables", async () => {
       let seen: { args: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
       vi.stubEnv("HUB_TOKEN", "secret");
       await probeGpu({
@@ -156,7 +156,7 @@ test("names the package of the platform and how to add it", () => {
   );
 });
 
-test("says so for a platform that Dawn is not built for", () => {
+test("reports a platform for which Dawn is not built", () => {
   expect(missingDawn({ platform: "linux", arch: "riscv64" })).toBe(
     "Dawn, through which Daybreak uses GPUs, is not available for linux on riscv64.",
   );

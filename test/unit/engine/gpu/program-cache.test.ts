@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../support/engine-fixture.ts";
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-test("drivers keep programs in a folder that only this user can read, and not without end", () => {
+test("drivers cache programs in a private folder of limited size", () => {
   const cache = path.join(folder, "new", "gpu");
   const variables = programCacheVariables(cache, {}, "linux");
   expect(variables).toMatchObject({
@@ -16,12 +16,12 @@ test("drivers keep programs in a folder that only this user can read, and not wi
     __GL_SHADER_DISK_CACHE_PATH: cache,
     __GL_SHADER_DISK_CACHE_SIZE: "268435456",
   });
-  // Windows has no such modes.
+  // Windows has no such permissions.
   const others = process.platform === "win32" ? 0 : 0o077;
   expect(fs.statSync(cache).mode & others).toBe(0);
 });
 
-test("what the user has set for a driver is kept", () => {
+test("the user's variables for a driver are not changed", () => {
   const variables = programCacheVariables(
     path.join(folder, "a"),
     { MESA_SHADER_CACHE_DISABLE: "true" },
@@ -31,7 +31,7 @@ test("what the user has set for a driver is kept", () => {
   expect(variables["__GL_SHADER_DISK_CACHE_PATH"]).toBe(path.join(folder, "a"));
 });
 
-test("nothing is set where drivers have places of their own, nor for a folder that cannot be created", () => {
+test("no variables are set on other systems than Linux, nor for a folder that cannot be created", () => {
   expect(programCacheVariables(path.join(folder, "b"), {}, "win32")).toEqual({});
   expect(fs.existsSync(path.join(folder, "b"))).toBe(false);
   const file = path.join(folder, "file");

@@ -5,26 +5,26 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { applyPatches } from "../../../../src/engine/core/worker-patches.ts";
 import { commandStreamPatches, queueWaitPatches } from "../../../../src/engine/gpu/wgpu-patches.ts";
 
-/** The package's scripts are texts in this file. */
+/** File of the package that contains its scripts as texts. */
 const SCRIPTS = fileURLToPath(
   new URL("../../../../node_modules/@wllama/wllama/esm/index.js", import.meta.url),
 );
 
-test("llama.cpp's script takes the stream's patches beside the others", () => {
+test("the patches of the command stream apply together with the others", () => {
   const script = fs.readFileSync(SCRIPTS, "utf8");
   const patched = applyPatches(script, [...queueWaitPatches(1), ...commandStreamPatches(true)]);
   expect(patched.match(/daybreakStream\.unexpected\(\)/g)).toHaveLength(4);
   expect(patched.match(/daybreakStream\.forget\(\)/g)).toHaveLength(3);
-  expect(patched).toContain("mostRecordings:12");
-  expect(applyPatches(script, commandStreamPatches(false))).toContain("mostRecordings:0");
+  expect(patched).toContain("maxRecordings:12");
+  expect(applyPatches(script, commandStreamPatches(false))).toContain("maxRecordings:0");
 });
 
-/** llama.cpp's own function that waits for a GPU, between the one before it and the one behind it. */
+/** llama.cpp's function that waits for a GPU, found between its neighbors. */
 const WAIT_ANY = /var _emwgpuWaitAny=function.*?;(?=_emwgpuWaitAny\.isAsync)/s;
 
 type WaitAny = (futures: bigint, count: bigint, timeout: bigint) => Promise<number>;
 
-/** The function with our patches, the number of a future whose work never ends, and one whose work has ended. */
+/** The patched function, the id of a future that never completes, and of one that has completed. */
 function waitAny(longestMs: number, timeoutMs: number): { wait: WaitAny; end: () => void } {
   const script = fs.readFileSync(SCRIPTS, "utf8");
   const [source = ""] = WAIT_ANY.exec(applyPatches(script, queueWaitPatches(longestMs))) ?? [];
@@ -58,7 +58,7 @@ describe("queue wait patches", () => {
     vi.useRealTimers();
   });
 
-  test("a wait for the GPU lasts as long as it may, and not llama.cpp's 30 s", async () => {
+  test("a wait for the GPU ends at the configured limit instead of llama.cpp's 30 s", async () => {
     const { wait } = waitAny(100_000, 30_000);
     const waiting = wait(0n, 1n, 4n);
     expect(await outcome(waiting, 99_999)).toBe("waits");
@@ -70,12 +70,12 @@ describe("queue wait patches", () => {
     expect(await outcome(wait(0n, 1n, 4n), 20 * 24 * 60 * 60 * 1000)).toBe("waits");
   });
 
-  test("what llama.cpp waits for otherwise stays as it is", async () => {
+  test("other waits of llama.cpp do not change", async () => {
     const { wait } = waitAny(100_000, 10);
     expect(await outcome(wait(0n, 1n, 4n), 10)).toBe(undefined);
   });
 
-  test("a wait that is over leaves no timer behind", async () => {
+  test("a finished wait clears its timer", async () => {
     const { wait, end } = waitAny(100_000, 30_000);
     const waiting = wait(0n, 1n, 4n);
     end();

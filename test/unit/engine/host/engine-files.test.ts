@@ -13,7 +13,7 @@ async function textOf(blob: FileBlob): Promise<string> {
   return Buffer.from(await blob.arrayBuffer()).toString();
 }
 
-describe("a file as a blob", () => {
+describe("FileBlob", () => {
   test.each([
     [[], "0123456789"],
     [[3], "3456789"],
@@ -23,12 +23,12 @@ describe("a file as a blob", () => {
     [[6, 3], ""],
     [[8, 100], "89"],
     [[100], ""],
-  ] as [number[], string][])("is sliced by %j as a Blob is", async (range, expected) => {
+  ] as [number[], string][])("slices by %j like a Blob", async (range, expected) => {
     expect(await new Blob(["0123456789"]).slice(...range).text()).toBe(expected);
     expect(await textOf(FileBlob.open(file).slice(...range))).toBe(expected);
   });
 
-  test("may be sliced again", async () => {
+  test("slices a slice", async () => {
     expect(await textOf(FileBlob.open(file).slice(2, 9).slice(1, 4))).toBe("345");
   });
 
@@ -38,7 +38,7 @@ describe("a file as a blob", () => {
     expect(Buffer.concat(parts).toString()).toBe("123456789");
   });
 
-  test("reports what was read", async () => {
+  test("reports the bytes that were read", async () => {
     const reads: number[] = [];
     await FileBlob.open(file, (bytes) => reads.push(bytes))
       .slice(0, 4)
@@ -46,11 +46,11 @@ describe("a file as a blob", () => {
     expect(reads).toEqual([4]);
   });
 
-  test("knows sizes and reads places beyond 4 GiB", async () => {
+  test("supports files larger than 4 GiB", async () => {
     const size = 5_000_000_000;
     const huge = path.join(folder, "huge");
     fs.writeFileSync(huge, "");
-    fs.truncateSync(huge, size); // sparse: takes no room
+    fs.truncateSync(huge, size); // sparse: occupies no space
     const fd = fs.openSync(huge, "r+");
     fs.writeSync(fd, "end", size - 3);
     fs.closeSync(fd);
@@ -59,7 +59,7 @@ describe("a file as a blob", () => {
     expect(await textOf(blob.slice(size - 3))).toBe("end");
   });
 
-  test("fails when the file has become shorter", async () => {
+  test("rejects if the file was truncated", async () => {
     const shrinking = path.join(folder, "shrinking");
     fs.writeFileSync(shrinking, "0123456789");
     const blob = FileBlob.open(shrinking);

@@ -3,7 +3,7 @@ import { Outbox } from "../../../../src/engine/host/outbox.ts";
 import type { TokenLogprob } from "../../../../src/engine/protocol/generation.ts";
 import type { EngineMessage } from "../../../../src/engine/protocol/messages.ts";
 
-/** A channel that says only when told that it has written. */
+/** A channel whose writes complete only when `written` is called. */
 function slowChannel(): { outbox: Outbox; sent: EngineMessage[]; written: () => void } {
   const sent: EngineMessage[] = [];
   const pending: (() => void)[] = [];
@@ -14,7 +14,7 @@ function slowChannel(): { outbox: Outbox; sent: EngineMessage[]; written: () => 
   return { outbox, sent, written: () => pending.splice(0).forEach((done) => done()) };
 }
 
-const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
+const text = (value: string) => ({ type: "text-delta", text: value }) as const;
 
 const progress = (processed: number) => ({ type: "prompt-progress", processed, total: 3 }) as const;
 
@@ -27,8 +27,8 @@ const figures = (completionTokens: number) => ({
 
 const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
 
-describe("events on their way to the daemon", () => {
-  test("go at once while the channel is free", () => {
+describe("Outbox", () => {
+  test("sends events immediately while the channel is free", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("a"));
     written();
@@ -39,7 +39,7 @@ describe("events on their way to the daemon", () => {
     ]);
   });
 
-  test("the start goes at once, and the news of a prompt with the token that follows", () => {
+  test("sends the start immediately, and prompt progress together with the text that follows", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, { type: "start" });
     written();
@@ -50,7 +50,7 @@ describe("events on their way to the daemon", () => {
     expect(sent[1]).toEqual({ type: "events", call: 1, events: [tokens(7), progress(3), text("a")] });
   });
 
-  test.each([progress(1), tokens(8)])("go by themselves when no text follows: %o", async (event) => {
+  test.each([progress(1), tokens(8)])("sends an event without text after a delay: %o", async (event) => {
     const { outbox, sent } = slowChannel();
     outbox.pushEvent(1, event);
     expect(sent).toEqual([]);
@@ -58,7 +58,7 @@ describe("events on their way to the daemon", () => {
     expect(sent).toEqual([{ type: "events", call: 1, events: [event] }]);
   });
 
-  test("tokens and their text are joined when several wait, the tokens before the text", () => {
+  test("joins pending tokens and their text, with the tokens before the text", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, tokens(7));
@@ -76,7 +76,7 @@ describe("events on their way to the daemon", () => {
     });
   });
 
-  test("are gathered while it is not, with neighboring text joined that tells where each token's ends", () => {
+  test("joins pending text while the channel is busy, with the end of each token", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));
@@ -99,7 +99,7 @@ describe("events on their way to the daemon", () => {
     ]);
   });
 
-  test("keep their log-probabilities when they are joined", () => {
+  test("joins the log probabilities of joined text", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, { ...text("a"), logprobs: [logprob("a")] });
@@ -108,7 +108,7 @@ describe("events on their way to the daemon", () => {
     expect(sent[1]).toMatchObject({ events: [{ text: "ab", logprobs: [{ token: "a" }, { token: "b" }] }] });
   });
 
-  test("tell of joined text how much there is with the last of it", () => {
+  test("reports the figures of the last event for joined text", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, { ...text("a"), soFar: figures(1) });
@@ -117,7 +117,7 @@ describe("events on their way to the daemon", () => {
     expect(sent[1]).toMatchObject({ events: [{ text: "ab", soFar: { usage: { completionTokens: 2 } } }] });
   });
 
-  test("keep the log-probabilities of reasoning apart from those of the text", () => {
+  test("does not join the log probabilities of reasoning with those of text", () => {
     const { outbox, sent, written } = slowChannel();
     const events = [
       { ...text(""), logprobs: [logprob("hm")] },
@@ -129,7 +129,7 @@ describe("events on their way to the daemon", () => {
     expect(sent[1]).toEqual({ type: "events", call: 1, events });
   });
 
-  test("stay in order with the end of their call", () => {
+  test("sends pending events before the end of their call", () => {
     const { outbox, sent } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));

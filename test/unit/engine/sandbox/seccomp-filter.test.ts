@@ -35,17 +35,17 @@ function ask(arch: FilteredArch, number: number, args: readonly number[] = [], a
   throw new Error("the program has no end");
 }
 
-/** What every engine calls: read, write, mmap, mprotect, futex, exit. */
+/** System calls of every engine: read, write, mmap, mprotect, futex, exit. */
 const NEEDED = { x64: [0, 1, 9, 10, 202, 60], arm64: [63, 64, 222, 226, 98, 93] };
 const CLONE = { x64: 56, arm64: 220 };
 const IOCTL = { x64: 16, arm64: 29 };
 
-describe.each(["x64", "arm64"] as const)("the filter of system calls on %s", (arch) => {
-  test("lets pass what engines need", () => {
+describe.each(["x64", "arm64"] as const)("the system call filter on %s", (arch) => {
+  test("allows the calls that engines need", () => {
     expect(NEEDED[arch].map((number) => ask(arch, number))).toEqual(NEEDED[arch].map(() => ALLOWED));
   });
 
-  test("refuses every call of the list", () => {
+  test("denies every call of the list", () => {
     const denied = Object.values(DENIED_SYSCALLS)
       .flat()
       .flatMap((syscall) => syscall[arch] ?? []);
@@ -53,28 +53,28 @@ describe.each(["x64", "arm64"] as const)("the filter of system calls on %s", (ar
     expect(denied.filter((number) => ask(arch, number) !== "error 1")).toEqual([]);
   });
 
-  test("lets threads be made, and no processes", () => {
+  test("allows new threads, but no new processes", () => {
     expect(ask(arch, CLONE[arch], [0x3d0f00])).toBe(ALLOWED);
     expect(ask(arch, CLONE[arch], [17])).toBe("error 1");
     expect(ask(arch, CLONE[arch], [0x10000011 & ~0x10000])).toBe("error 1");
-    // Its flags cannot be seen; libraries then use clone.
+    // The filter cannot read its flags; libraries then use clone.
     expect(ask(arch, 435)).toBe("error 38");
   });
 
-  test("refuses to type into a terminal", () => {
+  test("denies inserting characters into a terminal", () => {
     expect(ask(arch, IOCTL[arch], [0, 0x5412])).toBe("error 1");
     expect(ask(arch, IOCTL[arch], [0, 0x541c])).toBe("error 1");
     expect(ask(arch, IOCTL[arch], [0, 0x5413])).toBe(ALLOWED);
   });
 
-  test("knows no call that is newer than itself, and ends what speaks for another architecture", () => {
+  test("fails newer calls as unknown, and kills a process that uses another architecture's calls", () => {
     expect(ask(arch, 467)).toBe("error 38");
     expect(ask(arch, 0x40000001)).toBe("error 38");
     expect(ask(arch, 0, [], 0x40000003)).toBe("killed");
   });
 });
 
-test("no call is denied twice, so none was written in another's place", () => {
+test("no call number occurs twice in the list", () => {
   const denied = Object.values(DENIED_SYSCALLS).flat();
   for (const arch of ["x64", "arm64"] as const) {
     const numbers = denied.flatMap((syscall) => syscall[arch] ?? []);

@@ -3,9 +3,9 @@ import { z } from "zod";
 import { dictionary, list, MAX_LIST_LENGTH, tokenList } from "../../../../src/http/input/bounded-lists.ts";
 import { parseInput } from "../../../../src/http/input/common-fields.ts";
 
-describe("a list", () => {
-  test("is what its elements become", () => {
-    const schema = z.object({ a: list(z.object({ b: z.string().trim() }), { least: 1, most: 2 }) });
+describe("list", () => {
+  test("returns the parsed elements", () => {
+    const schema = z.object({ a: list(z.object({ b: z.string().trim() }), { min: 1, max: 2 }) });
     expect(parseInput(schema, { a: [{ b: " x " }, { b: "y", c: 1 }] })).toEqual({
       a: [{ b: "x" }, { b: "y" }],
     });
@@ -16,14 +16,14 @@ describe("a list", () => {
     [["x", "y", "z"], "a: must have at most 2 items"],
     [["x", 7, {}], "a.1: must be a string, got 7"],
     ["x", 'a: must be an array, got "x"'],
-  ])("%j is refused in words", (a, message) => {
+  ])("refuses %j: %s", (a, message) => {
     const elements = a.length > 2 && typeof a[1] === "number" ? 3 : 2;
-    expect(() => parseInput(z.object({ a: list(z.string(), { least: 1, most: elements }) }), { a })).toThrow(
+    expect(() => parseInput(z.object({ a: list(z.string(), { min: 1, max: elements }) }), { a })).toThrow(
       message,
     );
   });
 
-  test("is left at its first wrong element, and not begun when it is too long", () => {
+  test("stops at the first invalid element, and checks none of a too long list", () => {
     let looked = 0;
     const element = z.unknown().refine(() => {
       looked += 1;
@@ -32,17 +32,17 @@ describe("a list", () => {
     const wrong = Array.from({ length: 10_000 }, () => ({}));
     expect(() => parseInput(list(element), wrong)).toThrow("0: is wrong");
     expect(looked).toBe(1);
-    expect(() => parseInput(list(element, { most: 9999 }), wrong)).toThrow("at most 9999 items");
+    expect(() => parseInput(list(element, { max: 9999 }), wrong)).toThrow("at most 9999 items");
     expect(looked).toBe(1);
   });
 
-  test("of tokens holds whole numbers alone", () => {
+  test("tokenList accepts integers only", () => {
     expect(parseInput(tokenList(), [1, 2])).toEqual([1, 2]);
     expect(() => parseInput(tokenList(), [1, 2.5])).toThrow("1: must be a whole number, got 2.5");
   });
 
-  test("is described as the array that it is", () => {
-    expect(z.toJSONSchema(list(z.string(), { least: 1, most: 5 }))).toMatchObject({
+  test("has the JSON schema of an array", () => {
+    expect(z.toJSONSchema(list(z.string(), { min: 1, max: 5 }))).toMatchObject({
       type: "array",
       items: { type: "string" },
       minItems: 1,
@@ -51,8 +51,8 @@ describe("a list", () => {
   });
 });
 
-describe("a dictionary", () => {
-  test("keeps all fields but __proto__", () => {
+describe("dictionary", () => {
+  test("returns all fields but __proto__", () => {
     const value = parseInput(dictionary(z.number()), JSON.parse('{"a":1,"__proto__":2,"constructor":3}'));
     expect(Object.entries(value)).toEqual([
       ["a", 1],
@@ -67,7 +67,7 @@ describe("a dictionary", () => {
       Object.fromEntries(Array.from({ length: MAX_LIST_LENGTH + 1 }, (_, at) => [at, at])),
       "at most 16384 entries",
     ],
-  ])("is refused at its first wrong field: %#", (value, message) => {
+  ])("refuses the first invalid field: %#", (value, message) => {
     expect(() => parseInput(dictionary(z.number()), value)).toThrow(message);
   });
 });

@@ -8,7 +8,7 @@ test.each([
   [["key"], { ipc: true }, null],
   [["key"], { batch: { owner: "somebody" } }, "somebody"],
   [[], { batch: { owner: "" } }, null],
-])("with the keys %j a request with %j is of %j", async (keys, env, owner) => {
+])("with keys %j and bindings %j the owner is %j", async (keys, env, owner) => {
   const app = new Hono<AppEnv>()
     .use(apiKeys(keys, () => false))
     .get("/", (context) =>

@@ -50,7 +50,7 @@ describe("readForcedCall", () => {
     ["in its arguments", '{"name":"add","arguments":{"a":{"b":1}', { arguments: '{"a":{"b":1}', calls: 1 }],
     ["before its last brace", '{"name":"add","arguments":{"a":1}', { arguments: '{"a":1}', calls: 1 }],
     ["before its arguments", '{"name":"add","argu', { text: '{"name":"add","argu', calls: 0 }],
-  ])("cut off %s", ([, text, expected]) => {
+  ])("stays text or an incomplete call when truncated %s", ([, text, expected]) => {
     expect(read([text], "length")).toMatchObject({ ...expected, reason: "length" });
   });
 });

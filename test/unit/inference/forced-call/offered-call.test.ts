@@ -22,14 +22,14 @@ function read(pieces: readonly string[], names: readonly string[] = ["now", "fin
   };
 }
 
-describe("an answer that may be a call", () => {
+describe("an answer that may be a tool call", () => {
   const random = randomNumbers(3);
 
   test.each([
     ['{"name": "find", "arguments": {"city": "Rome"}}', "find", '{"city": "Rome"}'],
     ['{"name":"now","arguments":{}}', "now", "{}"],
     [' {\n "name" : "now", "arguments" : {"name": "x"} }', "now", '{"name": "x"}'],
-  ])("is one when it has the form: %s", (written, name, args) => {
+  ])("is a call if it has the form of one: %s", (written, name, args) => {
     for (let round = 0; round < 20; round += 1) {
       const outcome = read(randomPieces(written, random));
       expect(outcome).toMatchObject({ names: [name], arguments: args, text: "", reason: "tool_calls" });
@@ -44,14 +44,14 @@ describe("an answer that may be a call", () => {
     "[]",
     '{"name": "no',
     "",
-  ])("is text when it has another: %s", (written) => {
+  ])("is text if it has another form: %s", (written) => {
     for (let round = 0; round < 20; round += 1) {
       const outcome = read(randomPieces(written, random));
       expect(outcome).toMatchObject({ names: [], text: written, reason: "stop", first: "start" });
     }
   });
 
-  test("is passed on as it comes as soon as it is not a call", () => {
+  test("is streamed as soon as it is not a call", () => {
     const pieces = ['{"su', 'm": ', "7", "}"];
     expect(read(pieces).pieces).toBe(pieces.length + 2);
   });

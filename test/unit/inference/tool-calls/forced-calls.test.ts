@@ -13,7 +13,7 @@ describe("the schema of calls", () => {
     },
   ];
 
-  test("permits one call of any tool, its name before its arguments", () => {
+  test("allows one call of any tool, with its name before its arguments", () => {
     const schema = callSchema(tools);
     expect(JSON.stringify(schema)).toMatch(
       /^\{"anyOf":\[\{"type":"object","properties":\{"name":\{"const":"now"\}/,
@@ -29,7 +29,7 @@ describe("the schema of calls", () => {
     ]);
   });
 
-  test("moves the references of a tool's schema, and nothing that only looks like one", () => {
+  test("rewrites the references of a tool's schema, but not text that resembles one", () => {
     const schema = callSchema(tools);
     expect(schema["anyOf"]).toMatchObject([
       {},
@@ -48,7 +48,7 @@ describe("the schema of calls", () => {
   });
 });
 
-test("the schema permits either, with the references of both in place", () => {
+test("the schema of a call or an answer has the references of both rewritten", () => {
   const answer = { $ref: "#/$defs/sum", $defs: { sum: { type: "number" } } };
   const { anyOf } = callSchema([{ name: "now" }], answer);
   expect(anyOf).toMatchObject([{ properties: { name: { const: "now" } } }, { $ref: "#/anyOf/1/$defs/sum" }]);

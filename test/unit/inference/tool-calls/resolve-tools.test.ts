@@ -9,7 +9,7 @@ const TEXT = { type: "text" as const };
 const ADD = { name: "add" };
 const CALL_TOKEN = 42;
 const plain = fakeModel();
-const model = fakeModel({ gguf: { ...plain.gguf, callTokens: [CALL_TOKEN] } });
+const model = fakeModel({ gguf: { ...plain.gguf, toolCallTokens: [CALL_TOKEN] } });
 const TAGS = { style: "tags", callStart: "<c>", callEnd: "</c>", resultStart: "<r>", resultEnd: "</r>" };
 const tagged = fakeModel({ settings: { ...plain.settings, toolFormat: TAGS } });
 
@@ -24,34 +24,34 @@ function chat(changes: Partial<ChatInput>): ChatInput {
   };
 }
 
-describe("no call may be made", () => {
-  test("so the model sees no tools and cannot begin a call", () => {
+describe("without allowed calls", () => {
+  test("the tools are not rendered, and a bias prevents calls", () => {
     const resolved = resolveTools(chat({ toolChoice: "none" }), TEXT, model);
     expect(resolved.input.tools).toEqual([]);
     expect(resolved.bias).toEqual([{ token: CALL_TOKEN, bias: -100 }]);
     expect(resolved.calls).toBeUndefined();
   });
 
-  test("and what a model with a TOOLFORMAT writes is not a call", () => {
+  test("text in a TOOLFORMAT is not parsed as a call", () => {
     const resolved = resolveTools(chat({ toolChoice: "none" }), TEXT, tagged);
     expect(resolved.calls).toBeUndefined();
     expect(JSON.stringify(resolved.input)).not.toContain("add");
   });
 
-  test("without tools there is nothing to forbid", () => {
+  test("nothing is changed if there are no tools", () => {
     const resolved = resolveTools(chat({ tools: [], toolChoice: "none" }), TEXT, model);
     expect(resolved.bias).toEqual([]);
   });
 });
 
-test("one call at most is read as one, whoever writes the calls", () => {
+test("a limit to one call applies to every format of calls", () => {
   const single = chat({ parallelToolCalls: false });
   expect(resolveTools(single, TEXT, model).calls).toEqual({ kind: "single" });
   expect(resolveTools(single, TEXT, tagged).calls).toMatchObject({ kind: "tagged", parallel: false });
   expect(resolveTools(chat({}), TEXT, model).calls).toBeUndefined();
 });
 
-test("one call at most in tags is the end of the turn, so that no further one is generated", () => {
+test("a limit to one call makes the end tag a stop sequence", () => {
   const single = chat({ parallelToolCalls: false });
   expect(resolveTools(single, TEXT, tagged).stop).toEqual([TAGS.callEnd]);
   expect(resolveTools(chat({}), TEXT, tagged).stop).toEqual([]);
@@ -60,7 +60,7 @@ test("one call at most in tags is the end of the turn, so that no further one is
   expect(resolveTools(single, TEXT, endless).stop).toEqual([]);
 });
 
-test("a call that may be made beside an answer of a form is one alternative, the answer's form the other", () => {
+test("an optional call and the schema of the answer are alternatives", () => {
   const schema = { type: "object", properties: { sum: { type: "number" } } };
   const resolved = resolveTools(chat({}), { type: "json_schema", schema }, model);
   expect(resolved).toMatchObject({
@@ -71,7 +71,7 @@ test("a call that may be made beside an answer of a form is one alternative, the
   expect(resolveTools(chat({ tools: [] }), { type: "json" }, model).calls).toBeUndefined();
 });
 
-test("a call that must be made fits the schema of its tool, whatever else was to be the format", () => {
+test("a forced call replaces the format of the answer", () => {
   const resolved = resolveTools(chat({ toolChoice: { name: "add" } }), { type: "json" }, model);
   expect(resolved).toMatchObject({
     calls: { kind: "forced" },
@@ -81,7 +81,7 @@ test("a call that must be made fits the schema of its tool, whatever else was to
   expect(resolved.input.tools).toEqual([ADD]);
 });
 
-test("calls of a family that llama.cpp does not read well are read here; the model still sees the tools", () => {
+test("calls that llama.cpp does not parse well are parsed here; the tools are still rendered", () => {
   const chatTemplate = "This model only supports single tool-calls at once!";
   const llama = fakeModel({ gguf: { ...plain.gguf, chatTemplate } });
   const { input, calls } = resolveTools(chat({ parallelToolCalls: false }), TEXT, llama);

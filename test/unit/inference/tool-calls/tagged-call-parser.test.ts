@@ -81,7 +81,7 @@ describe("splitToolCalls", () => {
     }
   });
 
-  test("without an end tag the call reaches to the end of the answer", () => {
+  test("a call without an end tag extends to the end of the answer", () => {
     const format = { ...FORMAT, callStart: "[TOOL_CALLS]", callEnd: "" };
     expect(split(["ok [TOOL", '_CALLS][{"name":"a","arg', 'uments":{}}]'], { format })).toMatchObject({
       text: "ok",
@@ -90,12 +90,12 @@ describe("splitToolCalls", () => {
     });
   });
 
-  test("only the first call counts when calls must not be parallel", () => {
+  test("only the first call is emitted if calls must not be parallel", () => {
     const whole = '<call>{"name":"a"}</call><call>{"name":"b"}</call>';
     expect(split([whole], { parallel: false }).calls).toEqual([call("a", {})]);
   });
 
-  test("an answer that stopped at the end tag has its call, or the text that is none, and no stop sequence", () => {
+  test("an answer that stopped at the end tag has its call or text, and no stop sequence", () => {
     const stopped = { ...DONE, reason: "stop" as const, stopSequence: FORMAT.callEnd };
     const read = (text: string): GenerationEvent[] =>
       readEvents(splitToolCalls(FORMAT, { parallel: false }), [{ type: "text-delta", text }, stopped]);
@@ -107,7 +107,7 @@ describe("splitToolCalls", () => {
     expect(plain.at(-1)).not.toHaveProperty("stopSequence");
   });
 
-  test("an answer cut off by its length stays so", () => {
+  test("a truncated answer keeps the reason length", () => {
     const cut: GenerationEvent[] = [
       { type: "text-delta", text: '<call>{"name":"a"}</call>' },
       { ...DONE, reason: "length" },

@@ -17,7 +17,7 @@ const MESSAGES: readonly ChatMessage[] = [
   { role: "tool", content: [], toolCallId: "call_0123456789abcdef" },
 ];
 
-test("a template that wants ids of nine characters gets them, the same for a call and its result", () => {
+test("a template that requires ids of nine characters gets them, the same for a call and its result", () => {
   const [, assistant, result] = withShortCallIds(MESSAGES, MISTRAL);
   const [first, second] = assistant?.toolCalls ?? [];
   expect(first?.id).toMatch(/^[a-z0-9]{9}$/);
@@ -25,7 +25,7 @@ test("a template that wants ids of nine characters gets them, the same for a cal
   expect(second?.id).toBe("abcDEF123");
 });
 
-test("any other template sees the ids as they are", () => {
+test("any other template gets the ids unchanged", () => {
   expect(withShortCallIds(MESSAGES, "{{ messages }}")).toEqual(MESSAGES);
   expect(withShortCallIds(MESSAGES, undefined)).toEqual(MESSAGES);
 });

@@ -19,7 +19,7 @@ const joined = (message: ChatMessage | undefined): string =>
   (message?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
 
 describe("renderTools", () => {
-  test("describes the tools and the form of a call in the system message", () => {
+  test("describes the tools and the format of a call in the system message", () => {
     const [system, user] = renderTools(
       [text("system", "Be kind."), text("user", "1+1?")],
       TOOLS,
@@ -32,17 +32,17 @@ describe("renderTools", () => {
     expect(user?.role).toBe("user");
   });
 
-  test("makes a system message when there is none, and none when no tool may be called", () => {
+  test("adds a system message if there is none, unless no call is allowed", () => {
     expect(renderTools([text("user", "hi")], TOOLS, "auto", FORMAT)[0]?.role).toBe("system");
     expect(renderTools([text("user", "hi")], TOOLS, "none", FORMAT)).toEqual([text("user", "hi")]);
     expect(renderTools([text("user", "hi")], [], "auto", FORMAT)).toEqual([text("user", "hi")]);
   });
 
-  test("says which call is required", () => {
+  test("states which call is required", () => {
     expect(joined(renderTools([text("user", "hi")], TOOLS, { name: "now" }, FORMAT)[0])).toContain("now now");
   });
 
-  test("writes earlier calls and their results as text, results of one turn into one message", () => {
+  test("renders calls and their results as text, with consecutive results in one message", () => {
     const messages: ChatMessage[] = [
       text("user", "1+1?"),
       {
@@ -69,7 +69,7 @@ describe("renderTools", () => {
     ]);
   });
 
-  test("leaves the messages it was given as they are", () => {
+  test("does not modify its input", () => {
     const messages = [text("user", "hi"), { ...text("tool", "2"), toolCallId: "1" }, text("tool", "3")];
     const before = structuredClone(messages);
     renderTools(messages, TOOLS, "auto", FORMAT);

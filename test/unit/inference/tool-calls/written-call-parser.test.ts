@@ -30,7 +30,7 @@ const DONE: Extract<GenerationEvent, { type: "done" }> = {
 
 const letters = (text: string): string[] => Array.from(text);
 
-/** What remains of an answer: its text, and each call as its name and arguments. */
+/** Collects an answer: its text, and each call as its name and arguments. */
 function read(
   format: CallFormat,
   pieces: readonly string[],
@@ -95,8 +95,8 @@ describe.each<[string, CallFormat, string, string[]]>([
     '<|tool_call|>[{"name": "get", "arguments": {}}]',
     ["0 get {}", "tool_calls"],
   ],
-])("calls as a family writes them: %s", (_, format, whole, expected) => {
-  test("are read however the text is split", () => {
+])("calls in the format of a family: %s", (_, format, whole, expected) => {
+  test("are parsed however the text is split", () => {
     expect(read(format, [whole])).toEqual(expected);
     expect(read(format, letters(whole))).toEqual(expected);
     const random = randomNumbers(3);
@@ -105,17 +105,17 @@ describe.each<[string, CallFormat, string, string[]]>([
   });
 });
 
-test("arguments come as they are written, also of a call that is cut off", () => {
+test("arguments are streamed, even of a truncated call", () => {
   const begun = '{"name": "get", "parameters": {"a": "b';
   expect(read(LLAMA, letters(begun), { reason: "length" })).toEqual(['0 get {"a": "b', "length"]);
 });
 
-test("of a call that is cut off before its arguments, nothing remains", () => {
+test("a call that is truncated before its arguments is dropped", () => {
   expect(read(MISTRAL, letters("[TOOL_CALLS]ge"), { reason: "length" })).toEqual(["length"]);
   expect(read(LLAMA, letters('{"name": "ge'), { reason: "length" })).toEqual(["length"]);
 });
 
-test("all calls but the first are dropped where only one may be made", () => {
+test("all calls but the first are dropped if only one is allowed", () => {
   const two = '{"name":"get","parameters":{}};{"name":"get_time","parameters":{}}';
   expect(read(LLAMA, [two], { parallel: false })).toEqual(["0 get {}", "tool_calls"]);
 });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { storeFolders } from "../../../../src/models/folders/known-stores.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-it("Ollama's models are where its variable says, else in its home or its account's", async () => {
+it("Ollama's models are in the folder of OLLAMA_MODELS, or else in the home folders of the user and the service", async () => {
   expect(await storeFolders("ollama", { OLLAMA_MODELS: "/big/models" }, "/home/ada")).toEqual([
     "/big/models",
   ]);
@@ -19,7 +19,7 @@ it("Ollama's models are where its variable says, else in its home or its account
   ]);
 });
 
-it("the cache of the Hugging Face tools is where their variables say, else in the home", async () => {
+it("the Hugging Face cache is in the folder of its environment variables, or else in the home folder", async () => {
   expect(await storeFolders("hf", { HF_HOME: "/big/hf" }, "/home/ada")).toEqual([
     path.join("/big/hf", "hub"),
   ]);
@@ -28,7 +28,7 @@ it("the cache of the Hugging Face tools is where their variables say, else in th
   ]);
 });
 
-it("LM Studio's models are in its home, of today and of before", async () => {
+it("LM Studio's models are in its current and its earlier home folder", async () => {
   const home = await temporaryFolder();
   expect(await storeFolders("lmstudio", {}, home)).toEqual([
     path.join(home, ".lmstudio/models"),
@@ -36,7 +36,7 @@ it("LM Studio's models are in its home, of today and of before", async () => {
   ]);
 });
 
-it("LM Studio's home is where its pointer leads, and its models where its settings say", async () => {
+it("LM Studio's home folder follows its pointer file, and its models follow its settings", async () => {
   const home = await temporaryFolder();
   const moved = path.join(home, "big", "lm");
   const chosen = path.join(home, "all models");
@@ -52,7 +52,7 @@ it("LM Studio's home is where its pointer leads, and its models where its settin
   ]);
 });
 
-it("a pointer and settings of LM Studio that say nothing of use are passed over", async () => {
+it("a pointer file and settings of LM Studio without a usable path are ignored", async () => {
   const home = await temporaryFolder();
   mkdirSync(path.join(home, ".lmstudio"));
   writeFileSync(path.join(home, ".lmstudio-home-pointer"), "elsewhere");

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { placeFile } from "../../../../src/models/import/imported-files.ts";
+import { linkFile } from "../../../../src/models/import/imported-files.ts";
 import { readModelFolder } from "../../../../src/models/folders/read-model-folder.ts";
 import { addToOllama, writeManifest } from "../../../support/model-stores.ts";
 import { tinyLlama, tinyLora, tinyProjector } from "../../../support/tiny-models.ts";
@@ -10,7 +10,7 @@ import { temporaryFolder } from "../temporary-folder.ts";
 
 const GO_TEMPLATE = "{{ if .System }}{{ .System }}\n{{ end }}{{ .Prompt }}\n{{ .Response }}";
 
-it("a store of Ollama gives models with all of their settings", async () => {
+it("an Ollama store yields models with all of their settings", async () => {
   const folder = await temporaryFolder();
   const weights = addToOllama(folder, {
     name: "mario:1b",
@@ -30,12 +30,12 @@ it("a store of Ollama gives models with all of their settings", async () => {
     projector: tinyProjector(),
     adapter: tinyLora(),
   });
-  const { models, leftOut } = await readModelFolder(folder);
-  expect(leftOut).toEqual([]);
+  const { models, skipped } = await readModelFolder(folder);
+  expect(skipped).toEqual([]);
   expect(models).toEqual([
     {
       name: "mario:1b",
-      wish: "mario:1b",
+      preferredName: "mario:1b",
       files: [weights],
       projector: expect.stringMatching(/blobs[\\/]sha256-[0-9a-f]{64}$/),
       adapters: [expect.stringMatching(/blobs[\\/]sha256-[0-9a-f]{64}$/)],
@@ -63,7 +63,7 @@ it("a store of Ollama gives models with all of their settings", async () => {
   ]);
 });
 
-it("a model that Ollama renders by code keeps its file's own template", async () => {
+it("a model with a RENDERER of Ollama uses the template of its GGUF file", async () => {
   const folder = await temporaryFolder();
   addToOllama(folder, { name: "coder:30b", template: "{{ .Prompt }}", config: { renderer: "qwen3-coder" } });
   const [model] = (await readModelFolder(folder)).models;
@@ -71,7 +71,7 @@ it("a model that Ollama renders by code keeps its file's own template", async ()
   expect(model?.notes[0]).toMatch(/TEMPLATE is left out/);
 });
 
-it("a template that cannot be translated, and damaged texts, are left out with the reason", async () => {
+it("templates that cannot be translated and damaged texts are left out with the reason", async () => {
   const folder = await temporaryFolder();
   addToOllama(folder, {
     name: "odd:latest",
@@ -87,7 +87,7 @@ it("a template that cannot be translated, and damaged texts, are left out with t
   ]);
 });
 
-it("what the first versions of Ollama wrote, and what lies beside models, does no harm", async () => {
+it("manifests of the first Ollama versions and unrelated files do not fail the import", async () => {
   const folder = await temporaryFolder();
   const weights = addToOllama(folder, { name: "old:7b", more: { prompt: GO_TEMPLATE, embed: "[]" } });
   const names = path.join(folder, "manifests/registry.ollama.ai/library/old");
@@ -103,7 +103,7 @@ it("what the first versions of Ollama wrote, and what lies beside models, does n
       { name: "old:7b", files: [weights], settings, notes: [] },
       { name: "unconfigured:7b", files: [weights], settings, notes: [] },
     ],
-    leftOut: [],
+    skipped: [],
   });
 });
 
@@ -123,13 +123,13 @@ it.each([
   ["llama3.2:1b", "llama3.2:1b", "llama3.2:1b"],
   ["registry.ollama.ai/ada/tiny/latest", "ada/tiny:latest", "ada-tiny:latest"],
   ["hf.co/ada/Tiny-GGUF/Q4_K_M", "hf.co/ada/Tiny-GGUF:Q4_K_M", "Tiny-GGUF:Q4_K_M"],
-])("the model of the manifest %s is called %s", async (manifest, name, wish) => {
+])("the model of the manifest %s is named %s", async (manifest, name, preferredName) => {
   const folder = await temporaryFolder();
   addToOllama(folder, { name: manifest });
-  expect((await readModelFolder(folder)).models).toMatchObject([{ name, wish }]);
+  expect((await readModelFolder(folder)).models).toMatchObject([{ name, preferredName }]);
 });
 
-it("what has no weights of its own in GGUF is left out with the reason", async () => {
+it("models without own GGUF weights are skipped with the reason", async () => {
   const folder = await temporaryFolder();
   const digest = `sha256:${"0".repeat(64)}`;
   const layer = (kind: string, of = digest): object => ({
@@ -144,9 +144,9 @@ it("what has no weights of its own in GGUF is left out with the reason", async (
   writeManifest(folder, "evil:1b", { layers: [layer("model", "sha256:../../etc/passwd")] });
   writeManifest(folder, "split:1b", { layers: [layer("model"), layer("model")] });
   writeManifest(folder, "torn:1b", "{");
-  const { models, leftOut } = await readModelFolder(folder);
+  const { models, skipped } = await readModelFolder(folder);
   expect(models).toEqual([]);
-  expect(Object.fromEntries(leftOut.map(({ name, reason }) => [name, reason]))).toEqual({
+  expect(Object.fromEntries(skipped.map(({ name, reason }) => [name, reason]))).toEqual({
     "cloud:1t": "it has no weights on this machine",
     "remote:1t": "it has no weights on this machine",
     "mlx:1b": "it is in Safetensors, not GGUF",
@@ -157,7 +157,7 @@ it("what has no weights of its own in GGUF is left out with the reason", async (
   });
 });
 
-it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited for", async () => {
+it.skipIf(process.platform === "win32")("a named pipe instead of a file does not block", async () => {
   const folder = await temporaryFolder();
   const weights = addToOllama(folder, { name: "tiny:1b" });
   const manifest = path.join(folder, "manifests/registry.ollama.ai/library/tiny/pipe");
@@ -165,9 +165,9 @@ it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited
     rmSync(file, { force: true });
     execFileSync("mkfifo", [file]);
   }
-  const { models, leftOut } = await readModelFolder(folder);
-  expect(leftOut).toMatchObject([{ name: "tiny:pipe" }]);
-  const placing = placeFile(
+  const { models, skipped } = await readModelFolder(folder);
+  expect(skipped).toMatchObject([{ name: "tiny:pipe" }]);
+  const placing = linkFile(
     models[0]?.files[0] ?? "",
     path.join(folder, "x.gguf"),
     true,
@@ -176,7 +176,7 @@ it.skipIf(process.platform === "win32")("a pipe in place of a file is not waited
   await expect(placing.next()).rejects.toMatchObject({ code: "path_not_allowed" });
 });
 
-it.skipIf(process.platform === "win32")("links out of the store are not followed", async () => {
+it.skipIf(process.platform === "win32")("links that lead out of the store are not followed", async () => {
   const root = await temporaryFolder();
   const folder = path.join(root, "store");
   const weights = addToOllama(folder, { name: "tiny:1b", system: "secret" });
@@ -186,11 +186,11 @@ it.skipIf(process.platform === "win32")("links out of the store are not followed
   symlinkSync(outside, weights);
   expect(await readModelFolder(folder)).toMatchObject({
     models: [],
-    leftOut: [{ name: "tiny:1b", reason: expect.stringMatching(/link out of the folder/) }],
+    skipped: [{ name: "tiny:1b", reason: expect.stringMatching(/link out of the folder/) }],
   });
 });
 
-it("the folder around the store may be named as well", async () => {
+it("a store is also found in the folder that contains it", async () => {
   const home = await temporaryFolder();
   addToOllama(path.join(home, "models"), { name: "tiny:1b" });
   expect(await readModelFolder(home)).toMatchObject({

@@ -3,7 +3,7 @@ import { mapFields, readField } from "../../../../scripts/test/withstand/model-f
 import { ggufHeader } from "../../../support/gguf-writer.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
 
-test("the map of a header finds its numbers where they are", () => {
+test("the byte ranges of a header locate its numbers", () => {
   const model = tinyLlama({ embedding: 96 });
   const header = ggufHeader(model);
   const fields = new Map(mapFields(header).map((field) => [field.name, field]));

@@ -24,8 +24,8 @@ function without(key: string, { metadata, tensors }: GgufFile = tinyLlama()): Gg
   return { metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== key)), tensors };
 }
 
-/** As published ones: 100 to 102 mean what they mean without a key. */
-function encoderWithUsualMarks(): GgufFile {
+/** An encoder like published ones, whose special tokens have the default ids 100 to 102. */
+function encoderWithDefaultTokenIds(): GgufFile {
   const { metadata, tensors } = without("tokenizer.ggml.seperator_token_id", tinyBert());
   const words = Array.from({ length: 103 }, (_, at) => `word${at}`);
   const types = array(
@@ -42,7 +42,7 @@ const tokens = (count: number): GgufValue =>
     Array.from({ length: count }, () => 0),
   );
 
-describe("a model that would load and never work is refused", () => {
+describe("a header that loads, but could never work", () => {
   it.each<[string, Record<string, GgufValue>, RegExp]>([
     ["a context of no token", { "llama.context_length": u32(0) }, /its context length is 0/],
     ["a context of 2^31 tokens", { "llama.context_length": u32(2 ** 31) }, /context length is 2147483648/],
@@ -63,7 +63,7 @@ describe("a model that would load and never work is refused", () => {
     ],
     ["keys of 2^63 numbers", { "llama.attention.key_length": u64(2n ** 63n) }, /keys is out of all bounds/],
     ["values of words", { "llama.attention.value_length": string("x") }, /attention values is not a number/],
-    ["a vocabulary that is said to be none", { "tokenizer.ggml.model": string("no_vocab") }, /no vocabulary/],
+    ["a vocabulary of the type no_vocab", { "tokenizer.ggml.model": string("no_vocab") }, /no vocabulary/],
     ["an empty vocabulary", { "tokenizer.ggml.tokens": array("string", []) }, /no vocabulary/],
     ["numbers for tokens", { "tokenizer.ggml.tokens": array("u32", [1, 2, 3]) }, /no vocabulary/],
     ["fewer scores than tokens", { "tokenizer.ggml.scores": tokens(5) }, /list of scores does not match/],
@@ -82,7 +82,7 @@ describe("a model that would load and never work is refused", () => {
       { "tokenizer.chat_template": string("x".repeat(2 ** 20 + 1)) },
       /chat template has/,
     ],
-  ])("refuses %s", async (_, metadata, message) => {
+  ])("is rejected for %s", async (_, metadata, message) => {
     await expect(inspect(tinyLlama({ metadata }))).rejects.toMatchObject({
       code: "invalid_model_file",
       message: expect.stringMatching(message),
@@ -94,7 +94,7 @@ describe("a model that would load and never work is refused", () => {
     ["llama.block_count", /its block count is missing/],
     ["tokenizer.ggml.model", /no vocabulary/],
     ["tokenizer.ggml.tokens", /no vocabulary/],
-  ])("%s is missing", async (key, message) => {
+  ])("is rejected if %s is missing", async (key, message) => {
     await expect(inspect(without(key))).rejects.toMatchObject({
       code: "invalid_model_file",
       message: expect.stringMatching(message),
@@ -105,7 +105,7 @@ describe("a model that would load and never work is refused", () => {
     ["bos_token_id", /its vocabulary has no token to begin a text with/],
     ["seperator_token_id", /its vocabulary has no token to end a text with/],
     ["unknown_token_id", /its vocabulary has no token for words that it does not know/],
-  ])("an encoder's %s is missing, or none of its small vocabulary", async (name, message) => {
+  ])("is rejected if an encoder's %s is neither set nor in its small vocabulary", async (name, message) => {
     const key = `tokenizer.ggml.${name}`;
     const bert = tinyBert();
     const beyond = { ...bert, metadata: { ...bert.metadata, [key]: u32(2 ** 32 - 1) } };
@@ -118,14 +118,14 @@ describe("a model that would load and never work is refused", () => {
   });
 });
 
-describe("a model in Ollama's own form of GGUF is refused", () => {
+describe("a GGUF file in Ollama's own format", () => {
   const llama = tinyLlama();
   const patches = { name: "v.patch_embd.weight", shape: [32], type: "F32", data: { fill: 0 } } as const;
 
   it.each<[string, GgufFile]>([
-    ["with the encoder of its images inside", { ...llama, tensors: [...llama.tensors, patches] }],
-    ["of an architecture that llama.cpp calls otherwise", tinyLlama({ architecture: "gptoss" })],
-  ])("refuses one %s", async (_, model) => {
+    ["with an image encoder inside", { ...llama, tensors: [...llama.tensors, patches] }],
+    ["of an architecture that llama.cpp names differently", tinyLlama({ architecture: "gptoss" })],
+  ])("is rejected %s", async (_, model) => {
     await expect(inspect(model)).rejects.toMatchObject({
       code: "invalid_model_file",
       message: expect.stringMatching(/in a form that only Ollama reads; get the model from the hub/),
@@ -133,20 +133,20 @@ describe("a model in Ollama's own form of GGUF is refused", () => {
   });
 });
 
-describe("a model that works is taken", () => {
+describe("a header of a usable model", () => {
   it.each<[string, GgufFile]>([
     ["with attention", tinyLlama()],
     ["an encoder", tinyBert()],
-    ["an encoder that leaves its marks where they usually are", encoderWithUsualMarks()],
+    ["an encoder with special tokens at their default ids", encoderWithDefaultTokenIds()],
     [
-      "without attention, which says that it has no heads",
+      "without attention and heads",
       tinyLlama({ metadata: { "llama.attention.head_count": u32(0), "llama.ssm.conv_kernel": u32(4) } }),
     ],
     [
       "with attention in some blocks",
       tinyLlama({ metadata: { "llama.attention.head_count": array("u32", [0, 4]) } }),
     ],
-  ])("takes %s", async (_, model) => {
+  ])("is accepted: %s", async (_, model) => {
     await expect(inspect(model)).resolves.toMatchObject({ auxiliary: undefined });
   });
 });

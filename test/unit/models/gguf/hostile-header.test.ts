@@ -11,7 +11,7 @@ import { randomNumbers } from "../../../support/random-numbers.ts";
 import { PROC } from "../../../support/proc.ts";
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
-/** Header files are damaged somewhere in here. */
+/** Length of the part of headers that is damaged. */
 const KEY_VALUE_START = 24;
 
 const u64le = (value: bigint): Buffer => {
@@ -31,7 +31,7 @@ const tensor = (name: string, offset: bigint, { row = 1n, type = 0 } = {}): Buff
   Buffer.concat([key(name), u32le(1), u64le(row), u32le(type), u64le(offset)]);
 const STRING = 8;
 const ARRAY = 9;
-/** Room behind the header, so that not every claim is refuted by the size of the file. */
+/** Padding after the header, so that claims do not already fail because of the file's size. */
 const PADDING = Buffer.alloc(1024 * 1024);
 
 const hostile: readonly (readonly [string, Buffer])[] = [
@@ -119,13 +119,13 @@ it.each([
 });
 
 describe("a hostile GGUF header", () => {
-  it.each(hostile)("is refused: %s", async (_what, content) => {
+  it.each(hostile)("is rejected: %s", async (_what, content) => {
     const file = await inFile(content);
     await expect(readGgufHeader(file)).rejects.toMatchObject({ code: "invalid_model_file" });
   });
 
   it.skipIf(PROC.isMissing)(
-    `takes no memory for what it only claims: gigabytes of empty strings${PROC.note}`,
+    `takes no memory for claimed lengths: gigabytes of empty strings${PROC.note}`,
     async () => {
       const content = Buffer.concat([head(0n, 1n), key("a"), u32le(ARRAY), u32le(STRING), u64le(10n ** 9n)]);
       const file = await inFile(content);
@@ -139,11 +139,11 @@ describe("a hostile GGUF header", () => {
     },
   );
 
-  it("is refused when the file is cut off anywhere", async () => {
+  it("is rejected if the file is truncated at any position", async () => {
     const folder = await temporaryFolder();
-    const whole = path.join(folder, "whole.gguf");
-    writeGguf(whole, tinyLlama());
-    const bytes = await readFile(whole);
+    const complete = path.join(folder, "whole.gguf");
+    writeGguf(complete, tinyLlama());
+    const bytes = await readFile(complete);
     const cut = path.join(folder, "cut.gguf");
     const header = ggufHeader(tinyLlama()).length;
     const lengths = [0, 3, 23, 24, 25, header - 1, header, header + 1, bytes.length - 64];
@@ -156,12 +156,12 @@ describe("a hostile GGUF header", () => {
     }
   });
 
-  it("never does worse than being refused when bits are flipped", async () => {
+  it("is at worst rejected if bits are flipped", async () => {
     const folder = await temporaryFolder();
-    const whole = path.join(folder, "whole.gguf");
+    const complete = path.join(folder, "whole.gguf");
     const model = tinyLlama();
-    writeGguf(whole, model);
-    const bytes = await readFile(whole);
+    writeGguf(complete, model);
+    const bytes = await readFile(complete);
     const header = ggufHeader(model).length;
     const random = randomNumbers(7);
     const flipped = path.join(folder, "flipped.gguf");
@@ -178,7 +178,7 @@ describe("a hostile GGUF header", () => {
     }
   });
 
-  it.skipIf(process.platform === "win32")("does not wait for a FIFO to be written", async () => {
+  it.skipIf(process.platform === "win32")("does not block for a FIFO", async () => {
     const fifo = path.join(await temporaryFolder(), "fifo.gguf");
     await promisify(execFile)("mkfifo", [fifo]);
 

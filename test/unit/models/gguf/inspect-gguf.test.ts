@@ -15,7 +15,7 @@ import {
 } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** Id of the first word that a {@link tinyLlama} is given. */
+/** Id of the first additional word in a {@link tinyLlama}. */
 const FIRST_WORD = tokenId(tinyLlama({ words: ["<first>"] }), "<first>");
 
 async function write(file: GgufFile, name = "model.gguf"): Promise<string> {
@@ -31,8 +31,8 @@ const withKeys = ({ metadata, tensors }: GgufFile, keys: GgufFile["metadata"]): 
   tensors,
 });
 
-describe("inspecting a GGUF file", () => {
-  it("tells what a model is", async () => {
+describe("the GGUF inspector", () => {
+  it("summarizes a model", async () => {
     const file = await write(
       tinyLlama({ name: "tiny", context: 256, weights: "Q8_0", chatTemplate: CHATML_TEMPLATE }),
     );
@@ -54,7 +54,7 @@ describe("inspecting a GGUF file", () => {
     });
   });
 
-  it("agrees with an independent reader on the weights and the vocabulary", async () => {
+  it("agrees with an independent reader on weights and vocabulary", async () => {
     const file = await write(tinyLlama());
     const oracle = await gguf(file, { allowLocalFile: true, computeParametersCount: true });
 
@@ -65,17 +65,17 @@ describe("inspecting a GGUF file", () => {
     expect(tokens).toHaveLength(summary.vocabSize);
   });
 
-  it("reads a vocabulary as large as those of real models", async () => {
+  it("reads a vocabulary of realistic size", async () => {
     const words = Array.from({ length: 200_000 }, (_, at) => `word${at}`);
     const summary = await createGgufInspector()([await write(tinyLlama({ words }))]);
     expect(summary.vocabSize).toBe(FIRST_WORD + words.length);
   });
 
-  it("adds up the shards of a model", async () => {
+  it("adds up the weights of all shards", async () => {
     const folder = await temporaryFolder();
     const model = tinyLlama();
-    const whole = path.join(folder, "whole.gguf");
-    writeGguf(whole, model);
+    const complete = path.join(folder, "whole.gguf");
+    writeGguf(complete, model);
     const files = shardsOf(model, 3).map((shard, index) => {
       const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
       writeGguf(file, shard);
@@ -84,15 +84,15 @@ describe("inspecting a GGUF file", () => {
 
     const inspect = createGgufInspector();
 
-    const [sharded, single] = [await inspect(files), await inspect([whole])];
+    const [sharded, single] = [await inspect(files), await inspect([complete])];
     expect(sharded.parameters).toBe(single.parameters);
     expect(sharded.architecture).toBe("llama");
     expect(sharded.fileSize).toBeGreaterThan(single.fileSize);
   });
 
-  it("tells where the weights are used, in one file and in shards alike", async () => {
+  it("adds up weight bytes by use, in one file and in shards alike", async () => {
     const model = tinyLlama({ embedding: 64, feedForward: 128, blocks: 2, heads: 4, kvHeads: 2 });
-    const whole = await write(model);
+    const complete = await write(model);
     const folder = await temporaryFolder();
     const shards = shardsOf(model, 3).map((shard, index) => {
       const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
@@ -100,7 +100,7 @@ describe("inspecting a GGUF file", () => {
       return file;
     });
     const inspect = createGgufInspector();
-    const { weightBytes, vocabSize } = await inspect([whole]);
+    const { weightBytes, vocabSize } = await inspect([complete]);
     const inABlock = 2 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128;
     expect(weightBytes).toEqual({
       blocks: 2 * inABlock * 4,
@@ -111,7 +111,7 @@ describe("inspecting a GGUF file", () => {
     expect((await inspect(shards)).weightBytes).toEqual(weightBytes);
   });
 
-  it("refuses a shard without its siblings", async () => {
+  it("rejects a shard without the others", async () => {
     const [first] = shardsOf(tinyLlama(), 3);
     const file = await write(first!);
 
@@ -134,7 +134,7 @@ describe("inspecting a GGUF file", () => {
       /one of 3 shards, but/,
     ],
     ["without numbers", [shard1, { ...shard2, metadata: {} }, shard3], /the file named shard 2 of 3/],
-  ])("refuses shards %s", async (_what, shards, message) => {
+  ])("rejects shards %s", async (_what, shards, message) => {
     const folder = await temporaryFolder();
     const files = shards.map((each, index) => {
       const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
@@ -185,7 +185,7 @@ describe("inspecting a GGUF file", () => {
     [
       "the tokens that begin a tool call",
       tinyLlama({ words: ["<tool_call>", "</tool_call>", "[TOOL_CALLS]", "<tool_response>", "<b>"] }),
-      { callTokens: [FIRST_WORD, FIRST_WORD + 2] },
+      { toolCallTokens: [FIRST_WORD, FIRST_WORD + 2] },
     ],
     ["a LoRA adapter", tinyLora(), { auxiliary: "adapter" }],
     ["a projector", tinyProjector(), { auxiliary: "projector" }],
@@ -210,12 +210,12 @@ describe("inspecting a GGUF file", () => {
       { "llama.attention.head_count_kv": array("u32", [0, 4]) },
       4 * (16 + 16) * 2,
     ],
-  ])("counts the KV cache of %s", async (_what, metadata, expected) => {
+  ])("computes the KV cache of %s", async (_what, metadata, expected) => {
     const file = await write(tinyLlama({ metadata }));
     expect((await createGgufInspector()([file])).kvBytesPerToken).toBe(expected);
   });
 
-  it("reads a file once, and again when it has changed", async () => {
+  it("reads a file once, and again after it has changed", async () => {
     const file = await write(tinyLlama({ name: "one" }));
     let reads = 0;
     const inspect = createGgufInspector(async (name) => {
@@ -232,7 +232,7 @@ describe("inspecting a GGUF file", () => {
     expect(reads).toBe(2);
   });
 
-  it("keeps no more of a long string than that it is there", async () => {
+  it("does not store a long string, but records that it exists", async () => {
     const file = await write(
       tinyLlama({
         metadata: { "tokenizer.huggingface.json": string("x".repeat(2_000_000)), "some.flag": bool(true) },
@@ -245,7 +245,7 @@ describe("inspecting a GGUF file", () => {
     expect(metadata.get("some.flag")).toBe(true);
   });
 
-  it("says so when there is no such file, and when it is something else", async () => {
+  it("reports a missing file, and one that is no GGUF file", async () => {
     const folder = await temporaryFolder();
     const text = path.join(folder, "text.gguf");
     await writeFile(text, "This is only a text, and it is long enough for a header.");

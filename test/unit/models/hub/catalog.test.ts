@@ -47,8 +47,8 @@ async function scene() {
   return { hub, cacheDir, store, catalog };
 }
 
-describe("a search of the hub", () => {
-  it("finds repositories with GGUF files, those downloaded most first", async () => {
+describe("searching the hub", () => {
+  it("finds repositories with GGUF files, the most downloaded first", async () => {
     const { catalog } = await scene();
     expect(await catalog.search("tiny", 10, signal)).toEqual([
       {
@@ -72,7 +72,7 @@ describe("a search of the hub", () => {
     expect(await catalog.search("nothing of the kind", 10, signal)).toEqual([]);
   });
 
-  it("sends the token, and nothing else than what is asked for", async () => {
+  it("sends the token and requests only the needed fields", async () => {
     const { hub, cacheDir, store } = await scene();
     const catalog = new HubCatalog({ hubUrl: hub.url, token: "secret", cacheDir, store });
     const found = await catalog.search("hidden", 10, signal);
@@ -81,11 +81,11 @@ describe("a search of the hub", () => {
   });
 
   it.each([
-    ["is away", { status: 503 }, "hub_unreachable"],
+    ["is unavailable", { status: 503 }, "hub_unreachable"],
     ["cannot search", { status: 404 }, "hub_answer_invalid"],
     ["answers something else", { body: '{"models":[]}' }, "hub_answer_invalid"],
     ["refuses the token", { status: 401, body: '{"error":"Invalid credentials"}' }, "hub_access_denied"],
-  ])("says so when the hub %s", async (_what, fault, code) => {
+  ])("reports that the hub %s", async (_what, fault, code) => {
     const { hub, catalog } = await scene();
     hub.failNext(/^hub GET \/api\/models\?/, fault, 20);
     expect(await failureOf(catalog.search("tiny", 10, signal))).toMatchObject({ code });
@@ -93,7 +93,7 @@ describe("a search of the hub", () => {
 });
 
 describe("the models of a repository", () => {
-  it("are one for each quantization, with the sizes of all shards and what to pull", async () => {
+  it("are listed per quantization, with the size of all shards and the spec to pull", async () => {
     const { catalog } = await scene();
     const { offers, ...info } = await catalog.offers(REPO, signal);
     expect(info).toEqual({
@@ -132,7 +132,7 @@ describe("the models of a repository", () => {
     ]);
   });
 
-  it("are marked when they are on disk, wholly or in part", async () => {
+  it("are marked if they are complete or partial on disk", async () => {
     const { hub, store, catalog } = await scene();
     await pull(store, { spec: { ...SPEC, quant: "Q4_K_M" } });
     const controller = new AbortController();
@@ -154,7 +154,7 @@ describe("the models of a repository", () => {
   });
 
   it.each([{ body: "[]" }, { status: 400 }])(
-    "are listed by a hub that says of the rest %j",
+    "are listed by a hub that answers other requests with %j",
     async (fault) => {
       const { hub, catalog } = await scene();
       hub.failNext(/^hub GET \/api\/models\/ada\/tiny-GGUF\?/, fault);
@@ -168,13 +168,13 @@ describe("the models of a repository", () => {
     ["bob/tiny-safetensors", "no_gguf_in_repo"],
     ["../etc", "invalid_model_name"],
     ["bob", "invalid_model_name"],
-  ])("of %s are refused with %s", async (repo, code) => {
+  ])("of %s are rejected with %s", async (repo, code) => {
     const { catalog } = await scene();
     expect(await failureOf(catalog.offers(repo, signal))).toMatchObject({ code });
   });
 });
 
-/** Pulls until half is there. */
+/** Pulls until half of the file is on disk. */
 async function interrupt() {
   const all = await scene();
   const { hub, store } = all;
@@ -189,12 +189,12 @@ async function interrupt() {
   return { ...all, request, controller, pulling, blobs, letGo: never.resolve };
 }
 
-describe("discarding what an interrupted pull has left", () => {
-  it("frees its bytes, and the next pull begins at the start", async () => {
+describe("discarding an interrupted pull", () => {
+  it("deletes its partial files, so that the next pull starts from the beginning", async () => {
     const { hub, store, request, controller, pulling, blobs, letGo } = await interrupt();
     const ended = failureOf(pulling);
     controller.abort();
-    // At once, while the pull still closes its file.
+    // Immediately, while the pull still closes its file.
     expect(await store.discard(request, signal)).toBe(1000);
     await ended;
     expect(await readdir(blobs)).toEqual([]);
@@ -204,7 +204,7 @@ describe("discarding what an interrupted pull has left", () => {
     expect(hub.downloads.at(-1)?.headers.range).toBeUndefined();
   });
 
-  it("needs no hub in the daemon that has pulled, and asks it in another", async () => {
+  it("requests the file list from the hub only in another daemon than that of the pull", async () => {
     const { hub, store, cacheDir, request, controller, pulling, blobs, letGo } = await interrupt();
     controller.abort();
     await failureOf(pulling);
@@ -216,7 +216,7 @@ describe("discarding what an interrupted pull has left", () => {
     letGo();
   });
 
-  it("is refused while it goes on", async () => {
+  it("is rejected while the download is in progress", async () => {
     const { store, request, controller, pulling, letGo } = await interrupt();
     expect(await failureOf(store.discard(request, signal))).toMatchObject({ code: "model_busy" });
     controller.abort();

@@ -10,7 +10,7 @@ import { temporaryFolder } from "../temporary-folder.ts";
 const SIZE = 300_000;
 const STORE = new URL("../../../../src/models/hub/disk-hub-store.ts", import.meta.url);
 
-/** A program that pulls and says when the first bytes are on disk. */
+/** Program that pulls and prints a line when the first bytes are on disk. */
 const PROGRAM = `
   const [cacheDir, hubUrl, owner, repo] = process.argv.slice(1);
   const { DiskHubStore } = await import(${JSON.stringify(STORE.href)});
@@ -19,7 +19,7 @@ const PROGRAM = `
   await new DiskHubStore({ cacheDir, hubUrl }).pull(request, onProgress, new AbortController().signal);
 `;
 
-it("goes on at once after a process was killed in mid-download", async () => {
+it("a pull resumes immediately after a process was killed during the download", async () => {
   const bytes = content(SIZE);
   const hub = await fixtureHub({ repos: { [REPO]: { files: { "tiny-Q4_K_M.gguf": bytes } } } });
   hub.failNext(/^storage GET /, { pause: { after: 150_000, until: new Promise(() => {}) } });

@@ -12,7 +12,7 @@ describe("errors of a pull", () => {
   it.each([
     ["without a token", undefined],
     ["with a token", "hf_somebody"],
-  ])("say that there is no such repository, %s", async (_how, token) => {
+  ])("report that there is no such repository, %s", async (_how, token) => {
     const hub = await fixtureHub({});
     const { store } = storeAt(await temporaryFolder(), hub, { token });
 
@@ -22,7 +22,7 @@ describe("errors of a pull", () => {
     expect(String(error)).toContain(REPO);
   });
 
-  it("tell a private repository from a missing one no more than the hub does", async () => {
+  it("do not reveal if a repository is private or missing", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, privateTo: ["hf_ada"] } } });
     const cacheDir = await temporaryFolder();
 
@@ -30,7 +30,7 @@ describe("errors of a pull", () => {
     expect(await pull(storeAt(cacheDir, hub, { token: "hf_ada" }).store)).toMatchObject({ repo: REPO });
   });
 
-  it("say that there is no such revision", async () => {
+  it("report that there is no such revision", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const { store } = storeAt(await temporaryFolder(), hub);
 
@@ -40,7 +40,7 @@ describe("errors of a pull", () => {
     expect(String(error)).toContain("v9");
   });
 
-  it("say that the repository lacks the named file or projector", async () => {
+  it("report that the repository lacks the named file or projector", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const { store } = storeAt(await temporaryFolder(), hub);
 
@@ -53,7 +53,7 @@ describe("errors of a pull", () => {
     expect(String(projector)).toContain("mmproj.gguf");
   });
 
-  it("say how to get at a gated repository", async () => {
+  it("explain how to get access to a gated repository", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, gatedTo: ["hf_friend"] } } });
     const cacheDir = await temporaryFolder();
 
@@ -68,7 +68,7 @@ describe("errors of a pull", () => {
     expect(await pull(storeAt(cacheDir, hub, { token: "hf_friend" }).store)).toMatchObject({ repo: REPO });
   });
 
-  it("say that the hub does not accept the token", async () => {
+  it("report that the hub rejects the token", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     hub.failNext(/^hub GET /, {
       status: 401,
@@ -79,7 +79,7 @@ describe("errors of a pull", () => {
     expect(await failureOf(pull(store))).toMatchObject({ code: "hub_access_denied" });
   });
 
-  it("never show the token", async () => {
+  it("never contain the token", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, gatedTo: ["hf_friend"] } } });
     const { store } = storeAt(await temporaryFolder(), hub, { token: "hf_secret" });
 
@@ -87,7 +87,7 @@ describe("errors of a pull", () => {
   });
 
   it.each(["hf_one\nhf_two", "hf_\u00e9\u4e2d", "hf_one hf_two"])(
-    "name a token that cannot be sent without quoting it: %j",
+    "report a malformed token without quoting it: %j",
     async (token) => {
       const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
       const { store, waits } = storeAt(await temporaryFolder(), hub, { token });
@@ -101,7 +101,7 @@ describe("errors of a pull", () => {
     },
   );
 
-  it("say that there is no GGUF file, or none of the quantization", async () => {
+  it("report that there is no GGUF file, or none of the quantization", async () => {
     const repos = { [REPO]: { files: FILES }, "ada/plain": { files: { "model.safetensors": "x" } } };
     const hub = await fixtureHub({ repos });
     const { store } = storeAt(await temporaryFolder(), hub);
@@ -118,17 +118,27 @@ describe("errors of a pull", () => {
     ["nobody listens at its address", undefined, "ECONNREFUSED", [500]],
     ["its name is unknown", "http://hub.invalid", "hub.invalid", [500]],
     ["its port is one that fetch() blocks", "http://127.0.0.1:6000", "bad port", []],
-  ])("say within a second, and say what to do, when %s", async (_what, hubUrl, reason, expectedWaits) => {
-    const gone = await startFixtureHub();
-    await gone.close();
-    const { store, waits } = storeAt(await temporaryFolder(), gone, hubUrl === undefined ? {} : { hubUrl });
+  ])("are reported within a second with advice if %s", async (_what, hubUrl, reason, expectedWaits) => {
+    const unreachableHub = await startFixtureHub();
+    await unreachableHub.close();
+    const { store, waits } = storeAt(
+      await temporaryFolder(),
+      unreachableHub,
+      hubUrl === undefined ? {} : { hubUrl },
+    );
     const seen: PullProgress[] = [];
 
     const error = await failureOf(pull(store, { onProgress: (progress) => seen.push(progress) }));
 
     expect(error).toMatchObject({ code: "hub_unreachable", status: 503, retryable: true });
-    for (const said of [reason, hubUrl ?? gone.url, "HUB_URL", "HTTPS_PROXY", "work without the hub"])
-      expect(String(error)).toContain(said);
+    for (const messages of [
+      reason,
+      hubUrl ?? unreachableHub.url,
+      "HUB_URL",
+      "HTTPS_PROXY",
+      "work without the hub",
+    ])
+      expect(String(error)).toContain(messages);
     expect(waits).toEqual(expectedWaits);
     expect(seen).toEqual(
       expectedWaits.map((waitMs) => ({
@@ -139,7 +149,7 @@ describe("errors of a pull", () => {
     );
   });
 
-  it("have more patience with a hub that answers, and tell of every attempt", async () => {
+  it("come after more retries if the hub answers, and every retry is reported", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     hub.failNext(/^hub GET /, { status: 502 }, 100);
     const { store, waits } = storeAt(await temporaryFolder(), hub);
@@ -153,7 +163,7 @@ describe("errors of a pull", () => {
     expect(seen.at(-1)).toMatchObject({ status: "retrying", reason: expect.stringContaining("502") });
   });
 
-  it("are preceded by what goes wrong in the middle of a file, told to all who wait for it", async () => {
+  it("are reported as retries to all callers if they occur in the middle of a file", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const bothWait = Promise.withResolvers<void>();
     hub.failNext(/^storage GET /, { pause: { after: 2500, until: bothWait.promise }, cutAfter: 2500 });
@@ -180,7 +190,7 @@ describe("errors of a pull", () => {
     ]);
   });
 
-  it("say before anything is fetched that the disk has too little room", async () => {
+  it("report insufficient disk space before the download starts", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const cacheDir = await temporaryFolder();
     const { store } = storeAt(cacheDir, hub, { freeSpace: () => Promise.resolve(4999) });
@@ -192,7 +202,7 @@ describe("errors of a pull", () => {
     expect(await readdir(cacheDir)).toEqual([]);
   });
 
-  it("ask for no room for what is on the disk already", async () => {
+  it("count only the missing bytes against the free disk space", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const cacheDir = await temporaryFolder();
     await pull(storeAt(cacheDir, hub).store);
@@ -200,12 +210,12 @@ describe("errors of a pull", () => {
 
     expect(await pull(store)).toMatchObject({ repo: REPO });
 
-    // The blob alone, as it is when a pull ends before the file is in its snapshot.
+    // Only the blob, as after a pull that ended before the file was in its snapshot.
     await rm(path.join(cacheDir, "models--ada--tiny-GGUF", "snapshots"), { recursive: true });
     expect(await pull(store)).toMatchObject({ repo: REPO });
   });
 
-  it("say that the disk filled up, and keep what has arrived", async () => {
+  it("report that the disk has filled up, and keep the partial file", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const cacheDir = await temporaryFolder();
     const { store } = storeAt(cacheDir, hub);
@@ -221,7 +231,7 @@ describe("errors of a pull", () => {
     expect(await pull(store)).toMatchObject({ repo: REPO });
   });
 
-  it("are all ServiceErrors, also when the cache folder cannot be written", async () => {
+  it("are always ServiceErrors, even if the cache folder cannot be written", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const folder = await mkdtemp(path.join(await temporaryFolder(), "x"));
     const file = path.join(folder, "file");
@@ -241,7 +251,7 @@ describe("errors of a pull", () => {
     { owner: "a--b", repo: "c" },
     { owner: "a", repo: "b", revision: "../../x" },
     { owner: "a", repo: "b", revision: "x\0" },
-  ])("refuse a spec that reached this place unchecked: %j", async (spec) => {
+  ])("reject an unchecked spec: %j", async (spec) => {
     const hub = await fixtureHub({});
     const { store } = storeAt(await temporaryFolder(), hub);
 
@@ -251,7 +261,7 @@ describe("errors of a pull", () => {
   });
 });
 
-/** What all open files have their methods from. */
+/** Prototype of all file handles. */
 async function fileHandlePrototype(): Promise<FileHandle> {
   const handle = await open(import.meta.filename);
   await handle.close();
@@ -259,7 +269,7 @@ async function fileHandlePrototype(): Promise<FileHandle> {
   return prototype;
 }
 
-/** Errors keep what matters in properties that JSON leaves out. */
+/** Returns the properties of errors that JSON omits. */
 function everything(_key: string, value: unknown): unknown {
   if (!(value instanceof Error)) return value;
   const { message, stack, cause } = value;

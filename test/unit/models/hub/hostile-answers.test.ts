@@ -17,7 +17,7 @@ const REVISION = /^hub GET \/api\/.*\/revision\//;
 const TREE = /^hub GET \/api\/.*\/tree\//;
 const RESOLVE = /^hub GET \/.*\/resolve\//;
 const STORED = /^storage GET \/stored\//;
-/** What is told as an answer that can only be no. */
+/** Failures that no retry can repair. */
 const A_SECOND_MS = 1000;
 
 const total = (waits: readonly number[]): number => waits.reduce((sum, wait) => sum + wait, 0);
@@ -28,17 +28,17 @@ async function scene() {
   return { bytes, hub, cacheDir: await temporaryFolder() };
 }
 
-/** Expects a failure that is told within a second of waits. */
+/** Expects a failure that is reported after less than a second of waits. */
 async function quickFailure(hub: FixtureHub, spec = SPEC): Promise<ServiceError> {
   const { store, waits } = storeAt(await temporaryFolder(), hub);
   const error = await failureOf(pull(store, { spec }));
   expect(total(waits)).toBeLessThanOrEqual(A_SECOND_MS);
   expect(await store.list()).toEqual([]);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every test looks at its code
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every test checks its code
   return error as ServiceError;
 }
 
-/** A list of files that never ends. */
+/** An endless list of files. */
 function* endlessListing(sent: { bytes: number }): Generator<Uint8Array> {
   const entries = Buffer.from('{"type":"file","path":"x.gguf","size":1},'.repeat(1000));
   yield Buffer.from("[");
@@ -50,18 +50,18 @@ function* endlessListing(sent: { bytes: number }): Generator<Uint8Array> {
 
 const entry = (path: string) => ({ type: "file", path, size: 1, oid: "a".repeat(40) });
 
-describe("an answer of a hub that can only be no", () => {
+describe("a hub answer that makes success impossible", () => {
   it.each<[string, RegExp, Fault]>([
     ["a web page", REVISION, { body: "<!doctype html><title>Sign in to this network</title>" }],
     ["nothing", REVISION, { status: 200 }],
     ["another kind of JSON", REVISION, { body: "[1, 2, 3]" }],
     ["a commit that is none", REVISION, { body: '{"sha": "main"}' }],
-    ["JSON that breaks off", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
+    ["truncated JSON", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
     ["JSON nested without end", TREE, { body: "[".repeat(1_000_000) }],
     ["a listing that is none", TREE, { body: '{"error": "no"}' }],
     ["a listing of too many values", TREE, { body: `[${"[],".repeat(500_000)}1]` }],
     ["a listing of something else", TREE, { body: '[{"type": "file"}, null, 3]' }],
-    ["a listing that breaks off", TREE, { body: '[{"type": "file", "path": "x' }],
+    ["a truncated listing", TREE, { body: '[{"type": "file", "path": "x' }],
     [
       "a listing of too many files",
       TREE,
@@ -73,7 +73,7 @@ describe("an answer of a hub that can only be no", () => {
     ["that it cannot do that", TREE, { status: 501 }],
     ["a file by a redirect to itself", RESOLVE, { redirect: "?" }],
     ["a file of another size", STORED, { body: "short", headers: { "content-length": "5" } }],
-    ["more than the file has", STORED, { body: "x".repeat(100_001) }],
+    ["more bytes than the file has", STORED, { body: "x".repeat(100_001) }],
     ["less than the file has, in good order", STORED, { body: "x", headers: { etag: '"one"' } }],
     [
       "another hash than it has listed",
@@ -83,7 +83,7 @@ describe("an answer of a hub that can only be no", () => {
         headers: { "x-linked-etag": `"${sha256("another")}"` },
       },
     ],
-  ])("is told within a second, with what to do: %s", async (_what, request, fault) => {
+  ])("is reported within a second with advice: %s", async (_what, request, fault) => {
     const { hub } = await scene();
     hub.failNext(request, fault, ALWAYS);
 
@@ -96,7 +96,7 @@ describe("an answer of a hub that can only be no", () => {
     expect(error.message).toContain("HUB_URL");
   });
 
-  it("is told within a second when its redirects go on and on", async () => {
+  it("is reported within a second if its redirects never end", async () => {
     const { hub } = await scene();
     for (let hop = 0; hop < 50; hop++) hub.failNext(REVISION, { redirect: `?hop=${hop}` });
 
@@ -104,7 +104,7 @@ describe("an answer of a hub that can only be no", () => {
     expect(hub.requests).toHaveLength(11);
   });
 
-  it("is told within a second when a listing has no last page", async () => {
+  it("is reported within a second if a listing has no last page", async () => {
     const { hub } = await scene();
     for (let page = 0; page < 1000; page++)
       hub.failNext(TREE, {
@@ -116,7 +116,7 @@ describe("an answer of a hub that can only be no", () => {
     expect(hub.requests.length).toBeLessThan(250);
   });
 
-  it("is told without reading hundreds of megabytes of a listing", async () => {
+  it("is reported without reading hundreds of megabytes of a listing", async () => {
     const { hub } = await scene();
     const sent = { bytes: 0 };
     hub.failNext(TREE, { body: endlessListing(sent) }, ALWAYS);
@@ -125,7 +125,7 @@ describe("an answer of a hub that can only be no", () => {
     expect(sent.bytes).toBeLessThan(20_000_000);
   });
 
-  it.each([400, 404, 410, 422])("is that there is no such revision: %i", async (status) => {
+  it.each([400, 404, 410, 422])("is reported as a missing revision: %i", async (status) => {
     const { hub } = await scene();
     hub.failNext(REVISION, {
       status,
@@ -138,7 +138,7 @@ describe("an answer of a hub that can only be no", () => {
     expect(error.message.length).toBeLessThan(600);
   });
 
-  it("is told within a second when the ETag is another with every request", async () => {
+  it("is reported within a second if the ETag differs with every request", async () => {
     const { hub } = await scene();
     for (let part = 0; part < 50; part++)
       hub.failNext(STORED, { headers: { etag: `"${part}"` }, cutAfter: 30_000 });
@@ -147,13 +147,13 @@ describe("an answer of a hub that can only be no", () => {
     const error = await failureOf(pull(store));
 
     expect(error).toMatchObject({ code: "hub_answer_invalid", message: expect.stringContaining("ETag") });
-    // Two cuts, which may be of the network, and one that is not.
+    // Two disconnections, which may be the network's fault, and a third.
     expect(waits).toEqual([500, 500, 1000]);
   });
 });
 
 describe("a connection that can only fail", () => {
-  it("is told at once when nobody vouches for the hub's certificate", async () => {
+  it("is reported immediately if the hub's certificate is not trusted", async () => {
     const server = https.createServer(SELF_SIGNED, (_request, response) => void response.end("{}"));
     const { hub, cacheDir } = await scene();
     server.listen(0, "127.0.0.1");
@@ -166,11 +166,12 @@ describe("a connection that can only fail", () => {
     const error = await failureOf(pull(store));
 
     expect(error).toMatchObject({ code: "hub_unreachable" });
-    for (const said of [hubUrl, "certificate", "NODE_EXTRA_CA_CERTS"]) expect(String(error)).toContain(said);
+    for (const message of [hubUrl, "certificate", "NODE_EXTRA_CA_CERTS"])
+      expect(String(error)).toContain(message);
     expect(waits).toEqual([]);
   });
 
-  it("is told at once when the hub speaks no TLS", async () => {
+  it("is reported immediately if the hub speaks no TLS", async () => {
     const { hub, cacheDir } = await scene();
     const { store, waits } = storeAt(cacheDir, hub, { hubUrl: hub.url.replace("http:", "https:") });
 
@@ -179,14 +180,14 @@ describe("a connection that can only fail", () => {
   });
 });
 
-describe("a hub that has a bad moment", () => {
+describe("a hub with a temporary failure", () => {
   it.each<[string, RegExp, Fault]>([
-    ["JSON that breaks off", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
-    ["a listing that breaks off", TREE, { body: '[{"type": "file", "path": "x' }],
+    ["truncated JSON", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
+    ["a truncated listing", TREE, { body: '[{"type": "file", "path": "x' }],
     ["a file of another size", STORED, { body: "short", headers: { "content-length": "5" } }],
-    ["more than the file has", STORED, { body: "x".repeat(100_001) }],
+    ["more bytes than the file has", STORED, { body: "x".repeat(100_001) }],
     ["an error whose body never ends", TREE, { status: 503, body: neverEnding() }],
-  ])("is asked once more after %s", async (_what, request, fault) => {
+  ])("is requested again after %s", async (_what, request, fault) => {
     const { hub, cacheDir, bytes } = await scene();
     hub.failNext(request, fault);
     const { store, waits } = storeAt(cacheDir, hub);
@@ -197,12 +198,12 @@ describe("a hub that has a bad moment", () => {
     expect(waits).toEqual([500]);
   });
 
-  it("is not waited for when it gives a file by drops for ever", async () => {
+  it("is not waited for if it sends a file extremely slowly", async () => {
     const { hub, cacheDir } = await scene();
     const { promise: never, resolve } = Promise.withResolvers<void>();
     onTestFinished(() => resolve());
     hub.failNext(STORED, { pause: { after: 1, until: never } }, ALWAYS);
-    // The time in which enough should arrive is over when a drop has.
+    // The stall timeout expires after a single byte has arrived.
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
     onTestFinished(() => void vi.useRealTimers());
     const stallTimeoutMs = 60_000;

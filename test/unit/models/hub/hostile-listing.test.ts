@@ -44,12 +44,12 @@ const HOSTILE = [
 ];
 
 describe("a file name in a listing", () => {
-  it.each(HOSTILE)("is refused: %j", (name) => {
+  it.each(HOSTILE)("is rejected: %j", (name) => {
     expect(isRepoFile(name)).toBe(false);
   });
 
   it.each(["tiny-Q4_K_M.gguf", "Q4_K_M/big-00001-of-00003.gguf", "Modèle (final) v1.0.gguf", "refs/pr/1"])(
-    "is fine: %j",
+    "is accepted: %j",
     (name) => {
       expect(isRepoFile(name)).toBe(true);
     },
@@ -68,7 +68,7 @@ describe("a hostile repository", () => {
     expect(await readdir(outer)).toEqual([]);
   });
 
-  it("does no harm beside a good file", async () => {
+  it("does not affect a valid file", async () => {
     const files = { "../x.gguf": content(10), "tiny-Q4_K_M.gguf": content(10) };
     const hub = await fixtureHub({ repos: { [REPO]: { files } } });
     const { store } = storeAt(await temporaryFolder(), hub);
@@ -142,7 +142,7 @@ describe("a link in the cache", () => {
       "models--ada--tiny-GGUF/blobs",
       "models--ada--tiny-GGUF/snapshots",
       ".locks",
-    ])("that leads %s out of the cache stops the pull", async (folder) => {
+    ])("that leads %s out of the cache fails the pull", async (folder) => {
     const hub = await hubOf();
     const outer = await temporaryFolder();
     await mkdir(path.join(outer, "elsewhere"));

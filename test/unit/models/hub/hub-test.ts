@@ -5,19 +5,19 @@ import type { HubPullRequest, PullProgress } from "../../../../src/models/hub/hu
 import type { HubSpec } from "../../../../src/models/names/hub-spec.ts";
 import { startFixtureHub, type FixtureHub, type FixtureHubOptions } from "../../../support/fixture-hub.ts";
 
-/** Bytes that no compression and no coincidence makes equal. */
+/** Pseudorandom bytes, which differ at every offset. */
 export function content(size: number): Buffer {
   return randomBytes(size);
 }
 
-/** A fixture hub that ends with the test. */
+/** Starts a fixture hub that is stopped after the test. */
 export async function fixtureHub(options: FixtureHubOptions): Promise<FixtureHub> {
   const hub = await startFixtureHub(options);
   onTestFinished(() => hub.close());
   return hub;
 }
 
-/** A store that does not wait between attempts; `waits` collects how long it would have waited. */
+/** Creates a store that does not wait between attempts; `waits` collects the waits it skips. */
 export function storeAt(
   cacheDir: string,
   hub: FixtureHub,
@@ -52,7 +52,7 @@ export function pull(store: DiskHubStore, options: PullOptions = {}) {
   return store.pull({ spec, projector }, onProgress, signal);
 }
 
-/** Rejects with what the promise rejected with; a promise that succeeds fails the test. */
+/** Returns the reason of a rejection; a promise that resolves fails the test. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;
@@ -62,7 +62,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   throw new Error("it should have failed");
 }
 
-/** Resolves when the progress has reached so many bytes. */
+/** Resolves when the progress has reached a number of bytes. */
 export function untilBytes(wanted: number): {
   reached: Promise<void>;
   onProgress: (p: PullProgress) => void;

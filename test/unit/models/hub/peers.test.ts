@@ -9,7 +9,7 @@ import { content, failureOf, fixtureHub, pull, REPO, storeAt } from "./hub-test.
 const FILE = "tiny-Q4_K_M.gguf";
 const COMMIT = "c".repeat(40);
 
-/** Other machines that send these bytes, up to a place. */
+/** Other machines that send these bytes, up to an offset. */
 function sending(bytes: Buffer, end = bytes.length, listed = bytes): HubPeers {
   return {
     async *read(_file, offset, onMachine) {
@@ -50,7 +50,7 @@ async function scene(peers: (bytes: Buffer) => HubPeers) {
 }
 
 describe("a pull with other machines", () => {
-  it("asks the hub for no body when they have the whole file, and says who has it", async () => {
+  it("downloads a complete file from them only, and reports the machine", async () => {
     const { bytes, hub, store, notes, onProgress } = await scene(sending);
     const { files } = await pull(store, { onProgress });
     expect((await readFile(files[0] ?? "")).equals(bytes)).toBe(true);
@@ -58,39 +58,39 @@ describe("a pull with other machines", () => {
     expect(notes()).toEqual([`${FILE} comes from desk, a machine of the fleet`]);
   });
 
-  it("asks the hub for the rest when they cannot go on", async () => {
+  it("downloads the rest from the hub if they cannot continue", async () => {
     const { bytes, hub, store } = await scene((all) => sending(all, 1000));
     const { files } = await pull(store);
     expect((await readFile(files[0] ?? "")).equals(bytes)).toBe(true);
     expect(hub.downloads.at(-1)?.headers.range).toBe("bytes=1000-");
   });
 
-  it("asks the hub for all of it when they have sent something else", async () => {
+  it("downloads the file from the hub again if their data is corrupt", async () => {
     const { bytes, hub, store } = await scene((all) => sending(Buffer.alloc(all.length)));
     const { files } = await pull(store);
     expect((await readFile(files[0] ?? "")).equals(bytes)).toBe(true);
     expect(hub.downloads.at(-1)?.headers.range).toBeUndefined();
   });
 
-  it("takes their word for what the hub has when the hub cannot be reached, and says so", async () => {
+  it("uses their listing while the hub is unreachable, and reports it", async () => {
     const { bytes, hub, store, notes, onProgress } = await scene(sending);
     await hub.close();
     const { files, revision } = await pull(store, { onProgress });
     expect((await readFile(files[0] ?? "")).equals(bytes)).toBe(true);
     expect(revision).toBe(COMMIT);
     expect(notes()[0]).toBe(
-      `The hub cannot be reached: ${REPO} is what desk, a machine of the fleet, has brought from there`,
+      `The hub cannot be reached: using the copy of ${REPO} on desk, a machine of the fleet`,
     );
   });
 
-  it("keeps nothing that is not what they said when the hub cannot be reached", async () => {
+  it("keeps no corrupt file while the hub is unreachable", async () => {
     const { hub, store } = await scene((all) => sending(all, all.length, content(all.length)));
     await hub.close();
     expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
     expect(await store.list()).toEqual([]);
   });
 
-  it("does not take their word when the hub refuses", async () => {
+  it("does not use their listing if the hub refuses", async () => {
     const { hub, store } = await scene(sending);
     hub.failNext(/^hub GET \/api/, { status: 401 }, 10);
     expect(await failureOf(pull(store))).toMatchObject({ code: "hub_repo_not_found" });

@@ -37,7 +37,7 @@ describe("pulling from the hub", () => {
     expect((await stat(snapshot)).ino).toBe((await stat(path.join(root, "blobs", sha256(bytes)))).ino);
   });
 
-  it("reports rising progress over all files, then that it verifies", async () => {
+  it("reports increasing progress over all files, and then verifying", async () => {
     const files = {
       "big-00001-of-00002.gguf": content(SIZE),
       "big-00002-of-00002.gguf": content(SIZE + 1),
@@ -58,7 +58,7 @@ describe("pulling from the hub", () => {
     expect(bytes).toEqual(bytes.toSorted((a, b) => a - b));
   });
 
-  it("fetches nothing twice", async () => {
+  it("downloads nothing twice", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: { "tiny-Q4_K_M.gguf": content(SIZE) } } } });
     const { store } = storeAt(await temporaryFolder(), hub);
     const first = await pull(store);

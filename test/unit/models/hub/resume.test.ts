@@ -24,49 +24,49 @@ async function scene(): Promise<Scene> {
   return { bytes, hub, cacheDir, blobs: path.join(cacheDir, "models--ada--tiny-GGUF", "blobs") };
 }
 
-/** Range headers of the requests that the storage server got; "all" for one without. */
+/** Range headers of requests to the storage server; "all" for a request without one. */
 function ranges(hub: FixtureHub): string[] {
   return hub.requests.filter((seen) => seen.server === "storage").map((seen) => seen.headers.range ?? "all");
 }
 
-/** Leaves an unfinished download as a process that was killed would. */
+/** Creates the unfinished download of a killed process. */
 async function leavePart({ blobs, bytes }: Scene, part: Buffer): Promise<void> {
   await mkdir(blobs, { recursive: true });
   await writeFile(path.join(blobs, `${sha256(bytes)}.incomplete`), part);
 }
 
-async function expectWhole({ blobs, bytes }: Scene, files: readonly string[]): Promise<void> {
+async function expectComplete({ blobs, bytes }: Scene, files: readonly string[]): Promise<void> {
   expect(sha256(await readFile(files[0]!))).toBe(sha256(bytes));
   expect(await readdir(blobs)).toEqual([sha256(bytes)]);
 }
 
-describe("a download that is interrupted", () => {
-  it("goes on by range after a cut", async () => {
+describe("an interrupted download", () => {
+  it("resumes by range after a disconnection", async () => {
     const setting = await scene();
     setting.hub.failNext(STORED, { cutAfter: 200_000 });
     const { store, waits } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     const [first, second] = ranges(setting.hub);
     expect(first).toBe("all");
     expect(Number(/^bytes=(\d+)-$/.exec(second!)?.[1])).toBeGreaterThan(0);
     expect(waits).toEqual([500]);
   });
 
-  it("goes on where another process was killed", async () => {
+  it("resumes after another process was killed", async () => {
     const setting = await scene();
     await leavePart(setting, setting.bytes.subarray(0, 123_456));
     const { store } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)).toEqual(["bytes=123456-"]);
   });
 
-  it("goes on after it was cancelled", async () => {
+  it("resumes after it was cancelled", async () => {
     const setting = await scene();
     const never = new Promise<void>(() => {});
     setting.hub.failNext(STORED, { pause: { after: 100_000, until: never } });
@@ -85,45 +85,45 @@ describe("a download that is interrupted", () => {
     expect(await store.find(SPEC)).toBeUndefined();
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)[1]).toMatch(/^bytes=[1-9]/);
   });
 
-  it("needs only the name when every byte is there", async () => {
+  it("is only renamed if every byte is there", async () => {
     const setting = await scene();
     await leavePart(setting, setting.bytes);
     const { store } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(setting.hub.downloads).toEqual([]);
   });
 
-  it("starts over when the part on disk was not of this file", async () => {
+  it("restarts if the part on disk belongs to another file", async () => {
     const setting = await scene();
     await leavePart(setting, content(1000));
     const { store } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)).toEqual(["bytes=1000-", "all"]);
   });
 
-  it("starts over when the part on disk is longer than the file", async () => {
+  it("restarts if the part on disk is longer than the file", async () => {
     const setting = await scene();
     await leavePart(setting, content(SIZE + 1));
     const { store } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)).toEqual(["all"]);
   });
 });
 
-describe("a server that misbehaves in the middle", () => {
+describe("a server that fails in the middle of a file", () => {
   it.each([
     ["a 206 of another range", { headers: { "content-range": `bytes 0-${SIZE - 1}/${SIZE}` } }],
     [
@@ -136,7 +136,7 @@ describe("a server that misbehaves in the middle", () => {
     ["a body that ends too early", { endAfter: 10, append: new Uint8Array() }],
     ["an error page", { status: 502 }],
     ["a signed address that has run out", { status: 403 }],
-  ])("is asked again after %s", async (_what, fault) => {
+  ])("is requested again after %s", async (_what, fault) => {
     const setting = await scene();
     await leavePart(setting, setting.bytes.subarray(0, 100_000));
     setting.hub.failNext(STORED, fault);
@@ -144,7 +144,7 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(waits).toEqual([500]);
     expect(ranges(setting.hub)).toHaveLength(2);
     expect(ranges(setting.hub)[0]).toBe("bytes=100000-");
@@ -155,7 +155,7 @@ describe("a server that misbehaves in the middle", () => {
     ["ignores the range", { ignoreRange: true }],
     ["has become shorter", { status: 416 }],
     ["sends more than there is", { append: new Uint8Array(100) }],
-  ])("makes the download start over when it %s", async (_what, fault) => {
+  ])("makes the download restart if it %s", async (_what, fault) => {
     const setting = await scene();
     await leavePart(setting, setting.bytes.subarray(0, 100_000));
     setting.hub.failNext(STORED, fault);
@@ -163,11 +163,11 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)).toEqual(["bytes=100000-", "all"]);
   });
 
-  it("makes the download start over when the ETag changes", async () => {
+  it("makes the download restart if the ETag changes", async () => {
     const setting = await scene();
     setting.hub.failNext(STORED, { cutAfter: 200_000, headers: { etag: '"one"' } });
     setting.hub.failNext(STORED, { headers: { etag: '"two"' }, corrupt: true });
@@ -176,11 +176,11 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub)).toEqual(["all", expect.stringMatching(/^bytes=[1-9]/), "all"]);
   });
 
-  it("does not go on with a part whose hash the hub no longer names", async () => {
+  it("makes the download restart if the hub no longer names its hash", async () => {
     const setting = await scene();
     await leavePart(setting, setting.bytes.subarray(0, 100_000));
     setting.hub.failNext(/^hub GET .*\/resolve\//, {
@@ -195,11 +195,11 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(ranges(setting.hub).at(-1)).toBe("all");
   });
 
-  it("is given up when nothing arrives any more, and asked again", async () => {
+  it("is requested again if data stops arriving", async () => {
     const setting = await scene();
     const never = new Promise<void>(() => {});
     setting.hub.failNext(STORED, { pause: { after: 100, until: never } });
@@ -212,11 +212,11 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store, { onProgress });
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(waits).toEqual([500]);
   });
 
-  it("is waited for as long as it asks", async () => {
+  it("is waited for as long as it requests", async () => {
     const setting = await scene();
     setting.hub.failNext(/^hub GET .*\/tree\//, { status: 429, headers: { "retry-after": "7" } });
     setting.hub.failNext(STORED, { status: 503, headers: { "retry-after": "3" } });
@@ -224,11 +224,11 @@ describe("a server that misbehaves in the middle", () => {
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(waits).toEqual([7000, 3000]);
   });
 
-  it("is reported when it asks for a wait of minutes", async () => {
+  it("is reported if it requests a wait of minutes", async () => {
     const setting = await scene();
     setting.hub.failNext(/^hub GET /, { status: 429, headers: { "retry-after": "300" } });
     const { store, waits } = storeAt(setting.cacheDir, setting.hub);
@@ -239,7 +239,7 @@ describe("a server that misbehaves in the middle", () => {
     expect(waits).toEqual([]);
   });
 
-  it("is reported when it breaks off at the same place for ever", async () => {
+  it("is reported if it disconnects at the same position every time", async () => {
     const setting = await scene();
     setting.hub.failNext(STORED, { cutAfter: 1000, ignoreRange: true }, 100);
     const { store } = storeAt(setting.cacheDir, setting.hub);
@@ -250,20 +250,20 @@ describe("a server that misbehaves in the middle", () => {
     expect(ranges(setting.hub).length).toBe(4);
   });
 
-  it("has patience anew after every piece that arrives", async () => {
+  it("gets a new retry budget after every received chunk", async () => {
     const setting = await scene();
     setting.hub.failNext(STORED, { cutAfter: 30_000 }, 8);
     const { store, waits } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
-    await expectWhole(setting, files);
+    await expectComplete(setting, files);
     expect(new Set(waits)).toEqual(new Set([500]));
   });
 });
 
-describe("a file that is not what the hub promised", () => {
-  it("is deleted and never seen as a model", async () => {
+describe("a file that differs from the hub's listing", () => {
+  it("is deleted and never listed as a model", async () => {
     const setting = await scene();
     setting.hub.failNext(STORED, { corrupt: true });
     const { store } = storeAt(setting.cacheDir, setting.hub);
@@ -275,7 +275,7 @@ describe("a file that is not what the hub promised", () => {
     expect(await store.list()).toEqual([]);
   });
 
-  it("is caught when it lies in git instead of large file storage", async () => {
+  it("is detected if it is in git instead of large file storage", async () => {
     const bytes = content(2000);
     const files = { [FILE]: { content: bytes, lfs: false } };
     const hub = await fixtureHub({ repos: { [REPO]: { files } } });

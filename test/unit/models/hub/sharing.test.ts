@@ -21,7 +21,7 @@ async function scene() {
   return { bytes, hub, cacheDir, root, lock };
 }
 
-/** Makes the storage server stop in the middle of its next body until it is told to go on. */
+/** Makes the storage server pause in the middle of its next body until the returned function is called. */
 function pauseNext(hub: Awaited<ReturnType<typeof fixtureHub>>): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   hub.failNext(STORED, { pause: { after: 100_000, until: promise } });
@@ -50,7 +50,7 @@ describe("two pulls of one file", () => {
     expect(storageRequests(hub)).toBe(1);
   });
 
-  it("share it across revisions, each with a snapshot of its own", async () => {
+  it("share a download across revisions, each with its own snapshot", async () => {
     const { hub, cacheDir, root } = await scene();
     const { store } = storeAt(cacheDir, hub);
 
@@ -67,7 +67,7 @@ describe("two pulls of one file", () => {
     );
   });
 
-  it("go on when one of them leaves", async () => {
+  it("continue if one of them leaves", async () => {
     const { hub, cacheDir } = await scene();
     const goOn = pauseNext(hub);
     const { store } = storeAt(cacheDir, hub);
@@ -86,7 +86,7 @@ describe("two pulls of one file", () => {
     expect(storageRequests(hub)).toBe(1);
   });
 
-  it("stop when both leave, and a third goes on from there", async () => {
+  it("stop if both leave, and a third one resumes", async () => {
     const { hub, cacheDir, lock } = await scene();
     pauseNext(hub);
     const { store } = storeAt(cacheDir, hub);
@@ -97,7 +97,7 @@ describe("two pulls of one file", () => {
     await Promise.all([first.reached, second.reached]);
 
     leaving.abort(new Error("bye"));
-    // Not awaited: the third comes while the first two are still clearing up.
+    // Not awaited, so that the third pull begins while the first two are still cleaning up.
     const third = pull(store);
 
     expect(await Promise.all(left)).toEqual([new Error("bye"), new Error("bye")]);
@@ -116,7 +116,7 @@ describe("two pulls of one file", () => {
     expect(errors).toMatchObject([{ code: "checksum_mismatch" }, { code: "checksum_mismatch" }]);
   });
 
-  it("are not begun at all with a signal that has aborted", async () => {
+  it("do not start with an aborted signal", async () => {
     const { hub, cacheDir } = await scene();
     const { store } = storeAt(cacheDir, hub);
 
@@ -127,7 +127,7 @@ describe("two pulls of one file", () => {
   });
 });
 
-describe("two processes at one file", () => {
+describe("two processes with one file", () => {
   it("share one download: the second waits for the first and shows its progress", async () => {
     const { hub, cacheDir } = await scene();
     const goOn = pauseNext(hub);
@@ -136,11 +136,11 @@ describe("two processes at one file", () => {
     await first.reached;
 
     const seen: number[] = [];
-    let looks = 0;
+    let checks = 0;
     const waiter = storeAt(cacheDir, hub, {
       sleep: async () => {
-        // The first look finds the owner at work; it finishes before the second.
-        if (looks++ === 0) return;
+        // The owner still works at the first check, and has finished at the second.
+        if (checks++ === 0) return;
         goOn();
         await owner;
       },
@@ -151,12 +151,12 @@ describe("two processes at one file", () => {
 
     expect(model).toEqual(await owner);
     expect(storageRequests(hub)).toBe(1);
-    expect(looks).toBe(2);
+    expect(checks).toBe(2);
     expect(seen.some((bytes) => bytes > 0 && bytes < SIZE)).toBe(true);
     expect(seen.at(-1)).toBe(SIZE);
   });
 
-  it("do not wait for an owner that has ended, however its lock looks", async () => {
+  it("do not wait for an owner that has ended, whatever its lock file contains", async () => {
     const { hub, cacheDir, lock } = await scene();
     await mkdir(path.dirname(lock), { recursive: true });
     await writeFile(lock, "");
@@ -169,11 +169,11 @@ describe("two processes at one file", () => {
 
   it("wait as long as the owner works", async () => {
     const { hub, cacheDir, lock, root, bytes } = await scene();
-    const owner = await new FolderLock(cacheDir).own(lock);
-    let looks = 0;
+    const owner = await new FolderLock(cacheDir).claim(lock);
+    let checks = 0;
     const { store } = storeAt(cacheDir, hub, {
       sleep: async () => {
-        if (++looks < 10) return;
+        if (++checks < 10) return;
         await mkdir(path.join(root, "blobs"), { recursive: true });
         await writeFile(path.join(root, "blobs", sha256(bytes)), bytes);
         await owner?.[Symbol.asyncDispose]();
@@ -181,18 +181,18 @@ describe("two processes at one file", () => {
     });
 
     expect(await pull(store)).toMatchObject({ repo: REPO });
-    expect(looks).toBe(10);
+    expect(checks).toBe(10);
     expect(storageRequests(hub)).toBe(0);
   });
 
-  it("may pull and delete the same model again and again: what one has pulled last is there", async () => {
+  it("may pull and delete the same model repeatedly, and the last pull remains", async () => {
     const { hub, cacheDir, bytes } = await scene();
     const one = storeAt(cacheDir, hub).store;
     const other = storeAt(cacheDir, hub).store;
     const tag = { ...SPEC, revision: "v1.0" };
     for (let round = 0; round < 5; round++) {
       const main = await pull(one);
-      // The same blob, in another snapshot, while the first is deleted.
+      // Adds the same blob to another snapshot while the first is deleted.
       const [model] = await Promise.all([pull(other, { spec: tag }), one.remove(main)]);
 
       expect(sha256(await readFile(model.files[0]!))).toBe(sha256(bytes));
@@ -200,8 +200,8 @@ describe("two processes at one file", () => {
   });
 });
 
-describe("what killed processes have left", () => {
-  it("is removed, but not what somebody works on or may come back for", async () => {
+describe("leftovers of killed processes", () => {
+  it("are removed, except for files in use and recent partial downloads", async () => {
     const { hub, cacheDir, root, lock, bytes } = await scene();
     const { store } = storeAt(cacheDir, hub);
     await pull(store);
@@ -209,7 +209,7 @@ describe("what killed processes have left", () => {
     const owned = path.join(locks, "00.pull");
     const lately = path.join(root, "blobs", "aa.incomplete");
     const long = new Date(Date.now() - 40 * 24 * 60 * 60 * 1000);
-    await using owner = await new FolderLock(cacheDir).own(owned);
+    await using owner = await new FolderLock(cacheDir).claim(owned);
     expect(owner).toBeDefined();
     for (const file of [
       path.join(root, ".next"),
@@ -232,7 +232,7 @@ describe("what killed processes have left", () => {
     );
   });
 
-  it("does not matter where there is no cache yet", async () => {
+  it("are ignored while there is no cache folder", async () => {
     const { hub } = await scene();
     const cacheDir = path.join(await temporaryFolder(), "none");
     await storeAt(cacheDir, hub).store.removeLeftovers();

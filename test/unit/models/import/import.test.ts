@@ -34,7 +34,7 @@ function filesIn(folder: string): string[] {
     .map((entry) => path.join(entry.parentPath, entry.name));
 }
 
-it("a model of Ollama is linked, keeps its settings, loads, and outlives its store", async () => {
+it("a model of Ollama is linked, keeps its settings, loads, and survives the deletion of its store", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   const weights = addToOllama(store, {
@@ -62,7 +62,7 @@ it("a model of Ollama is linked, keeps its settings, loads, and outlives its sto
   expect(await models.modelfile("mario:1b")).toMatch(/^LICENSE "MIT"$/m);
 });
 
-it("a second import changes only what has changed", async () => {
+it("a second import only updates changed models", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   addToOllama(store, { name: "a:1b", system: "One." });
@@ -75,12 +75,12 @@ it("a second import changes only what has changed", async () => {
     { status: "present", alias: "b:1b" },
   ]);
   expect((await fixture.models.get("a:1b")).settings.system).toBe("Two.");
-  // The old weights are gone.
+  // The old weights have been deleted.
   expect(filesIn(fixture.cacheDir)).toHaveLength(before);
   expect(await importFrom(fixture, store)).toMatchObject([{ status: "present" }, { status: "present" }]);
 });
 
-it("a name that is taken gets a number, and keeps it", async () => {
+it("an imported model gets a number if its name is taken, and keeps it", async () => {
   const fixture = await startModels();
   await fixture.models.create("a:1b", "FROM daybreak-mini\nSYSTEM Mine.", {});
   const store = path.join(fixture.userDir, "ollama");
@@ -90,7 +90,7 @@ it("a name that is taken gets a number, and keeps it", async () => {
   expect((await fixture.models.get("a:1b")).settings.system).toBe("Mine.");
 });
 
-it("deleting an imported model removes its links, but none that another needs, and nothing of the other program", async () => {
+it("deleting an imported model removes its unused links, and nothing of the other program", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   const weights = addToOllama(store, { name: "a:1b" });
@@ -104,7 +104,7 @@ it("deleting an imported model removes its links, but none that another needs, a
   expect(existsSync(weights)).toBe(true);
 });
 
-it("shards stay together, and a projector beside them belongs to the model", async () => {
+it("shards stay together, and a projector in the same folder belongs to the model", async () => {
   const fixture = await startModels();
   const folder = path.join(fixture.userDir, "lmstudio");
   for (const [index, shard] of shardsOf(tinyLlama(), 2).entries())
@@ -119,7 +119,7 @@ it("shards stay together, and a projector beside them belongs to the model", asy
 });
 
 it.skipIf(process.platform === "win32")(
-  "the models of the hub's cache are linked by their contents",
+  "models of a Hugging Face cache are linked to their content",
   async () => {
     const fixture = await startModels();
     const folder = path.join(fixture.userDir, "hf");
@@ -130,7 +130,7 @@ it.skipIf(process.platform === "win32")(
   },
 );
 
-it("what is not a model is left out with the reason, and leaves nothing behind", async () => {
+it("unusable models are skipped with the reason, and leave no files", async () => {
   const fixture = await startModels();
   const folder = path.join(fixture.userDir, "mine");
   writeGguf(addToLmStudio(folder, "eyes.gguf"), tinyProjector());
@@ -140,7 +140,7 @@ it("what is not a model is left out with the reason, and leaves nothing behind",
   expect(filesIn(path.join(fixture.cacheDir, "imported"))).toEqual([]);
 });
 
-it("a damaged file is named as its owner knows it", async () => {
+it("an error about a damaged file names its original path", async () => {
   const fixture = await startModels();
   const folder = path.join(fixture.userDir, "mine");
   const file = addToLmStudio(folder, "broken.gguf");
@@ -152,7 +152,7 @@ it("a damaged file is named as its owner knows it", async () => {
   });
 });
 
-it("the name that an earlier import has given is understood as well", async () => {
+it("models can be selected by the name that an earlier import has given them", async () => {
   const fixture = await startModels();
   await fixture.models.create("m", "FROM daybreak-mini", {});
   const folder = path.join(fixture.userDir, "mine");
@@ -164,7 +164,7 @@ it("the name that an earlier import has given is understood as well", async () =
   ]);
 });
 
-it("only those that are named are imported", async () => {
+it("only selected models are imported", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   addToOllama(store, { name: "a:latest" });
@@ -185,7 +185,7 @@ it.each([
   await expect(importFrom(await startModels(), from)).rejects.toMatchObject({ code });
 });
 
-it("folders outside the allowed ones, and the daemon's own, are refused", async () => {
+it("folders outside the allowed ones, and the daemon's own, are rejected", async () => {
   const fixture = await startModels();
   const allowed = path.join(fixture.userDir, "ollama");
   addToOllama(allowed, { name: "a:1b" });
@@ -199,7 +199,7 @@ it("folders outside the allowed ones, and the daemon's own, are refused", async 
   await confined.models.load({ alias: "a:1b" });
 });
 
-it("an import that is cancelled ends", async () => {
+it("a cancelled import ends", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   addToOllama(store, { name: "a:1b" });
@@ -207,7 +207,7 @@ it("an import that is cancelled ends", async () => {
   await expect(Array.fromAsync(steps)).rejects.toThrow("gone");
 });
 
-it("a link that is there already is used again", async () => {
+it("an existing link is used again", async () => {
   const fixture = await startModels();
   const store = path.join(fixture.userDir, "ollama");
   const weights = addToOllama(store, { name: "a:1b" });
@@ -218,16 +218,16 @@ it("a link that is there already is used again", async () => {
   expect(await importFrom(fixture, store)).toMatchObject([{ status: "present", placement: "linked" }]);
 });
 
-it("deleting a model removes no file but those that an import has brought, whatever its Modelfile says", async () => {
+it("deleting a model removes only imported files, whatever its Modelfile names", async () => {
   const fixture = await startModels();
   const { models, cacheDir, userFile } = fixture;
   const imported = path.join(cacheDir, "imported");
-  const kept = userFile("mine.gguf");
-  const up = path.relative(imported, kept);
+  const unrelated = userFile("mine.gguf");
+  const up = path.relative(imported, unrelated);
   mkdirSync(path.join(imported, "x"), { recursive: true });
   const state = path.join(cacheDir, "models.json");
   const modelfile = [
-    `FROM ${kept}`,
+    `FROM ${unrelated}`,
     'SYSTEM """',
     `FROM ${imported}/${up}`,
     `FROM ${imported}/x/../../models.json`,
@@ -237,20 +237,20 @@ it("deleting a model removes no file but those that an import has brought, whate
   await models.create("slier", `FROM ${imported}/x/../${up}`, {});
   await models.delete("sly");
   await models.delete("slier");
-  expect([existsSync(kept), existsSync(state)]).toEqual([true, true]);
+  expect([existsSync(unrelated), existsSync(state)]).toEqual([true, true]);
 });
 
-it("an import that is left while it copies leaves nothing", async () => {
+it("an import whose client leaves during a copy leaves no files", async () => {
   const folder = await temporaryFolder();
   const disk = { clone: refuse, link: refuse };
   const files = new ImportedFiles(path.join(folder, "imported"), () => false, disk);
   const [model, projector] = [addToLmStudio(folder, "a.gguf"), addToLmStudio(folder, "b.gguf")];
-  const found = { name: "a", wish: "a", adapters: [], settings: [], notes: [] };
+  const found = { name: "a", preferredName: "a", adapters: [], settings: [], notes: [] };
   const signal = new AbortController().signal;
-  const copying = files.place({ ...found, files: [model], projector }, true, signal);
+  const copying = files.link({ ...found, files: [model], projector }, true, signal);
   const totalBytes = statSync(model).size + statSync(projector).size;
   expect(await copying.next()).toMatchObject({ value: { totalBytes } });
-  // The first is whole, the second half.
+  // The first file is complete, the second one partial.
   expect(await copying.next()).toMatchObject({ value: { copiedBytes: totalBytes } });
   await copying[Symbol.asyncDispose]();
   expect(filesIn(path.join(folder, "imported"))).toEqual([]);

@@ -6,7 +6,7 @@ import { FakeEngines } from "../../../support/fake-engine.ts";
 import { loadPlan } from "./load-plans.ts";
 import { describe as describeLoaded, MB } from "./make-pool.ts";
 
-/** A container of 300 MiB with a daemon of 90 and other programs of 10, and what its engines have by now. */
+/** A container of 300 MiB, of which the daemon uses 90, other programs 10, and engines a given part. */
 function container(engineBytes: () => number): () => MachineMemory {
   return () => ({
     limits: [
@@ -32,8 +32,8 @@ function poolIn(machineMemory: () => MachineMemory): EnginePool {
 
 const needing = (bytes: number, mayEvict = false) => loadPlan({ bytes: bytes * MB, gpuBytes: 0, mayEvict });
 
-describe("the memory that is left for engines", () => {
-  test("is what the daemon and other programs leave, and the message says who has how much", async () => {
+describe("the memory available to engines", () => {
+  test("is reduced by the daemon and other programs, and the error names each amount", async () => {
     const pool = poolIn(container(() => 0));
     await expect(pool.load("a", needing(201))).rejects.toMatchObject({
       code: "insufficient_memory",
@@ -44,7 +44,7 @@ describe("the memory that is left for engines", () => {
     await pool.close();
   });
 
-  test("counts an engine once: what it has by now is part of what is booked for it", async () => {
+  test("counts an engine's use once, as a part of its reservation", async () => {
     let engineBytes = 0;
     const pool = poolIn(container(() => engineBytes));
     await pool.load("a", needing(120));
@@ -59,14 +59,14 @@ describe("the memory that is left for engines", () => {
     await pool.close();
   });
 
-  test("shrinks by what an engine takes beyond its booking", async () => {
+  test("is reduced by what an engine uses beyond its reservation", async () => {
     const pool = poolIn(container(() => 150 * MB));
     await pool.load("a", needing(40)).catch(() => undefined);
     await expect(pool.load("b", needing(60))).rejects.toMatchObject({ code: "insufficient_memory" });
     await pool.close();
   });
 
-  test("is had by unloading idle models where that is allowed", async () => {
+  test("includes that of idle models if those may be evicted", async () => {
     const pool = poolIn(container(() => 0));
     await pool.load("a", needing(120));
     await pool.load("b", needing(150, true));

@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  choosePromptCache,
-  type PromptCacheQuestion,
-} from "../../../../src/models/loading/choose-settings.ts";
+import { choosePromptCache, type PromptCacheInputs } from "../../../../src/models/loading/choose-settings.ts";
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
@@ -12,7 +9,7 @@ const SPEC = {
   contextSize: 4096,
   contextShift: false,
 } as const;
-const QUESTION: PromptCacheQuestion = {
+const QUESTION: PromptCacheInputs = {
   spec: SPEC,
   kvBytesPerToken: 1024,
   kernels: "daybreak",
@@ -23,15 +20,15 @@ const QUESTION: PromptCacheQuestion = {
 test.each([
   ["four contexts", {}, 16 * MIB],
   ["at most 1 GiB", { kvBytesPerToken: 256 * 1024, freeBytes: 100 * GIB }, GIB],
-  ["an eighth of what is free", { freeBytes: 80 * MIB }, 10 * MIB],
-  ["nothing where nothing is free", { freeBytes: -GIB }, undefined],
-  ["what is configured", { configured: 3 * MIB, freeBytes: 0 }, 3 * MIB],
+  ["an eighth of the free memory", { freeBytes: 80 * MIB }, 10 * MIB],
+  ["nothing if no memory is free", { freeBytes: -GIB }, undefined],
+  ["the configured bytes", { configured: 3 * MIB, freeBytes: 0 }, 3 * MIB],
   ["nothing when it is off", { configured: 0 }, undefined],
   ["nothing with the stock kernels", { kernels: "stock", configured: MIB }, undefined],
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
-  ["nothing where parts of prompts are moved", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
+  ["nothing with cache reuse by shifting", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
   ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
-] as const)("prompts get %s", (_, change, bytes) => {
+] as const)("the prompt cache gets %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);
 });

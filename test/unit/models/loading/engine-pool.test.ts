@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
-import { giveBack, makePool } from "./make-pool.ts";
+import { release, makePool } from "./make-pool.ts";
 
-describe("loading", () => {
-  it("goes from nothing over loading to loaded, and reports it", async () => {
+describe("EnginePool.load()", () => {
+  it("reports the states from loading to loaded", async () => {
     const { pool, engines, events } = makePool();
     engines.manual = true;
     const loading = pool.load("a", plan());
@@ -19,7 +19,7 @@ describe("loading", () => {
     expect(events).toEqual([{ type: "model-loaded", model: "a" }]);
   });
 
-  it("happens once for two who ask for the same", async () => {
+  it("starts one engine for two callers with the same settings", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const both = Promise.all([pool.load("a", plan()), pool.load("a", plan())]);
@@ -30,7 +30,7 @@ describe("loading", () => {
     await both;
   });
 
-  it("is refused while the same alias is being loaded differently", async () => {
+  it("rejects other settings while the same alias is being loaded", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const first = pool.load("a", plan());
@@ -44,7 +44,7 @@ describe("loading", () => {
     await first;
   });
 
-  it("is refused when it is loaded already", async () => {
+  it("rejects a model that is already loaded", async () => {
     const { pool } = makePool();
     await pool.load("a", plan());
     await expect(pool.load("a", plan())).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describe("loading", () => {
     });
   });
 
-  it("waits for an unload under way", async () => {
+  it("waits for an unload in progress", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     const unloading = pool.unload("a", "request");
@@ -66,7 +66,7 @@ describe("loading", () => {
     expect(pool.model("a")?.state).toBe("loaded");
   });
 
-  it("that fails leaves nothing behind, and says why to everyone", async () => {
+  it("removes a failed model, and reports the error to every caller", async () => {
     const { pool, engines, events } = makePool();
     engines.error = new ServiceError("invalid_model_file", "It is damaged.");
 
@@ -79,7 +79,7 @@ describe("loading", () => {
     ]);
   });
 
-  it("goes on while one of two callers waits, and ends when both have gone", async () => {
+  it("continues while one of two callers waits, and is aborted when both have left", async () => {
     const { pool, engines, events } = makePool();
     engines.manual = true;
     const [one, other] = [new AbortController(), new AbortController()];
@@ -101,13 +101,13 @@ describe("loading", () => {
     expect(events).toEqual([]);
   });
 
-  it("begins anew for who comes when all others have just gone", async () => {
+  it("starts again for a caller that comes after all others have left", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const gone = new AbortController();
-    const first = pool.load("a", plan(), gone.signal);
+    const leaving = new AbortController();
+    const first = pool.load("a", plan(), leaving.signal);
     await settle();
-    gone.abort(new Error("gone"));
+    leaving.abort(new Error("gone"));
     const second = pool.load("a", plan());
     await expect(first).rejects.toThrow("gone");
     await settle();
@@ -119,7 +119,7 @@ describe("loading", () => {
   });
 });
 
-describe("unloading", () => {
+describe("EnginePool.unload()", () => {
   it.each(["request", "idle", "memory", "shutdown"] as const)("reports its reason: %s", async (reason) => {
     const { pool, engines, events } = makePool();
     await pool.load("a", plan());
@@ -130,7 +130,7 @@ describe("unloading", () => {
     expect(events.at(-1)).toEqual({ type: "model-unloaded", model: "a", reason });
   });
 
-  it("is refused when nothing is loaded, or while it is loading or unloading", async () => {
+  it("is rejected if the model is not loaded, loading or unloading", async () => {
     const { pool, engines } = makePool();
     await expect(pool.unload("a", "request")).rejects.toMatchObject({ code: "model_already_unloaded" });
     engines.manual = true;
@@ -144,26 +144,30 @@ describe("unloading", () => {
     await unloading;
   });
 
-  it("happens at once although requests run; their leases end without harm", async () => {
+  it("ends the engine despite running requests, whose leases can still be disposed", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     const lease = pool.tryLease("a");
     await pool.unload("a", "request");
     await pool.load("a", plan());
 
-    giveBack(lease!);
+    release(lease!);
 
     expect(pool.model("a")?.users).toBe(0);
     expect(engines.engines.map(({ alive }) => alive)).toEqual([false, true]);
   });
 
-  it("clears a load under way, whose callers are told why", async () => {
+  it("aborts a load in progress, whose callers get the reason", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const loading = pool.load("a", plan());
     await settle();
 
-    const clearing = pool.clear("a", new ServiceError("model_not_found", "It has been deleted."), "request");
+    const clearing = pool.terminate(
+      "a",
+      new ServiceError("model_not_found", "It has been deleted."),
+      "request",
+    );
 
     await expect(loading).rejects.toMatchObject({ code: "model_not_found" });
     await clearing;
@@ -171,8 +175,8 @@ describe("unloading", () => {
   });
 });
 
-describe("closing", () => {
-  it("ends every engine and load, and lets nothing start", async () => {
+describe("EnginePool.close()", () => {
+  it("ends every engine and load, and rejects new ones", async () => {
     const { pool, engines, events } = makePool();
     await pool.load("a", plan());
     engines.manual = true;

@@ -7,7 +7,7 @@ import { startModels } from "../service-fixture.ts";
 const GIB = 1024 ** 3;
 const UNKNOWN = { parameters: undefined, trainedContext: undefined, quantization: undefined };
 
-/** As the daemon estimates, with an engine's limit of 16 GiB. */
+/** Estimates like the daemon, with a limit of 16 GiB per engine. */
 const estimate: EstimateMemory = (gguf, spec) => {
   const all = estimateMemory({ ...gguf, fileBytes: gguf.fileSize, spec });
   checkHeapLimit(all, 16 * GIB);
@@ -25,12 +25,12 @@ const fiveOnGpu: OffloadLayers = async (gguf, spec) => ({
 async function fit(
   fileBytes: number,
   budget: number,
-  { placeLayers, ...more }: { placeLayers?: OffloadLayers; trainedContext?: number } = {},
+  { offloadLayers, ...more }: { offloadLayers?: OffloadLayers; trainedContext?: number } = {},
 ) {
   const { models } = await startModels({
     config: { memory_budget: budget },
     estimateMemory: estimate,
-    ...(placeLayers && { placeLayers }),
+    ...(offloadLayers && { offloadLayers }),
   });
   return await models.fit({ ...UNKNOWN, fileBytes, ...more });
 }
@@ -38,8 +38,8 @@ async function fit(
 const billionsOf = (quantization: string | undefined) =>
   assumedModel({ ...UNKNOWN, fileBytes: 4.8e9, quantization }).parameters / 1e9;
 
-describe("an assumed model", () => {
-  // What the headers of these models say: blocks, width, bytes of KV cache for a token.
+describe("assumedModel()", () => {
+  // Values of these models' headers: blocks, width, bytes of KV cache per token.
   test.each([
     ["Llama 3.1 8B", 8.03e9, 4.9e9, 32, 4096, 131_072],
     ["Llama 3.2 1B", 1.24e9, 0.8e9, 16, 2048, 32_768],
@@ -54,20 +54,20 @@ describe("an assumed model", () => {
       expect(guess / truth).toBeGreaterThan(1 / 3);
       expect(guess / truth).toBeLessThan(3);
     }
-    // Small models keep more of it than their size suggests; it is little either way.
+    // Small models have a larger KV cache than their size suggests, but it is small in any case.
     expect(model.kvBytesPerToken / kv).toBeGreaterThan(1 / 8);
     expect(model.kvBytesPerToken / kv).toBeLessThan(3);
   });
 
-  test("has as many weights as its bytes and its quantization say", () => {
+  test("derives the number of weights from bytes and quantization", () => {
     expect(billionsOf("Q4_K_M")).toBeCloseTo(8, 1);
     expect(billionsOf("F16")).toBeCloseTo(2.4, 1);
     expect(billionsOf(undefined)).toBeCloseTo(7.7, 1);
   });
 });
 
-describe("whether a model would fit", () => {
-  test("a small one does, with more memory than its files have", async () => {
+describe("estimateFit()", () => {
+  test("accepts a small model, and needs more memory than its files", async () => {
     const found = await fit(1 * GIB, 4 * GIB);
     expect(found).toMatchObject({ fits: true, contextSize: 4096 });
     expect(found.neededBytes).toBeGreaterThan(1 * GIB);
@@ -75,7 +75,7 @@ describe("whether a model would fit", () => {
     expect(found).not.toHaveProperty("gpu");
   });
 
-  test("one that needs more than all models may use does not", async () => {
+  test("rejects a model that needs more than all models may use", async () => {
     const { fits, reason } = await fit(4 * GIB, 4 * GIB);
     expect(fits).toBe(false);
     expect(reason).toMatch(
@@ -83,18 +83,18 @@ describe("whether a model would fit", () => {
     );
   });
 
-  test("one that needs more than an engine can have does not, however much memory there is", async () => {
+  test("rejects a model that needs more than an engine can have, however much memory there is", async () => {
     const found = await fit(40 * GIB, 512 * GIB);
     expect(found).toMatchObject({ fits: false, neededBytes: 40 * GIB });
     expect(found.reason).toContain("an engine can have at most 16384 MiB");
   });
 
-  test("one that was trained for a short context is loaded with that", async () => {
+  test("limits the context to what the model was trained for", async () => {
     expect(await fit(1 * GIB, 4 * GIB, { trainedContext: 512 })).toMatchObject({ contextSize: 512 });
   });
 
-  test("says how many of its layers would be on the GPU", async () => {
-    const { gpu } = await fit(1 * GIB, 4 * GIB, { placeLayers: fiveOnGpu });
+  test("reports the number of layers on the GPU", async () => {
+    const { gpu } = await fit(1 * GIB, 4 * GIB, { offloadLayers: fiveOnGpu });
     expect(gpu).toMatchObject({ layers: 5, allLayers: expect.any(Number), bytes: expect.any(Number) });
     expect(gpu?.allLayers).toBeGreaterThan(5);
   });

@@ -7,7 +7,7 @@ import { loadPlan } from "./load-plans.ts";
 const MIB = 1024 ** 2;
 const EXCESS = { promptTokens: 18_211, contextSize: 4096 };
 
-/** A plan for a model that takes a MiB and 64 KiB for each token of context. */
+/** A plan for a model that takes 1 MiB, and 64 KiB per token of context. */
 function planOf(trained: number, more: Partial<LoadPlan> = {}): LoadPlan {
   const plan = loadPlan({
     contextSource: "default",
@@ -17,14 +17,14 @@ function planOf(trained: number, more: Partial<LoadPlan> = {}): LoadPlan {
   return { ...plan, record: { ...plan.record, gguf: { ...plan.record.gguf, contextLength: trained } } };
 }
 
-describe("what a client is told whose prompt is longer than the context", () => {
-  it("begins with the sentence that agents look for", () => {
+describe("the error for a prompt longer than the context", () => {
+  it("begins with the sentence that agents recognize", () => {
     expect(explainExcess(EXCESS, planOf(131_072), 8192 * MIB)).toMatch(
       /^The prompt has 18211 tokens and exceeds the context window: the maximum context length is 4096 tokens \(the default of POST \/api\/models\/load\)\. /,
     );
   });
 
-  it("is which context would hold it, that it fits, and how to get it", () => {
+  it("names a context that would hold the prompt, its memory, and how to get it", () => {
     const text = explainExcess(EXCESS, planOf(131_072), 8192 * MIB);
     expect(text).toContain("A context of 32768 tokens needs about 2049 MiB of memory and fits");
     expect(text).toContain('"daybreak load any --context-size 32768"');
@@ -32,7 +32,7 @@ describe("what a client is told whose prompt is longer than the context", () => 
     expect(text).toContain("models.context_size");
   });
 
-  it("counts the steps of a larger context as long as they would be", () => {
+  it("estimates a larger context with its smaller batches", () => {
     const plan = planOf(131_072, {
       needsOf: ({ contextSize, batchSize }) => ({ bytes: contextSize * batchSize * 1024, gpuBytes: 0 }),
     });
@@ -40,7 +40,7 @@ describe("what a client is told whose prompt is longer than the context", () => 
     expect(explainExcess(EXCESS, now, 8192 * MIB)).toContain("needs about 1024 MiB of memory");
   });
 
-  it("is all that the model was trained for, where that is no power of two away", () => {
+  it("suggests the trained context if that is no power of two", () => {
     expect(explainExcess(EXCESS, planOf(20_000), 8192 * MIB)).toContain("A context of 20000 tokens");
   });
 
@@ -51,20 +51,20 @@ describe("what a client is told whose prompt is longer than the context", () => 
       /trained for \d+ tokens, which/,
     ],
     [8192, /The model was trained for 8192 tokens, which would not hold it either\./, /needs about/],
-  ])("is that no context would hold it when the model was trained for %i", (trained, has, hasNot) => {
+  ])("reports that no context would hold the prompt for a model trained for %i", (trained, has, hasNot) => {
     const text = explainExcess(EXCESS, planOf(trained), 8192 * MIB);
     expect(text).toMatch(has);
     expect(text).not.toMatch(hasNot);
   });
 
-  it("is the largest context that the memory holds, where that is too small", () => {
+  it("suggests the largest context that fits into memory if the needed one does not", () => {
     const text = explainExcess(EXCESS, planOf(131_072), 1100 * MIB);
     expect(text).toContain("A context of 32768 tokens would hold it, but needs about 2049 MiB of memory");
     expect(text).toContain("1100 MiB are free. The largest that fits has 16384 tokens");
     expect(explainExcess(EXCESS, planOf(131_072), 300 * MIB)).toContain("No larger one fits");
   });
 
-  it("is that no engine can hold it, where memory is not what lacks", () => {
+  it("reports that no engine can hold the context, if memory is not the limit", () => {
     const plan = planOf(131_072, {
       needsOf: ({ contextSize }) => {
         if (contextSize > 16_384) throw new ServiceError("insufficient_memory", "Too much.");

@@ -3,7 +3,7 @@ import { NO_SETTINGS } from "../../../../src/models/model.ts";
 
 const MB = 1024 * 1024;
 
-/** A plan to load some model of 10 MB; started otherwise, it would take as much. */
+/** A plan for a model of 10 MB, with any specification. */
 export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } = {}): LoadPlan {
   const { contextSize = 512, ...rest } = options;
   const needs: MemoryNeeds = { bytes: rest.bytes ?? 10 * MB, gpuBytes: rest.gpuBytes ?? 0 };
@@ -28,7 +28,7 @@ export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } =
         fileSize: 1,
         chatTemplate: undefined,
         infill: undefined,
-        callTokens: [],
+        toolCallTokens: [],
         kvBytesPerToken: 1,
         weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
         purpose: "generate",

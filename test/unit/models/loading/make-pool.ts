@@ -13,7 +13,7 @@ const BUDGET = 100 * MB;
 /** A signal that is never aborted. */
 export const NEVER = new AbortController().signal;
 
-/** A pool with a budget of 100 MiB, of memory and of the GPU's, on fake engines and a clock that is turned by hand. */
+/** Creates a pool with 100 MiB of memory and of GPU memory, fake engines and a clock that the test sets. */
 export function makePool(onEvent: () => void = () => {}): {
   pool: EnginePool;
   engines: FakeEngines;
@@ -47,18 +47,18 @@ export async function leaseAndReturn(
   (await pool.lease(alias, async () => loadPlan(options), NEVER))[Symbol.dispose]();
 }
 
-export const giveBack = (lease: Lease): void => lease[Symbol.dispose]();
+export const release = (lease: Lease): void => lease[Symbol.dispose]();
 
-/** What is seen of a model of a pool without a registry. */
+/** Describes a model of a pool without a registry. */
 export function describe(loaded: LoadedModel): Model {
   const { record, spec } = loaded.plan;
   return describeModel(record, {
     loaded,
     isDefault: false,
     isPulling: false,
-    likelySettings: () => ({}),
-    likelySpeculation: () => undefined,
-    likelyContext: () => ({ contextSize: spec.contextSize, source: "request" }),
+    expectedSettings: () => ({}),
+    expectedSpeculation: () => undefined,
+    expectedContext: () => ({ contextSize: spec.contextSize, source: "request" }),
     memoryBytes: undefined,
   });
 }

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
-import { giveBack, leaseAndReturn, makePool, NEVER } from "./make-pool.ts";
+import { release, leaseAndReturn, makePool, NEVER } from "./make-pool.ts";
 
-describe("a crash", () => {
-  it("unloads the model and is reported, and the next request restarts it as it was", async () => {
+describe("a crashed engine", () => {
+  it("unloads the model and is reported, and the next request restarts it with the same settings", async () => {
     const { pool, engines, events } = makePool();
     await pool.load("a", plan({ contextSize: 777 }));
     const lease = pool.tryLease("a");
@@ -14,10 +14,10 @@ describe("a crash", () => {
 
     expect(pool.model("a")).toBeUndefined();
     expect(pool.tryLease("a")).toBeUndefined();
-    giveBack(lease!);
+    release(lease!);
     expect(pool.hasCrashed("a")).toBe(true);
 
-    giveBack(await pool.lease("a", async () => plan(), NEVER));
+    release(await pool.lease("a", async () => plan(), NEVER));
 
     expect(engines.last.spec.contextSize).toBe(777);
     expect(events).toEqual([
@@ -34,16 +34,16 @@ describe("a crash", () => {
     expect(pool.hasCrashed("a")).toBe(false);
   });
 
-  it("is told in words that mean something to whoever runs the daemon", async () => {
+  it("is reported in words that an operator understands", async () => {
     const { pool, engines, events } = makePool();
     await pool.load("a", plan());
     await engines.last.crash("aborted: /source/llama.cpp/ggml/src/ggml.c:1234: GGML_ASSERT(x) failed");
-    giveBack(await pool.lease("a", async () => plan(), NEVER));
+    release(await pool.lease("a", async () => plan(), NEVER));
     expect(JSON.stringify(events)).toContain("engine-restarted");
     expect(JSON.stringify(events)).not.toContain("GGML_ASSERT");
   });
 
-  it("that has begun but is not over yet is waited for", async () => {
+  it("that has not ended yet is waited for", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     const dying = engines.last;
@@ -59,7 +59,7 @@ describe("a crash", () => {
     expect(engines.starts).toHaveLength(2);
   });
 
-  it("that repeats is answered by growing pauses, up to a minute", async () => {
+  it("that crashes repeatedly is restarted with growing back-offs, up to a minute", async () => {
     const { pool, engines, clock } = makePool();
     const pauses: number[] = [];
     const codes = new Set<string>();
@@ -79,7 +79,7 @@ describe("a crash", () => {
     expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
   });
 
-  it("is forgiven once a request has been served", async () => {
+  it("has its failures cleared after a successful request", async () => {
     const { pool, engines } = makePool();
     await pool.lease("a", async () => plan(), NEVER);
     await engines.last.crash();
@@ -91,7 +91,7 @@ describe("a crash", () => {
     expect(pool.model("a")?.state).toBe("loaded");
   });
 
-  it("does not hold back a load by hand", async () => {
+  it("does not delay an explicit load", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     await engines.last.crash();
@@ -103,7 +103,7 @@ describe("a crash", () => {
     expect(pool.model("a")?.state).toBe("loaded");
   });
 
-  it("while nobody waits is not a reason to load again after an unload", async () => {
+  it("is not restarted after its model was unloaded", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     await engines.last.crash();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
-import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
+import { release, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 
-/** Planned for the GPU, where it takes 50 MiB; on the CPU it would take 60. */
+/** A plan for the GPU with 50 MiB; on the CPU it would take 60. */
 const PLANNED = {
   bytes: 10 * MB,
   gpuBytes: 50 * MB,
@@ -11,13 +11,13 @@ const PLANNED = {
 };
 const { spec: ON_CPU } = plan();
 
-describe("an engine that is started otherwise than was planned", () => {
-  it("is booked as what it is", async () => {
+describe("an engine that needs another specification than planned", () => {
+  it("has its actual memory reserved", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const loading = pool.load("a", plan(PLANNED));
     await settle();
-    await engines.starts[0]?.makeRoom?.(ON_CPU);
+    await engines.starts[0]?.freeContext?.(ON_CPU);
     engines.starts[0]?.succeed();
     await loading;
 
@@ -28,7 +28,7 @@ describe("an engine that is started otherwise than was planned", () => {
     });
   });
 
-  it("has others unloaded that are idle, and waits until they are gone", async () => {
+  it("evicts idle models, and waits until they have ended", async () => {
     const { pool, engines, events } = makePool();
     await leaseAndReturn(pool, "idle", { bytes: 50 * MB });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -36,34 +36,34 @@ describe("an engine that is started otherwise than was planned", () => {
     engines.manual = true;
     const loading = pool.load("a", plan(PLANNED));
     await settle();
-    let hasRoom = false;
-    const room = engines.starts[1]?.makeRoom?.(ON_CPU).then(() => (hasRoom = true));
+    let isReserved = false;
+    const reservation = engines.starts[1]?.freeContext?.(ON_CPU).then(() => (isReserved = true));
     await settle();
     expect(pool.model("idle")?.state).toBe("unloading");
-    expect(hasRoom).toBe(false);
+    expect(isReserved).toBe(false);
 
     resolve();
-    await room;
+    await reservation;
     engines.starts[1]?.succeed();
     await loading;
     expect(events).toContainEqual({ type: "model-unloaded", model: "idle", reason: "memory" });
   });
 
-  it("is not started where there is no room for it", async () => {
+  it("is not started if its memory is not available", async () => {
     const { pool, engines } = makePool();
     const busy = await pool.lease("busy", async () => plan({ bytes: 50 * MB }), NEVER);
     engines.manual = true;
     const loading = pool.load("a", plan(PLANNED));
     await settle();
     const start = engines.starts[1];
-    await start?.makeRoom?.(ON_CPU).catch((error: unknown) => start.fail(error));
+    await start?.freeContext?.(ON_CPU).catch((error: unknown) => start.fail(error));
 
     await expect(loading).rejects.toMatchObject({
       code: "overloaded",
       message: expect.stringMatching(/60 MiB.*50 MiB of 100 MiB/),
     });
     expect(pool.model("a")).toBeUndefined();
-    giveBack(busy);
+    release(busy);
   });
 
   it("is planned for the GPU again after a crash", async () => {
@@ -71,18 +71,18 @@ describe("an engine that is started otherwise than was planned", () => {
     engines.manual = true;
     const loading = pool.load("a", plan(PLANNED));
     await settle();
-    await engines.starts[0]?.makeRoom?.(ON_CPU);
+    await engines.starts[0]?.freeContext?.(ON_CPU);
     const engine = engines.starts[0]?.succeed();
     await loading;
     await engine?.crash();
     engines.manual = false;
-    giveBack(await pool.lease("a", async () => plan(), NEVER));
+    release(await pool.lease("a", async () => plan(), NEVER));
     expect(pool.memory.takenOnGpu("b", false)).toBe(50 * MB);
   });
 });
 
-describe("the memory of the GPU", () => {
-  it("has to be left to models that have it, but for idle ones that may be unloaded", async () => {
+describe("GPU memory", () => {
+  it("is left to other models, except for idle ones that may be evicted", async () => {
     const { pool, engines } = makePool();
     await leaseAndReturn(pool, "idle", { gpuBytes: 10 * MB });
     const busy = await pool.lease("busy", async () => plan({ gpuBytes: 20 * MB }), NEVER);
@@ -91,16 +91,16 @@ describe("the memory of the GPU", () => {
     await settle();
     expect(pool.memory.takenOnGpu("new", false)).toBe(60 * MB);
     expect(pool.memory.takenOnGpu("new", true)).toBe(50 * MB);
-    // A model that is loaded anew has its own back.
+    // The memory of a model that is loaded again counts as free.
     expect(pool.memory.takenOnGpu("busy", false)).toBe(40 * MB);
     engines.starts[2]?.succeed();
     await loading;
-    giveBack(busy);
+    release(busy);
     await pool.unload("busy", "request");
     expect(pool.memory.takenOnGpu("new", false)).toBe(40 * MB);
   });
 
-  it("is made by unloading the idle model that was used longest ago, of those that have some", async () => {
+  it("is freed by evicting the least recently used idle model on the GPU", async () => {
     const { pool, clock } = makePool();
     for (const [alias, gpuBytes] of [
       ["elsewhere", 0],
@@ -114,7 +114,7 @@ describe("the memory of the GPU", () => {
     expect(pool.models().map(({ alias }) => alias)).toEqual(["elsewhere", "young", "new"]);
   });
 
-  it("is not given to two that were planned at the same time", async () => {
+  it("is not reserved by two loads that were planned at the same time", async () => {
     const { pool, engines } = makePool();
     const fewer = { ...ON_CPU, gpuLayers: 2 };
     const needs = { bytes: 30 * MB, gpuBytes: 40 * MB };

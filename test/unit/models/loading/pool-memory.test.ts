@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { Lease } from "../../../../src/models/loading/loaded-model.ts";
 import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
-import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
+import { release, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 
 describe("keep-alive", () => {
-  it("unloads an engine that was idle for so long", async () => {
+  it("unloads an engine after its idle time", async () => {
     const { pool, clock, events } = makePool();
     await leaseAndReturn(pool, "a", { keepAliveMs: 1000 });
     expect(pool.model("a")?.expiresAt).toBe(clock.now() + 1000);
@@ -18,22 +18,22 @@ describe("keep-alive", () => {
     expect(events.at(-1)).toEqual({ type: "model-unloaded", model: "a", reason: "idle" });
   });
 
-  it("does not count while a request runs, and counts anew after it", async () => {
+  it("does not count while a request runs, and restarts after it", async () => {
     const { pool, clock } = makePool();
     const lease = await pool.lease("a", async () => plan({ keepAliveMs: 1000 }), NEVER);
     expect(pool.model("a")?.expiresAt).toBeUndefined();
     await clock.advance(5000);
     expect(pool.model("a")?.state).toBe("loaded");
 
-    giveBack(lease);
+    release(lease);
     await clock.advance(999);
-    giveBack(pool.tryLease("a")!);
+    release(pool.tryLease("a")!);
     await clock.advance(999);
 
     expect(pool.model("a")?.state).toBe("loaded");
   });
 
-  it("never unloads what was loaded by hand", async () => {
+  it("never unloads an explicitly loaded model", async () => {
     const { pool, clock } = makePool();
     await pool.load("a", plan());
     await clock.advance(1e12);
@@ -41,14 +41,14 @@ describe("keep-alive", () => {
   });
 });
 
-describe("memory", () => {
-  it("is made by unloading the model that was idle longest", async () => {
+describe("memory for a load", () => {
+  it("is freed by evicting the least recently used model", async () => {
     const { pool, clock, events } = makePool();
     for (const alias of ["a", "b", "c"]) {
       await leaseAndReturn(pool, alias, { bytes: 30 * MB });
       await clock.advance(10);
     }
-    giveBack(pool.tryLease("a")!);
+    release(pool.tryLease("a")!);
 
     await leaseAndReturn(pool, "d", { bytes: 30 * MB });
 
@@ -56,7 +56,7 @@ describe("memory", () => {
     expect(events).toContainEqual({ type: "model-unloaded", model: "b", reason: "memory" });
   });
 
-  it("is taken in the background from what has not been used for a minute alone", async () => {
+  it("of low priority is only freed from models that have been idle for a minute", async () => {
     const { pool, clock } = makePool();
     await leaseAndReturn(pool, "a", { bytes: 80 * MB });
     await clock.advance(59_000);
@@ -69,7 +69,7 @@ describe("memory", () => {
     expect(pool.models().map(({ alias }) => alias)).toEqual(["b"]);
   });
 
-  it("is never taken from a model in use", async () => {
+  it("is never freed from a model in use", async () => {
     const { pool } = makePool();
     const busy = await pool.lease("a", async () => plan({ bytes: 60 * MB }), NEVER);
 
@@ -81,7 +81,7 @@ describe("memory", () => {
     expect(busy.engine.alive).toBe(true);
   });
 
-  it("is not taken from others when the load must not", async () => {
+  it("is not freed from other models if the load may not evict them", async () => {
     const { pool } = makePool();
     await pool.load("a", plan({ bytes: 60 * MB }));
     await expect(pool.load("b", plan({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
@@ -90,7 +90,7 @@ describe("memory", () => {
     });
   });
 
-  it("that is not there at all is refused with both numbers", async () => {
+  it("beyond the budget is rejected with both figures", async () => {
     const { pool, engines } = makePool();
     await expect(pool.load("a", plan({ bytes: 200 * MB }))).rejects.toMatchObject({
       code: "insufficient_memory",
@@ -99,7 +99,7 @@ describe("memory", () => {
     expect(engines.starts).toHaveLength(0);
   });
 
-  it("is reserved by loads under way", async () => {
+  it("is reserved by loads in progress", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const first = pool.load("a", plan({ bytes: 60 * MB }));
@@ -109,7 +109,7 @@ describe("memory", () => {
     await first;
   });
 
-  it("is free before the newcomer starts", async () => {
+  it("is free before the new engine starts", async () => {
     const { pool, engines } = makePool();
     await leaseAndReturn(pool, "a", { bytes: 60 * MB });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -127,7 +127,7 @@ describe("memory", () => {
     await loading;
   });
 
-  it("that cannot be freed fails the load that needs it, and leaves nothing behind", async () => {
+  it("that cannot be freed fails the load, and leaves nothing behind", async () => {
     const { pool, engines } = makePool();
     await leaseAndReturn(pool, "a", { bytes: 60 * MB });
     engines.last.untilEnded = Promise.reject(new Error("it does not end"));
@@ -136,9 +136,9 @@ describe("memory", () => {
     await pool.load("b", plan({ bytes: 60 * MB }));
   });
 
-  it("is not taken from a model that was loaded for a request which has not got it yet", async () => {
+  it("is not freed from a model whose waiting request has not leased it yet", async () => {
     let second: Promise<Lease> | undefined;
-    // Somebody else comes at the very moment when the model is loaded.
+    // Another request comes at the moment at which the model is loaded.
     const { pool } = makePool(() => {
       second ??= pool.lease("b", async () => plan({ bytes: 60 * MB }), NEVER);
     });

@@ -18,20 +18,20 @@ interface Storm {
   readonly pool: EnginePool;
   readonly clock: FakeClock;
   readonly random: () => number;
-  /** What everybody's wishes have come to: undefined, or why not. */
+  /** Results of all requests: undefined, or the error. */
   readonly outcomes: Promise<unknown>[];
   readonly living: Map<FakeEngine, LoadPlan>;
 }
 
-/** One thing that somebody may do; nobody waits for it to be over. */
+/** Starts a random request without waiting for it. */
 async function step({ pool, clock, random, outcomes, living }: Storm): Promise<void> {
   const alias = ALIASES[Math.floor(random() * ALIASES.length)] ?? "a";
   const plan = loadPlan({ bytes: (20 + Math.floor(random() * 4) * 10) * MB, keepAliveMs: 500 });
   const named = { ...plan, record: { ...plan.record, alias } };
   const client = new AbortController();
-  const watch = (wish: Promise<unknown>): void => {
+  const watch = (request: Promise<unknown>): void => {
     outcomes.push(
-      wish.then(
+      request.then(
         () => undefined,
         (error: unknown) => error,
       ),
@@ -65,46 +65,50 @@ async function release(lease: Disposable, random: () => number): Promise<void> {
   lease[Symbol.dispose]();
 }
 
-it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", async (seed) => {
-  const random = randomNumbers(seed);
-  const engines = new FakeEngines();
-  const clock = new FakeClock();
-  const living = new Map<FakeEngine, LoadPlan>();
-  const broken: string[] = [];
-  const pool: EnginePool = new EnginePool({
-    clock,
-    describe,
-    budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
-    gpuBudget: () => Number.POSITIVE_INFINITY,
-    events: { emit: () => {} },
-    startEngine: async (spec, options): Promise<Engine> => {
-      for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();
-      options?.signal?.throwIfAborted();
-      if (random() < 0.1) throw new ServiceError("model_load_failed", "It does not want to.");
-      const model = pool.models().find(({ plan }) => plan.spec === spec);
-      if (!model) throw new Error("an engine is started for nobody");
-      await engines.start(spec, options);
-      const engine = engines.last;
-      engine.untilEnded = settle();
-      living.set(engine, model.plan);
-      void engine.exited.then(() => living.delete(engine));
-      const aliases = [...living.values()].map(({ record }) => record.alias);
-      if (new Set(aliases).size < aliases.length) broken.push(`two engines of one model: ${aliases.join()}`);
-      const bytes = [...living.values()].reduce((sum, plan) => sum + plan.bytes, 0);
-      if (bytes > BUDGET) broken.push(`${bytes} bytes in use`);
-      return engine;
-    },
-  });
-  const storm: Storm = { pool, clock, random, outcomes: [], living };
+it.each([1, 2, 3, 4, 5])(
+  "the engine pool keeps its invariants in any order of events: seed %i",
+  async (seed) => {
+    const random = randomNumbers(seed);
+    const engines = new FakeEngines();
+    const clock = new FakeClock();
+    const living = new Map<FakeEngine, LoadPlan>();
+    const broken: string[] = [];
+    const pool: EnginePool = new EnginePool({
+      clock,
+      describe,
+      budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
+      gpuBudget: () => Number.POSITIVE_INFINITY,
+      events: { emit: () => {} },
+      startEngine: async (spec, options): Promise<Engine> => {
+        for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();
+        options?.signal?.throwIfAborted();
+        if (random() < 0.1) throw new ServiceError("model_load_failed", "It does not want to.");
+        const model = pool.models().find(({ plan }) => plan.spec === spec);
+        if (!model) throw new Error("an engine is started for nobody");
+        await engines.start(spec, options);
+        const engine = engines.last;
+        engine.untilEnded = settle();
+        living.set(engine, model.plan);
+        void engine.exited.then(() => living.delete(engine));
+        const aliases = [...living.values()].map(({ record }) => record.alias);
+        if (new Set(aliases).size < aliases.length)
+          broken.push(`two engines of one model: ${aliases.join()}`);
+        const bytes = [...living.values()].reduce((sum, plan) => sum + plan.bytes, 0);
+        if (bytes > BUDGET) broken.push(`${bytes} bytes in use`);
+        return engine;
+      },
+    });
+    const storm: Storm = { pool, clock, random, outcomes: [], living };
 
-  for (let count = 0; count < STEPS; count++) await step(storm);
-  const errors = (await Promise.all(storm.outcomes)).filter((outcome) => outcome !== undefined);
-  for (let wait = 0; wait < 10; wait++) await settle();
-  const leases = pool.models().map(({ users }) => users);
-  await pool.close();
+    for (let count = 0; count < STEPS; count++) await step(storm);
+    const errors = (await Promise.all(storm.outcomes)).filter((outcome) => outcome !== undefined);
+    for (let wait = 0; wait < 10; wait++) await settle();
+    const leases = pool.models().map(({ users }) => users);
+    await pool.close();
 
-  expect(broken).toEqual([]);
-  expect(leases.every((count) => count === 0)).toBe(true);
-  expect(living.size).toBe(0);
-  expect(errors.filter((error) => !(error instanceof ServiceError))).toEqual([]);
-});
+    expect(broken).toEqual([]);
+    expect(leases.every((count) => count === 0)).toBe(true);
+    expect(living.size).toBe(0);
+    expect(errors.filter((error) => !(error instanceof ServiceError))).toEqual([]);
+  },
+);

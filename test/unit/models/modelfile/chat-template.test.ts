@@ -24,7 +24,7 @@ const errorOf = (template: string) => {
   return undefined;
 };
 
-describe("a template of one turn", () => {
+describe("a Go template of one turn", () => {
   const chatml = `{{ if .System }}<|im_start|>system
 {{ .System }}<|im_end|>
 {{ end }}{{ if .Prompt }}<|im_start|>user
@@ -33,7 +33,7 @@ describe("a template of one turn", () => {
 {{ .Response }}<|im_end|>
 `;
 
-  it("shows the question and stops where the answer begins", () => {
+  it("prints the question and ends where the answer begins", () => {
     expect(render(chatml, [system, user("Hi")])).toBe(
       "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     );
@@ -46,47 +46,47 @@ describe("a template of one turn", () => {
     );
   });
 
-  it("leaves an answer open that is to be continued, and closes one that is complete", () => {
+  it("leaves an answer open that is to be continued, and closes a complete one", () => {
     const conversation = [user("Hi"), assistant("Hel")];
     const open = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHel";
     expect(render(chatml, conversation)).toBe(open);
     expect(render(chatml, conversation, { add_generation_prompt: false })).toBe(`${open}<|im_end|>\n`);
   });
 
-  it("gets messages of one role in a row as one", () => {
+  it("joins consecutive messages of one role", () => {
     expect(
       render("{{ .System }}|{{ .Prompt }}|{{ .Response }}.", [system, system, user("a"), user("b")]),
     ).toBe("Be kind.\n\nBe kind.|a\n\nb|");
   });
 
-  it("begins a new turn with a system message in mid-conversation", () => {
+  it("begins a new turn with a system message in the middle of a conversation", () => {
     expect(render("[{{ .System }}|{{ .Prompt }}|{{ .Response }}]", [user("a"), system, user("b")])).toBe(
       "[|a|][Be kind.|b|",
     );
   });
 
-  it("without a place for the answer has it at its end, and an empty line behind it", () => {
-    const bare = "{{ .System }}\n{{ .Prompt }}\n";
-    expect(render(bare, [system, user("Hi")])).toBe("Be kind.\nHi\n");
-    expect(render(bare, [system, user("Hi"), assistant("Hello!"), user("How?")])).toBe(
+  it("without .Response has the answer at its end, followed by an empty line", () => {
+    const minimal = "{{ .System }}\n{{ .Prompt }}\n";
+    expect(render(minimal, [system, user("Hi")])).toBe("Be kind.\nHi\n");
+    expect(render(minimal, [system, user("Hi"), assistant("Hello!"), user("How?")])).toBe(
       "Be kind.\nHi\nHello!\n\n\nHow?\n",
     );
   });
 
-  it("ends at the answer within a condition, and keeps the other branch whole", () => {
+  it("is cut at the answer within a condition, and keeps the other branch", () => {
     const template =
       "{{ if .System }}s:{{ .Prompt }}>{{ .Response }}</s>{{ else }}{{ .Prompt }}>{{ end }}|end";
     expect(render(template, [system, user("Hi")])).toBe("s:Hi>");
     expect(render(template, [system, user("Hi"), assistant("Yo"), user("So?")])).toContain("s:Hi>Yo</s>|end");
   });
 
-  it("shows a message without content as nothing", () => {
+  it("prints a message without content as an empty string", () => {
     expect(render("{{ .Prompt }}>", [{ role: "user", content: null }])).toBe(">");
   });
 });
 
-describe("a template that goes over the messages", () => {
-  it("renders like the one of Llama 3 that Ollama documents", () => {
+describe("a Go template that loops over the messages", () => {
+  it("renders like the Llama 3 template in Ollama's documentation", () => {
     const llama3 = `{{- if .System }}<|start_header_id|>system<|end_header_id|>
 
 {{ .System }}<|eot_id|>
@@ -106,7 +106,7 @@ describe("a template that goes over the messages", () => {
     );
   });
 
-  it("has the system message among the messages when it does not show it otherwise", () => {
+  it("has the system message among the messages if it does not print .System", () => {
     expect(render("{{ range .Messages }}[{{ .Role }}]{{ .Content }}{{ end }}", [system, user("Hi")])).toBe(
       "[system]Be kind.[user]Hi",
     );
@@ -128,14 +128,14 @@ describe("a template that goes over the messages", () => {
 {{- end }}
 {{- end }}`;
 
-  it("may count, compare and slice as the one of Mistral does", () => {
+  it("may count, compare and slice like the Mistral template", () => {
     expect(render(mistral, [system, user("Hi"), assistant("Yo"), user("So?")])).toBe(
       "[INST] Hi[/INST] Yo</s>[INST] Be kind.\n\nSo?[/INST]",
     );
   });
 
   it.each([{ city: "Rome" }, '{"city": "Rome"}'])(
-    "shows tools, calls and results; arguments %j are JSON once",
+    "prints tools, calls and results; arguments %j are encoded as JSON once",
     (args) => {
       const call = { type: "function", function: { name: "weather", arguments: args } };
       const messages = [
@@ -156,7 +156,7 @@ describe("a template that goes over the messages", () => {
     expect(render(template, [user("a"), assistant("b"), user("c")])).toBe("0user, 1assistant, 2user");
   });
 
-  it("may go over the parameters of a tool", () => {
+  it("may loop over the parameters of a tool", () => {
     const template = `{{ range .Tools }}{{ .Function.Name }}({{ range $name, $p := .Function.Parameters.Properties }}{{ $name }}: {{ $p.Type }};{{ end }}){{ . }}{{ end }}{{ range .Messages }}{{ .Content }}{{ end }}`;
     const parameters = { type: "object", properties: { city: { type: "string" }, day: { type: "integer" } } };
     const tools = [{ type: "function", function: { name: "weather", parameters } }];
@@ -165,7 +165,7 @@ describe("a template that goes over the messages", () => {
     );
   });
 
-  it("knows whether thinking is asked for", () => {
+  it("tests if thinking is requested", () => {
     const template =
       "{{ range .Messages }}{{ .Content }}{{ end }}{{ if .IsThinkSet }}{{ if .Think }}/think{{ else }}/no_think{{ end }}{{ end }}";
     expect(render(template, [user("Hi")])).toBe("Hi");
@@ -182,7 +182,7 @@ describe("a template that goes over the messages", () => {
   });
 });
 
-describe("the text of a template", () => {
+describe("text in a Go template", () => {
   it.each([
     "{% raw %}",
     "}} -}} {{",
@@ -190,13 +190,13 @@ describe("the text of a template", () => {
     "  spaces and\n\n  lines\t ",
     "{# no comment #}",
     "é 模型 🙂",
-  ])("%j comes out as it stands", (text) => {
+  ])("%j is printed unchanged", (text) => {
     expect(
       render(`{{ range .Messages }}{{ .Content }}{{ end }}{{ ${JSON.stringify(text)} }}`, [user("Hi")]),
     ).toBe(`Hi${text}`);
   });
 
-  it("loses the space that {{- and -}} trim, and no other", () => {
+  it("loses only the space that {{- and -}} trim", () => {
     expect(render(" a \n {{- .Prompt -}} \n b \n", [user("x")])).toBe(" axb \n");
     expect(render(" a \n {{ .Prompt }} \n b \n", [user("x")])).toBe(" a \n x \n b \n");
   });
@@ -204,14 +204,14 @@ describe("the text of a template", () => {
 
 describe("a template in Jinja", () => {
   it.each(["{% for message in messages %}{{ message.content }}{% endfor %}", "{{ messages[0]['content'] }}"])(
-    "is taken as it is: %s",
+    "is used unchanged: %s",
     (template) => {
       expect(chatTemplate(template, 1)).toBe(template);
     },
   );
 });
 
-describe("a template that cannot be read", () => {
+describe("an invalid template", () => {
   it.each([
     ["no places at all", 10, "neither {{ .Prompt }} nor {{ .Messages }}"],
     ["{{ .System }}", 10, "neither"],
@@ -237,14 +237,14 @@ describe("a template that cannot be read", () => {
     ["{{ .Prompt }}{{}}", 10, "something is missing"],
     [`{{ .Prompt }}${"{{ if .System }}".repeat(2000)}`, 10, "nested too deeply"],
     [`{{ .Prompt }}{{ ${"(".repeat(2000)} }}`, 10, "nested too deeply"],
-  ])("%j says the line and the reason", (template, line, reason) => {
+  ])("%j is reported with the line and the reason", (template, line, reason) => {
     expect(errorOf(template)).toMatchObject({ code: "invalid_modelfile" });
     expect(String(errorOf(template))).toContain(`Modelfile, line ${line}: TEMPLATE: `);
     expect(String(errorOf(template))).toContain(reason);
     expect(String(errorOf(template))).toContain("Jinja");
   });
 
-  it.each(['"\\', "{{/*"])("a megabyte of %j is looked through once", (part) => {
+  it.each(['"\\', "{{/*"])("of a megabyte of %j is scanned only once", (part) => {
     const template = `{{ .Prompt }}{{ ${part.repeat(1_000_000 / part.length)}`;
     expect(String(errorOf(template))).toContain("is not closed");
   });

@@ -28,7 +28,7 @@ const PIECES = [
   "<|end|>",
 ];
 
-/** The fields that have a value, as readModelfile leaves the others out. */
+/** Removes undefined fields, which readModelfile omits. */
 function present<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return JSON.parse(JSON.stringify(fields));
 }
@@ -101,7 +101,7 @@ function randomDefinition(seed: number): ModelDefinition {
 }
 
 describe("a printed Modelfile", () => {
-  it(`reads back to the same definition, whatever is in its texts`, () => {
+  it(`parses back to the same definition, whatever its texts contain`, () => {
     for (let seed = 1; seed <= RUNS; seed++) {
       const definition = randomDefinition(seed);
       const printed = printModelfile(definition);
@@ -109,7 +109,7 @@ describe("a printed Modelfile", () => {
     }
   });
 
-  it("is written as people write it", () => {
+  it("has the usual form", () => {
     const modelfile = [
       "FROM qwen3:0.6b",
       "PARAMETER temperature 0.2",

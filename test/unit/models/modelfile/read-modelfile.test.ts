@@ -19,7 +19,7 @@ const errorOf = (text: string) => {
 };
 
 describe("a Modelfile", () => {
-  it("with every directive says all of it", () => {
+  it("with every directive yields all of their values", () => {
     const definition = read(`
 # A model of my own
 FROM hf:owner/repo:Q4_K_M@main
@@ -142,7 +142,7 @@ LICENSE """Apache
     });
   });
 
-  it("needs nothing but FROM, and leaves the rest to its base", () => {
+  it("needs only FROM, and takes the rest from its base", () => {
     expect(read("from llama3.2:1b")).toEqual({
       from: "llama3.2:1b",
       adapters: [],
@@ -151,7 +151,7 @@ LICENSE """Apache
     });
   });
 
-  it("may have directives in any case, comments, a byte order mark and line ends of Windows", () => {
+  it("may have directives in any case, comments, a byte order mark and Windows line ends", () => {
     const definition = read('\uFEFF# comment\r\nfrom a\r\n  \r\nSyStEm """one\r\ntwo"""\r\n');
     expect(definition.settings.system).toBe("one\ntwo");
   });
@@ -174,7 +174,7 @@ LICENSE """Apache
     expect(read(`FROM a\n${line}`).settings.system).toBe(text);
   });
 
-  it("thinks between the usual tags unless it names its own", () => {
+  it("uses the default thinking tags unless it sets its own", () => {
     expect(read("FROM a\nTHINKING enabled true").settings.thinking).toEqual({
       start: "<think>",
       end: "</think>",
@@ -182,7 +182,7 @@ LICENSE """Apache
     });
   });
 
-  it("takes the marks of a known style of tool calls, and may change one", () => {
+  it("uses the markers of a known tool format, and may override them", () => {
     const { toolFormat } = read("FROM a\nTOOLFORMAT style Hermes\nTOOLFORMAT result_start <result>").settings;
     expect(toolFormat).toEqual({
       style: "hermes",
@@ -194,8 +194,8 @@ LICENSE """Apache
   });
 });
 
-describe("what a Modelfile for Ollama has and has no effect here", () => {
-  it("is said in sentences, each once", () => {
+describe("directives of Ollama without an effect", () => {
+  it("are listed in sentences, each once", () => {
     const modelfile = [
       "FROM a",
       "RENDERER qwen3-coder",
@@ -215,13 +215,13 @@ describe("what a Modelfile for Ollama has and has no effect here", () => {
     ]);
   });
 
-  it("is not said without end", () => {
+  it("are listed up to a maximum", () => {
     const many = Array.from({ length: 1000 }, (_, index) => `PARAMETER p${index} 1`).join("\n");
     expect(modelfileNotes(`FROM a\n${many}`)).toHaveLength(21);
     expect(modelfileNotes(`FROM a\nRENDERER ${"x".repeat(5000)}`)[0]?.length).toBeLessThan(200);
   });
 
-  it("includes the numbers that mean nothing is set", () => {
+  it("do not include numbers that mean the default", () => {
     const { sampling, maxTokens } = read("FROM a\nPARAMETER num_predict -1\nPARAMETER seed -1").settings;
     expect({ sampling, maxTokens }).toEqual({ sampling: {}, maxTokens: undefined });
   });
@@ -231,7 +231,7 @@ describe("the example Modelfiles", () => {
   const folder = new URL("../../../../configs/modelfiles/", import.meta.url);
   const aliases = readAliases();
 
-  it.each(readdirSync(folder))("%s is read, and its base is an alias or a file", (name) => {
+  it.each(readdirSync(folder))("%s is valid, and its base is an alias or a file", (name) => {
     const { from } = read(readFileSync(new URL(name, folder), "utf8"));
     expect(aliases.has(from) || from.endsWith(".gguf")).toBe(true);
   });
@@ -239,7 +239,7 @@ describe("the example Modelfiles", () => {
 
 describe("FROM", () => {
   it.each(["llama3.2:1b", "llama3.2:1b-q8", "mine", "qwen3:0.6b@main", "hf:o/r", "hf:o/r:f.gguf@v1"])(
-    "keeps %s as it is",
+    "keeps %s unchanged",
     (from) => {
       expect(read(`FROM ${from}`).from).toBe(from);
     },
@@ -257,14 +257,14 @@ describe("FROM", () => {
     expect(read(`FROM ${from}`).from).toBe(absolute);
   });
 
-  it("takes absolute paths, and no relative ones, when the Modelfile has no folder", () => {
+  it("accepts only absolute paths if the Modelfile has no folder", () => {
     const absolute = path.resolve("/a.gguf");
     expect(readModelfile(`FROM ${absolute}`, undefined).from).toBe(absolute);
     expect(() => readModelfile("\nFROM ./a.gguf", undefined)).toThrow(/line 2: "\.\/a\.gguf" is relative/);
   });
 });
 
-describe("an error of a Modelfile", () => {
+describe("an error in a Modelfile", () => {
   it.each([
     ["", 1, /needs FROM/],
     ["# nothing\nSYSTEM hi", 1, /needs FROM/],
@@ -331,7 +331,7 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nCAPABILITY tools maybe", 2, /true or false/],
     ["FROM a\nTEMPLATE hello", 2, /neither \{\{ \.Prompt \}\} nor/],
     ['FROM a\nTEMPLATE """{{ .Prompt }}\n\n{{ .Mood }}"""', 4, /\.Mood is not known here.*Jinja/],
-  ])("%j is in line %i", (text, line, message) => {
+  ])("%j is reported in line %i", (text, line, message) => {
     expect(errorOf(text)).toMatchObject({
       code: "invalid_modelfile",
       status: 400,
@@ -340,25 +340,25 @@ describe("an error of a Modelfile", () => {
     expect(errorOf(text)).toMatchObject({ message: expect.stringMatching(message) });
   });
 
-  it("ends the reading of a text without end", () => {
+  it("reports an unclosed text", () => {
     expect(errorOf(`FROM a\nSYSTEM ${"x".repeat(MAX_MODELFILE_LENGTH)}`)).toMatchObject({
       message: expect.stringContaining("longer than"),
     });
   });
 
-  it("shows no more of a line than is needed to find it", () => {
+  it("quotes only a part of a long line", () => {
     expect(String(errorOf(`FROM a\n${"x".repeat(10_000)} y`)).length).toBeLessThan(400);
     expect(String(errorOf(`FROM ${"x".repeat(10_000)}/y`)).length).toBeLessThan(400);
   });
 
-  it("comes for the sixty-fifth stop sequence and the seventeenth adapter", () => {
+  it("reports the sixty-fifth stop sequence and the seventeenth adapter", () => {
     expect(errorOf(`FROM a\n${"PARAMETER stop x\n".repeat(65)}`)).toMatchObject({
       message: expect.stringContaining("line 66"),
     });
     expect(errorOf(`FROM a\n${"ADAPTER a.gguf\n".repeat(17)}`)).toMatchObject({ code: "invalid_modelfile" });
   });
 
-  it("comes for more messages than anybody has", () => {
+  it("reports too many messages", () => {
     expect(errorOf(`FROM a\n${"MESSAGE user x\n".repeat(257)}`)).toMatchObject({
       message: expect.stringContaining("line 258"),
     });

@@ -3,7 +3,7 @@ import { renderPrompt } from "../../../../src/models/modelfile/template/go-rende
 
 const FIELDS = { system: "Be brief.", prompt: "Why?", suffix: "", thinking: undefined };
 
-describe("a Go template of a request", () => {
+describe("renderPrompt()", () => {
   test.each<[string, string, string]>([
     ["shows system and prompt", "{{ .System }}|{{ .Prompt }}>", "Be brief.|Why?>"],
     ["ends where the answer begins", "{{ .Prompt }} A: {{ .Response }}<end>", "Why? A: "],
@@ -40,7 +40,7 @@ describe("a Go template of a request", () => {
     expect(renderPrompt(template, FIELDS)).toBe(prompt);
   });
 
-  test("fills in the middle", () => {
+  test("renders a fill-in-the-middle prompt", () => {
     const fields = { ...FIELDS, prompt: "def", suffix: "end" };
     expect(renderPrompt("<PRE>{{ .Prompt }}<SUF>{{ .Suffix }}<MID>", fields)).toBe("<PRE>def<SUF>end<MID>");
   });
@@ -57,7 +57,7 @@ describe("a Go template of a request", () => {
       `{{ range .Messages }}${"{{ range $.Messages }}".repeat(20)}a${"{{ end }}".repeat(20)}{{ end }}`,
       /too many steps/,
     ],
-  ])("is refused for %s", (_, template, message) => {
+  ])("is rejected for %s", (_, template, message) => {
     expect(() => renderPrompt(template, FIELDS)).toThrow(
       expect.objectContaining({ code: "invalid_parameter", message: expect.stringMatching(message) }),
     );

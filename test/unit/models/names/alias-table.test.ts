@@ -26,21 +26,21 @@ repo = "owner/small-GGUF"
 file = "small-Q8_0.gguf"
 `;
 
-describe("an own alias file", () => {
-  it("is laid over the one that ships: its aliases win and come first", () => {
+describe("a user's alias file", () => {
+  it("precedes the shipped aliases and comes first", () => {
     const shipped = write("shipped.toml", shippedText);
-    const own = write(
+    const userFile = write(
       "own.toml",
       `[models."Small:latest"]\nrepo = "me/mine"\nfile = "mine.gguf"\n[models.new]\nrepo = "me/new"\nfile = "n.gguf"`,
     );
-    const table = readAliases(own, shipped);
+    const table = readAliases(userFile, shipped);
     expect([...table.keys()]).toEqual(["Small:latest", "new", "big:7b"]);
     expect(table.get("Small:latest")?.repo).toBe("me/mine");
   });
 
-  it("needs no more than a repository and a file", () => {
-    const own = write("own.toml", `[models.new]\nrepo = "me/new"\nfile = "n.gguf"`);
-    expect(readAliases(own).get("new")).toEqual({ repo: "me/new", file: "n.gguf", tags: [] });
+  it("needs only a repository and a file", () => {
+    const userFile = write("own.toml", `[models.new]\nrepo = "me/new"\nfile = "n.gguf"`);
+    expect(readAliases(userFile).get("new")).toEqual({ repo: "me/new", file: "n.gguf", tags: [] });
   });
 
   const entry = `repo = "o/r"\nfile = "f.gguf"`;
@@ -66,11 +66,11 @@ describe("an own alias file", () => {
       /the same alias/,
     ],
     ["text that is not TOML", `[models.x\n`, /line 1/],
-  ])("with %s is refused, and the error names file and key", (_, text, message) => {
-    const own = write("own.toml", text);
-    expect(() => readAliases(own)).toThrow(ConfigError);
-    expect(() => readAliases(own)).toThrow(message);
-    expect(() => readAliases(own)).toThrow(own);
+  ])("with %s is rejected, and the error names file and key", (_, text, message) => {
+    const userFile = write("own.toml", text);
+    expect(() => readAliases(userFile)).toThrow(ConfigError);
+    expect(() => readAliases(userFile)).toThrow(message);
+    expect(() => readAliases(userFile)).toThrow(userFile);
   });
 
   it("that does not exist is an error", () => {

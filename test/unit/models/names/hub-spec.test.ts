@@ -10,8 +10,8 @@ const shards = (prefix: string, count: number): string[] =>
 const chooseQuant = (paths: readonly string[], quant?: string): string[] | undefined =>
   chooseModelFiles(paths, { quant });
 
-describe("the models of a repository", () => {
-  it("are its GGUF files, plainer paths first", () => {
+describe("groupModels()", () => {
+  it("returns GGUF files, simpler paths first", () => {
     expect(groupModels(["README.md", "sub/a-Q8_0.gguf", "b-Q4_K_M.gguf", "a.gguf", "config.json"])).toEqual([
       ["a.gguf"],
       ["b-Q4_K_M.gguf"],
@@ -19,21 +19,21 @@ describe("the models of a repository", () => {
     ]);
   });
 
-  it("hold all shards in order", () => {
+  it("returns all shards in order", () => {
     const files = shards("Q8_0/big-Q8_0", 3);
     expect(groupModels(files.toReversed())).toEqual([files]);
   });
 
-  it("leave out a set with a missing shard, whatever number of shards its name claims", () => {
+  it("leaves out a model with a missing shard, whatever number of shards its name claims", () => {
     expect(groupModels(shards("big", 3).slice(0, 2))).toEqual([]);
     expect(groupModels(["big-00001-of-99999.gguf"])).toEqual([]);
   });
 
-  it("take a number past the end of the set for a part of a plain name", () => {
+  it("takes a shard number beyond the count for a part of the name", () => {
     expect(groupModels(["odd-00005-of-00003.gguf"])).toEqual([["odd-00005-of-00003.gguf"]]);
   });
 
-  it("leave out what only accompanies a model", () => {
+  it("leaves out files that only accompany a model", () => {
     const companions = [
       "mmproj-F16.gguf",
       "llava-phi-3-mini-mmproj-f16.gguf",
@@ -47,13 +47,13 @@ describe("the models of a repository", () => {
     expect(groupModels(companions)).toEqual([]);
   });
 
-  it("keep models whose names only resemble a companion's", () => {
+  it("includes models whose names resemble those of accompanying files", () => {
     const models = ["Qwen3.5-MTP-Q4_K_M.gguf", "flashmtpish-Q4_K_M.gguf"];
     expect(groupModels(models)).toHaveLength(models.length);
   });
 });
 
-describe("choosing without a quantization", () => {
+describe("choosing a model without a quantization", () => {
   const llama = ["F16", "IQ3_M", "Q2_K", "Q4_0", "Q4_K_M", "Q5_K_M", "Q8_0"].map(
     (quant) => `llama-${quant}.gguf`,
   );
@@ -66,16 +66,16 @@ describe("choosing without a quantization", () => {
     [["x-UD-IQ1_S.gguf", "x-UD-Q4_K_XL.gguf"], "x-UD-Q4_K_XL.gguf"],
     [["gpt-oss-20b-mxfp4.gguf"], "gpt-oss-20b-mxfp4.gguf"],
     [["weights.gguf"], "weights.gguf"],
-  ])("takes the best known compromise of %j", (paths, chosen) => {
+  ])("chooses the best known compromise of %j", (paths, chosen) => {
     expect(chooseQuant(paths)).toEqual([chosen]);
   });
 
-  it("finds nothing in a repository without GGUF", () => {
+  it("finds nothing in a repository without GGUF files", () => {
     expect(chooseQuant(["model.safetensors", "mmproj-F16.gguf"])).toBeUndefined();
   });
 });
 
-describe("choosing by quantization", () => {
+describe("choosing a model by quantization", () => {
   it.each([
     ["Q8_0", ["a-Q4_K_M.gguf", "a-Q8_0.gguf"], "a-Q8_0.gguf"],
     ["q4_k_m", ["a-q4_k_m.gguf", "a-q4_k_s.gguf"], "a-q4_k_m.gguf"],
@@ -101,36 +101,36 @@ describe("choosing by quantization", () => {
     expect(chooseQuant(paths, quant)).toEqual([chosen]);
   });
 
-  it("never gives another quantization than the one asked for", () => {
+  it("never chooses another quantization than the requested one", () => {
     expect(chooseQuant(["a-Q4_K_M.gguf"], "Q8_0")).toBeUndefined();
     expect(chooseQuant(["a-Q4_K_M.gguf"], "Q4_K")).toBeUndefined();
     expect(chooseQuant(["Qwen3-8B.gguf"], "Q3")).toBeUndefined();
   });
 
-  it("gives all shards of a sharded one", () => {
+  it("returns all shards", () => {
     const files = shards("qwen2.5-7b-instruct-q4_k_m", 2);
     expect(chooseQuant(["qwen2.5-7b-instruct-q2_k.gguf", ...files], "Q4_K_M")).toEqual(files);
   });
 });
 
-describe("choosing by file", () => {
+describe("choosing a model by file", () => {
   const files = [...shards("Q8_0/big-Q8_0", 2), "small-Q8_0.gguf", "mmproj-F16.gguf"];
 
-  it("takes a path, or a name alone, of any shard", () => {
+  it("accepts the path or name of any shard", () => {
     const big = shards("Q8_0/big-Q8_0", 2);
     expect(chooseModelFiles(files, { file: big[0] })).toEqual(big);
     expect(chooseModelFiles(files, { file: "big-Q8_0-00002-of-00002.gguf" })).toEqual(big);
     expect(chooseModelFiles(files, { file: "small-Q8_0.gguf" })).toEqual(["small-Q8_0.gguf"]);
   });
 
-  it("finds neither what is not there nor what is not a model", () => {
+  it("finds neither missing files nor files that are no models", () => {
     expect(chooseModelFiles(files, { file: "other.gguf" })).toBeUndefined();
     expect(chooseModelFiles(files, { file: "mmproj-F16.gguf" })).toBeUndefined();
   });
 });
 
 describe("choosing a projector", () => {
-  it("takes the only one, whatever it is called", () => {
+  it("chooses the only one, whatever its name", () => {
     expect(chooseProjector(["ggml-model-q4_k.gguf", "mmproj-model-f16.gguf"], "ggml-model-q4_k.gguf")).toBe(
       "mmproj-model-f16.gguf",
     );
@@ -142,12 +142,12 @@ describe("choosing a projector", () => {
     ).toBe("moondream2-mmproj-f16.gguf");
   });
 
-  it("prefers the smaller of equals", () => {
+  it("prefers the smaller of equally good ones", () => {
     const paths = ["SmolVLM-Q8_0.gguf", "mmproj-SmolVLM-f16.gguf", "mmproj-SmolVLM-Q8_0.gguf"];
     expect(chooseProjector(paths, "SmolVLM-Q8_0.gguf")).toBe("mmproj-SmolVLM-Q8_0.gguf");
   });
 
-  it("keeps to the model's folder and name where a repository holds several", () => {
+  it("prefers the model's folder and name if a repository has several", () => {
     const paths = ["a/m-Q4_0.gguf", "a/mmproj-m-F16.gguf", "b/n-Q4_0.gguf", "b/mmproj-n-F16.gguf"];
     expect(chooseProjector(paths, "a/m-Q4_0.gguf")).toBe("a/mmproj-m-F16.gguf");
     expect(chooseProjector(paths, "b/n-Q4_0.gguf")).toBe("b/mmproj-n-F16.gguf");

@@ -2,13 +2,13 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { fileStem, shardFiles } from "../../../../src/models/names/model-file-names.ts";
 
-describe("the files of a model", () => {
-  it("are all shards in order, whichever of them is named", () => {
+describe("file names of a model", () => {
+  it("include all shards in order, whichever of them is named", () => {
     const shards = [1, 2, 3].map((index) => path.join("models", `big-0000${index}-of-00003.gguf`));
     for (const shard of shards) expect(shardFiles(shard)).toEqual(shards);
   });
 
-  it("keep the case of their extension, which file systems tell apart", () => {
+  it("keep the case of their extension on case-sensitive file systems", () => {
     expect(shardFiles("big-00002-of-00002.GGUF")).toEqual([
       "big-00001-of-00002.GGUF",
       "big-00002-of-00002.GGUF",
@@ -16,7 +16,7 @@ describe("the files of a model", () => {
   });
 
   it.each(["model.gguf", "big-00004-of-00003.gguf", "big-00000-of-00000.gguf", "big-1-of-3.gguf"])(
-    "are %s alone",
+    "include only %s",
     (file) => expect(shardFiles(file)).toEqual([file]),
   );
 

@@ -30,18 +30,18 @@ const refused = (name: string) => {
 describe("an alias", () => {
   const spec = { owner: "bartowski", repo: "Llama-GGUF", file: "Llama-1B-Q4_K_M.gguf" };
 
-  it("means the file of its entry, in whatever case it is written", () => {
+  it("means the file of its entry, and is case-insensitive", () => {
     const meant = { kind: "alias", alias: "llama3.2:1b", spec, projector: undefined };
     expect(resolver.resolve("llama3.2:1b")).toEqual(meant);
     expect(resolver.resolve("Llama3.2:1B")).toEqual(meant);
   });
 
-  it("without a tag is the same as with the tag latest", () => {
+  it("without a tag equals that with the tag latest", () => {
     expect(resolver.resolve("embed:latest")).toEqual(resolver.resolve("embed"));
     expect(resolver.resolve("embed")).toMatchObject({ kind: "alias", alias: "embed" });
   });
 
-  it("brings its projector along, the one that is found there when it names none", () => {
+  it("has the projector of its entry, or else one that is found in the repository", () => {
     expect(resolver.resolve("seeing:2b")).toMatchObject({ projector: "mmproj-s.gguf" });
     expect(resolver.resolve("watching")).toMatchObject({ projector: "auto" });
   });
@@ -51,7 +51,7 @@ describe("an alias", () => {
     ["llama3.2:1b-q8_0", "Q8_0"],
     ["llama3.2:1b-UD-Q4_K_XL", "UD-Q4_K_XL"],
     ["llama3.2:1b-f16", "F16"],
-  ])("with a quantization behind it, %s, means that quantization and not the entry's file", (name, quant) => {
+  ])("with the quantization %s means that quantization instead of the entry's file", (name, quant) => {
     expect(resolver.resolve(name)).toEqual({
       kind: "alias",
       alias: `llama3.2:1b-${quant.toLowerCase()}`,
@@ -60,11 +60,11 @@ describe("an alias", () => {
     });
   });
 
-  it("with the quantization that it has anyway is the alias itself", () => {
+  it("with the quantization of its entry is the alias itself", () => {
     expect(resolver.resolve("llama3.2:1b-q4_k_m")).toEqual(resolver.resolve("llama3.2:1b"));
   });
 
-  it("at a revision is the spec that it stands for", () => {
+  it("with a revision is its hub spec at that revision", () => {
     expect(resolver.resolve("llama3.2:1b@v1.0")).toEqual({
       kind: "spec",
       spec: { ...spec, revision: "v1.0" },
@@ -85,7 +85,7 @@ describe("a hub spec", () => {
       "hf:mixedbread-ai/mxbai_v1.5:gguf/x y.gguf",
       { owner: "mixedbread-ai", repo: "mxbai_v1.5", file: "gguf/x y.gguf" },
     ],
-  ])("%s is taken apart", (name, spec) => {
+  ])("%s is parsed", (name, spec) => {
     expect(resolver.resolve(name)).toEqual({ kind: "spec", spec });
   });
 
@@ -116,7 +116,7 @@ describe("a hub spec", () => {
     "hf:o/r@-x",
     "hf:o/r@a b",
     `hf:o/r:${"d/".repeat(20)}f.gguf`,
-  ])("%j is refused", (name) => {
+  ])("%j is rejected", (name) => {
     expect(refused(name)).toMatchObject({ code: "invalid_model_name" });
   });
 });
@@ -129,11 +129,11 @@ describe("a path", () => {
     ["~/a.gguf", "/home/me/a.gguf"],
     ["a.gguf", "a.gguf"],
     ["folder/été model.GGUF", "folder/été model.GGUF"],
-  ])("%s is one", (name, path) => {
+  ])("%s is recognized", (name, path) => {
     expect(resolver.resolve(name)).toEqual({ kind: "path", path });
   });
 
-  it("has drive letters and backslashes on Windows", () => {
+  it("may have drive letters and backslashes on Windows", () => {
     expect(windows.resolve("C:\\models\\a.gguf")).toEqual({ kind: "path", path: "C:\\models\\a.gguf" });
     expect(windows.resolve("D:/a.gguf")).toEqual({ kind: "path", path: "D:/a.gguf" });
     expect(windows.resolve("~\\a.gguf")).toEqual({ kind: "path", path: "C:\\Users\\me\\a.gguf" });
@@ -146,7 +146,7 @@ describe("a path", () => {
     "C:\\nul.gguf",
     "\\\\?\\C:\\a.gguf",
     "\\\\host\\share\\a.gguf",
-  ])("%s is refused on Windows", (name) => {
+  ])("%s is rejected on Windows", (name) => {
     expect(() => windows.resolve(name)).toThrow(expect.objectContaining({ code: "invalid_model_name" }));
   });
 
@@ -165,13 +165,13 @@ describe("a path", () => {
     "./a\u200b.gguf",
     "./con.gguf",
     ".gguf\ud800.gguf",
-  ])("%j is refused", (name) => {
+  ])("%j is rejected", (name) => {
     expect(refused(name)).toMatchObject({ code: "invalid_model_name" });
   });
 });
 
 describe("a plain name", () => {
-  it("that no alias has may be a model's own", () => {
+  it("without an alias may be a model's name", () => {
     expect(resolver.resolve("my-model:v2")).toEqual({ kind: "name", name: "my-model:v2" });
     expect(resolver.resolve("constructor:latest")).toEqual({ kind: "name", name: "constructor" });
   });
@@ -202,11 +202,11 @@ describe("a plain name", () => {
     "x".repeat(4096),
     `hf:o/${"x".repeat(4096)}`,
     `/${"x".repeat(4096)}.gguf`,
-  ])("%j is refused", (name) => {
+  ])("%j is rejected", (name) => {
     expect(refused(name)).toMatchObject({ code: "invalid_model_name", status: 400 });
   });
 
-  it("that looks like a repository is answered with the form of a hub spec", () => {
+  it("that looks like a repository is rejected with the form of a hub spec", () => {
     expect(refused("bartowski/Llama-GGUF")).toMatchObject({
       message: expect.stringContaining("hf:owner/repository"),
     });
@@ -216,28 +216,28 @@ describe("a plain name", () => {
     ["con", /Windows/],
     ["LPT1:latest", /Windows/],
     ["_a", /begins with a letter or digit/],
-  ])("%s is refused with the reason", (name, message) => {
+  ])("%s is rejected with the reason", (name, message) => {
     expect(refused(name)).toMatchObject({ message: expect.stringMatching(message) });
   });
 
-  it("is repeated in the error in a form that cannot break a line, and not in full", () => {
+  it("is quoted in errors without control characters and shortened", () => {
     expect(refused("a\nb")).toMatchObject({ message: expect.stringContaining(String.raw`"a\nb"`) });
     expect(String(refused("x".repeat(4096))).length).toBeLessThan(300);
   });
 });
 
 describe("the alias of a file", () => {
-  it("is the entry that names it", () => {
+  it("is that of the entry with this file", () => {
     expect(resolver.aliasOf("bartowski/Llama-GGUF", "Llama-1B-Q4_K_M.gguf")).toBe("llama3.2:1b");
   });
 
-  it("has the quantization behind it where that alone differs, and leads back to the same file", () => {
+  it("has a quantization if only that differs, and resolves to the same file", () => {
     const alias = resolver.aliasOf("bartowski/Llama-GGUF", "Llama-1B-Q8_0.gguf");
     expect(alias).toBe("llama3.2:1b-q8_0");
     expect(resolver.resolve(alias ?? "")).toMatchObject({ spec: { repo: "Llama-GGUF", quant: "Q8_0" } });
   });
 
-  it("is none for other files and other repositories", () => {
+  it("is undefined for other files and repositories", () => {
     expect(resolver.aliasOf("bartowski/Llama-GGUF", "Other-Q4_K_M.gguf")).toBeUndefined();
     expect(resolver.aliasOf("other/Llama-GGUF", "Llama-1B-Q4_K_M.gguf")).toBeUndefined();
   });

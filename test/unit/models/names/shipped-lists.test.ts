@@ -14,7 +14,7 @@ const aliases = readAliases();
 const entries = [...aliases];
 
 describe("configs/models.toml", () => {
-  it("has names for the usual small and middle models", () => {
+  it("has names for common small and medium models", () => {
     expect(entries.length).toBeGreaterThanOrEqual(45);
   });
 
@@ -33,18 +33,18 @@ describe("configs/models.toml", () => {
     expect(chooseModelFiles([file], { file })).toEqual([file]);
   });
 
-  it("names projectors that are not models", () => {
+  it("names projectors that are no models", () => {
     const projectors = entries.flatMap(([, { mmproj }]) => (mmproj === undefined ? [] : [mmproj]));
     expect(groupModels(projectors)).toEqual([]);
   });
 
-  it.each(entries)("%s says where its file is named in public", (_, { repo, file, evidence = "" }) => {
+  it.each(entries)("%s has public evidence for its file", (_, { repo, file, evidence = "" }) => {
     const fileOnHub = `https://huggingface.co/${repo}/resolve/main/${file}`;
     const fileOnGitHub = /^[\w.-]+\/[\w.-]+: [\w./-]+$/;
     expect(evidence === fileOnHub || fileOnGitHub.test(evidence)).toBe(true);
   });
 
-  it.each(entries)("%s stands in docs/models.md as it is", (alias, { repo, quant, tags }) => {
+  it.each(entries)("%s is unchanged in docs/models.md", (alias, { repo, quant, tags }) => {
     const row = `| \`${alias}\` | [${repo}](https://huggingface.co/${repo}) | ${quant} | ${tags.join(", ")} |\n`;
     expect(documentation).toContain(row);
   });
@@ -78,8 +78,8 @@ describe("configs/defaults.toml", () => {
     expect(billions.filter((size) => size <= 3).length).toBeGreaterThan(billions.length / 2);
   });
 
-  // So that the name in the answer of POST /api/defaults/<name>/use is that of the model from then on.
-  it.each(defaults)("$name is the alias of its file, with the same abilities", (model) => {
+  // The name in the answer of POST /api/defaults/<name>/use must stay the model's name.
+  it.each(defaults)("$name is the alias of its file, with the same capabilities", (model) => {
     const resolved = resolver.resolve(model.from);
     if (resolved.kind !== "spec") throw new Error(`${model.from} is not a hub spec`);
     const { owner, repo, file = "" } = resolved.spec;

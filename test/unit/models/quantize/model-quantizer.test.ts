@@ -9,7 +9,7 @@ import type { QuantizedModel, QuantizeProgress } from "../../../../src/models/qu
 import { tinyLlama } from "../../../support/tiny-models.ts";
 import { type Fixture, startModels } from "../service-fixture.ts";
 
-/** As many zeros as the tensors have bytes. */
+/** Yields zeros in place of the quantized tensors. */
 const zeros: QuantizeTensors = async function* zeros({ tensors, alignment }, signal) {
   for (const { weights, to } of tensors) {
     signal.throwIfAborted();
@@ -26,16 +26,16 @@ async function* never(): AsyncGenerator<Uint8Array, void, undefined> {
   for (;;) yield new Uint8Array(1024);
 }
 
-interface Wishes {
+interface Settings {
   readonly alias?: string;
   readonly modelfile?: string;
   readonly onProgress?: (progress: QuantizeProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-async function quantize({ models, userFile }: Fixture, wishes: Wishes = {}): Promise<QuantizedModel> {
-  const { alias = "small", onProgress = () => {}, signal = new AbortController().signal } = wishes;
-  const { modelfile = `FROM ${userFile("big.gguf", tinyLlama())}` } = wishes;
+async function quantize({ models, userFile }: Fixture, settings: Settings = {}): Promise<QuantizedModel> {
+  const { alias = "small", onProgress = () => {}, signal = new AbortController().signal } = settings;
+  const { modelfile = `FROM ${userFile("big.gguf", tinyLlama())}` } = settings;
   return await models.quantize(
     { alias, modelfile, quantization: "Q8_0", mayRequantize: false },
     onProgress,
@@ -48,7 +48,7 @@ function blobs({ cacheDir }: Fixture): string[] {
 }
 
 describe("quantizing a model", () => {
-  test("makes a model with the settings of the one that was quantized", async () => {
+  test("creates a model with the settings of the original", async () => {
     const fixture = await startModels({ quantizeTensors: zeros });
     const { models, userFile } = fixture;
     await models.create("big", `FROM ${userFile("a.gguf", tinyLlama())}\nSYSTEM Be brief.`, {});
@@ -74,7 +74,7 @@ describe("quantizing a model", () => {
     expect(model.draft).toBe(draft);
   });
 
-  test("says of a model that is not there that it cannot be quantized, not that another is created from it", async () => {
+  test("reports a missing original as such, not as a missing base", async () => {
     const fixture = await startModels({ quantizeTensors: zeros });
     await expect(quantize(fixture, { modelfile: "FROM nope" })).rejects.toMatchObject({
       code: "model_not_found",
@@ -82,7 +82,7 @@ describe("quantizing a model", () => {
     });
   });
 
-  test("gives the disk back when the model is deleted", async () => {
+  test("deletes the file when the model is deleted", async () => {
     const fixture = await startModels({ quantizeTensors: zeros });
     await quantize(fixture);
     await fixture.models.copy("small", "twin");
@@ -94,15 +94,15 @@ describe("quantizing a model", () => {
 
   test.each([
     ["too few bytes", ends],
-    ["more bytes than there are", never],
-  ])("leaves nothing when the process returns %s", async (_, quantizeTensors) => {
+    ["too many bytes", never],
+  ])("leaves no file if the process returns %s", async (_, quantizeTensors) => {
     const fixture = await startModels({ quantizeTensors });
     await expect(quantize(fixture)).rejects.toMatchObject({ code: "quantization_failed" });
     expect(blobs(fixture)).toEqual([]);
     await expect(fixture.models.get("small")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  test("is for one model at a time, and for the next one after a cancel", async () => {
+  test("rejects a second one, but not after the first was cancelled", async () => {
     const left = new AbortController();
     const fixture = await startModels({
       quantizeTensors: async function* untilLeft(job, signal) {
@@ -123,7 +123,7 @@ describe("quantizing a model", () => {
     expect((await quantize(fixture)).model.alias).toBe("small");
   });
 
-  test("is refused before it begins where no engine could load the result", async () => {
+  test("is rejected before it begins if no engine could load the result", async () => {
     const fixture = await startModels({
       quantizeTensors: zeros,
       estimateMemory: ({ quantization }) => {
@@ -135,7 +135,7 @@ describe("quantizing a model", () => {
     expect(readdirSync(fixture.cacheDir)).not.toContain("blobs");
   });
 
-  test("is refused where the disk has no room", async () => {
+  test("is rejected if there is too little disk space", async () => {
     const fixture = await startModels({ quantizeTensors: zeros, measureSpace: async () => 1e6 });
     await expect(quantize(fixture)).rejects.toMatchObject({
       code: "insufficient_disk",

@@ -16,8 +16,8 @@ async function written(file: GgufFile, name = "model.gguf"): Promise<string> {
 
 const Q4_0 = findFileType("q4_0");
 
-describe("the plan of a quantization", () => {
-  test("tells what the file will say of itself", async () => {
+describe("planQuantization()", () => {
+  test("has the summary of the new file", async () => {
     const source = await written(tinyLlama({ weights: "F16" }));
     const before = await createGgufInspector()([source]);
     const { summary, fileSize, sourceBytes, bitsPerWeight } = await planQuantization([source], Q4_0, false);
@@ -28,26 +28,26 @@ describe("the plan of a quantization", () => {
     expect(bitsPerWeight).toBeLessThan(8);
   });
 
-  test("joins shards, and leaves their keys out", async () => {
-    const whole = tinyLlama();
+  test("joins shards and drops their keys", async () => {
+    const singleFile = tinyLlama();
     const folder = await temporaryFolder();
-    const half = Math.floor(whole.tensors.length / 2);
+    const half = Math.floor(singleFile.tensors.length / 2);
     const shard = (no: number, tensors: GgufFile["tensors"], metadata: GgufFile["metadata"]): string => {
       const file = path.join(folder, `model-0000${no + 1}-of-00002.gguf`);
-      const count = i32(whole.tensors.length);
+      const count = i32(singleFile.tensors.length);
       const split = { "split.no": u16(no), "split.count": u16(2), "split.tensors.count": count };
       writeGguf(file, { metadata: { ...metadata, ...split }, tensors });
       return file;
     };
-    const first = shard(0, whole.tensors.slice(0, half), whole.metadata);
-    const second = shard(1, whole.tensors.slice(half), {});
+    const first = shard(0, singleFile.tensors.slice(0, half), singleFile.metadata);
+    const second = shard(1, singleFile.tensors.slice(half), {});
     const joined = await planQuantization([first, second], Q4_0, false);
-    const single = await planQuantization([await written(whole)], Q4_0, false);
+    const single = await planQuantization([await written(singleFile)], Q4_0, false);
     expect(joined.header).toEqual(single.header);
     expect(new Set(joined.job.tensors.map(({ file }) => file))).toEqual(new Set([0, 1]));
   });
 
-  test("keeps to the alignment of the file", async () => {
+  test("keeps the alignment of the file", async () => {
     const model = tinyLlama();
     const aligned = { ...model, metadata: { ...model.metadata, "general.alignment": u32(16) } };
     const { header, job } = await planQuantization([await written(aligned)], Q4_0, false);
@@ -55,7 +55,7 @@ describe("the plan of a quantization", () => {
     expect(header.length % 16).toBe(0);
   });
 
-  test("refuses what is quantized already, unless that is wanted", async () => {
+  test("rejects a quantized model unless that is allowed", async () => {
     const source = await written(tinyLlama({ weights: "Q8_0" }));
     await expect(planQuantization([source], Q4_0, false)).rejects.toMatchObject({
       code: "unsupported_feature",
@@ -70,7 +70,7 @@ describe("the plan of a quantization", () => {
     expect((await planQuantization([source], findFileType("Q4_K_M"), false)).fallbackTensors).toBe(14);
   });
 
-  test("refuses a quantization that rows do not fit, and says which others do", async () => {
+  test("rejects a quantization that does not fit the rows, and lists those that do", async () => {
     const source = await written(tinyLlama({ feedForward: 172 }));
     const message = /^Q8_0 cannot be used for this model.* rows of 172 weights.*; choose one of (.*)\.$/;
     const refusal = await planQuantization([source], findFileType("Q8_0"), false).catch(
@@ -83,7 +83,7 @@ describe("the plan of a quantization", () => {
     for (const name of others) await planQuantization([source], findFileType(name), false);
   });
 
-  test("offers no more than floats where no blocks divide the rows of the output", async () => {
+  test("lists only float types if no blocks fit the rows of the output", async () => {
     const source = await written(tinyLlama({ embedding: 40, heads: 2, kvHeads: 2 }));
     await expect(planQuantization([source], Q4_0, false)).rejects.toMatchObject({
       code: "invalid_parameter",

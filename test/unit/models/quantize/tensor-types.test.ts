@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { findFileType } from "../../../../src/models/quantize/quantize-options.ts";
 import { chooseTypes } from "../../../../src/models/quantize/tensor-types.ts";
 
-/** As native llama.cpp chooses them: it was asked about every architecture and number of blocks. */
+/** Choices of native llama.cpp, recorded for every architecture and number of blocks. */
 test.each([
   ["llama", 80, 8, "Q5_K"],
   ["llama", 80, 1, "Q3_K"],
@@ -16,7 +16,7 @@ test.each([
   ["jais2", 80, 8, "Q3_K"],
   ["qwen2vl", 80, 8, "Q3_K"],
 ])(
-  "attention values of %s with %i blocks and %i heads for each key are %s",
+  "attention values of %s with %i blocks and %i query heads per key head are %s",
   (architecture, blocks, headsPerKey, type) => {
     const tensor = { name: "blk.0.attn_v.weight", shape: [256, 2], type: "F16" };
     const model = { architecture, blocks, headsPerKey, experts: 0 };

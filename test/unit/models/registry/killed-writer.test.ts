@@ -6,7 +6,7 @@ import { StateFile } from "../../../../src/models/registry/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const STATE_FILE = new URL("../../../../src/models/registry/state-file.ts", import.meta.url).href;
-/** Says when it has begun to write, and then writes without end. */
+/** Program that prints a line when it begins to write, and then writes endlessly. */
 const WRITER = `
   import { StateFile } from ${JSON.stringify(STATE_FILE)};
   const state = await StateFile.open(process.argv[1], { warn() {} });
@@ -18,7 +18,7 @@ const WRITER = `
 `;
 const KILLS = 3;
 
-it("is whole after its writer has been killed in the middle of writing", async () => {
+it("the state file is complete after its writer was killed during a write", async () => {
   const folder = await temporaryFolder();
   for (let round = 0; round < KILLS; round++) {
     const writer = spawn(process.execPath, ["--input-type=module", "-e", WRITER, folder], {

@@ -6,7 +6,7 @@ import { StateFile } from "../../../../src/models/registry/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const STATE_FILE = new URL("../../../../src/models/registry/state-file.ts", import.meta.url).href;
-/** Adds one definition after the other and says which are on disk: `begin`, and then its name for each. */
+/** Program that adds definitions and prints `begin`, and then the name of each that is on disk. */
 const WRITER = `
   import { StateFile } from ${JSON.stringify(STATE_FILE)};
   const [folder, name, count] = process.argv.slice(1);
@@ -23,18 +23,18 @@ const WRITER = `
 
 interface Writer {
   readonly process: ChildProcess;
-  /** Names that it has been told are on disk. */
+  /** Names that the process has reported to be on disk. */
   readonly saved: () => string[];
-  /** Resolves when it has said so many lines. */
+  /** Resolves when the process has printed a number of lines. */
   readonly until: (lines: number) => Promise<void>;
 }
 
 function startWriter(folder: string, name: string, count: number): Writer {
   const args = ["--input-type=module", "-e", WRITER, folder, name, String(count)];
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
-  let said = "";
-  const lines = (): string[] => said.split("\n").slice(0, -1);
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  let output = "";
+  const lines = (): string[] => output.split("\n").slice(0, -1);
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   return {
     process: child,
     saved: () => lines().slice(1),
@@ -49,7 +49,7 @@ async function namesIn(folder: string): Promise<string[]> {
   return current.definitions.map(({ alias }) => alias).toSorted();
 }
 
-it("keeps every change of several processes that write at the same time", async () => {
+it("the state file keeps every change of several processes that write at the same time", async () => {
   const folder = await temporaryFolder();
   const writers = ["a", "b", "c"].map((name) => startWriter(folder, name, 40));
   await Promise.all(writers.map(async ({ until }) => await until(1)));
@@ -63,7 +63,7 @@ it("keeps every change of several processes that write at the same time", async 
   expect(await namesIn(folder)).toEqual(saved.toSorted());
 });
 
-it("goes on at once when a process is killed in the middle of a change, and loses nothing of it", async () => {
+it("a change succeeds immediately after a process was killed during one, and no change is lost", async () => {
   const folder = await temporaryFolder();
   const saved: string[] = [];
   const state = await StateFile.open(folder, { warn: () => {} });
@@ -79,7 +79,7 @@ it("goes on at once when a process is killed in the middle of a change, and lose
 
     await state.update((now) => ({ ...now, defaultAlias: `round${round}` }));
 
-    // A lock that has to be waited for is given up after half a minute.
+    // Waiting for a lock fails after half a minute.
     expect(performance.now() - killedAt).toBeLessThan(15_000);
     expect(await namesIn(folder)).toEqual(expect.arrayContaining(saved));
   }

@@ -14,8 +14,8 @@ async function add(state: StateFile, alias: string): Promise<void> {
   }));
 }
 
-describe("the saved state", () => {
-  it("is empty at first, and makes its folder when it is first written", async () => {
+describe("the state file", () => {
+  it("is empty at first, and its folder is created by the first write", async () => {
     const folder = path.join(await temporaryFolder(), "not", "yet");
     const state = await StateFile.open(folder, quiet);
     expect(state.current).toEqual({ version: 1, files: [], definitions: [] });
@@ -23,7 +23,7 @@ describe("the saved state", () => {
     expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("a");
   });
 
-  it("holds every one of many changes at once, and leaves no other file than its lock", async () => {
+  it("has every one of many concurrent changes, and leaves only its lock as another file", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
     const aliases = Array.from({ length: 20 }, (_, index) => `model-${index}`);
@@ -41,7 +41,7 @@ describe("the saved state", () => {
     expect((await readdir(folder)).toSorted()).toEqual(["daybreak.lock", "models.json"]);
   });
 
-  it("is the last whole one when a write was cut off", async () => {
+  it("has the last complete state after a write was cut off", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
     await state.update((current) => ({ ...current, defaultAlias: "a" }));
@@ -56,7 +56,7 @@ describe("the saved state", () => {
   });
 
   it.each(["", "{", '{"version": 2}', '{"version": 1, "files": [{"alias": 3}], "definitions": []}'])(
-    "puts a damaged file aside: %s",
+    "renames a damaged file: %s",
     async (text) => {
       const folder = await temporaryFolder();
       await writeFile(path.join(folder, "models.json"), text);
@@ -70,10 +70,10 @@ describe("the saved state", () => {
     },
   );
 
-  it("changes nothing when it cannot be written, says why, and goes on when it can again", async () => {
+  it("is unchanged if it cannot be written, reports why, and recovers later", async () => {
     const folder = path.join(await temporaryFolder(), "cache");
     const state = await StateFile.open(folder, quiet);
-    // A file in the place of the folder.
+    // A file in place of the folder.
     await writeFile(folder, "");
     await expect(state.update((current) => ({ ...current, defaultAlias: "a" }))).rejects.toMatchObject({
       code: "cache_not_writable",
@@ -85,8 +85,8 @@ describe("the saved state", () => {
     expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("b");
   });
 
-  // Windows says nothing of it before something is written there, which the test above is about.
-  it.skipIf(process.platform === "win32")("says which folder cannot be used", async () => {
+  // Windows reports it only at the first write, which the test above covers.
+  it.skipIf(process.platform === "win32")("names the folder that cannot be used", async () => {
     const file = path.join(await temporaryFolder(), "file");
     await writeFile(file, "");
     await expect(StateFile.open(file, quiet)).rejects.toMatchObject({
@@ -95,7 +95,7 @@ describe("the saved state", () => {
     });
   });
 
-  it("is shared by two daemons: each sees and keeps what the other has saved", async () => {
+  it("is shared by two daemons: each sees and keeps the changes of the other", async () => {
     const folder = await temporaryFolder();
     const [one, other] = [await StateFile.open(folder, quiet), await StateFile.open(folder, quiet)];
     const names = Array.from({ length: 10 }, (_, index) => [`one-${index}`, `other-${index}`]).flat();
@@ -107,7 +107,7 @@ describe("the saved state", () => {
     }
   });
 
-  it("puts aside what somebody has damaged meanwhile, and goes on from what it knew", async () => {
+  it("renames a file that was damaged at run time, and continues from the last known state", async () => {
     const folder = await temporaryFolder();
     const warnings: unknown[] = [];
     const state = await StateFile.open(folder, { warn: (...all: unknown[]) => void warnings.push(all) });
@@ -132,7 +132,7 @@ describe("the saved state", () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it("takes over what somebody has edited rightly", async () => {
+  it("adopts valid edits by hand", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
     await add(state, "a");
@@ -144,17 +144,17 @@ describe("the saved state", () => {
     expect(state.current.definitions.map(({ alias }) => alias)).toEqual(["b", "c"]);
   });
 
-  it("is read anew after each of another's changes, however quickly they follow", async () => {
+  it("is read again after each change of another daemon, even in quick succession", async () => {
     const folder = await temporaryFolder();
     const [one, other] = [await StateFile.open(folder, quiet), await StateFile.open(folder, quiet)];
-    // Files of one size, whose numbers the file system gives out again at once.
+    // Files of one size, whose inode numbers the file system reuses immediately.
     for (const alias of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
       await one.update((current) => ({ ...current, defaultAlias: alias }));
       expect(other.current.defaultAlias).toBe(alias);
     }
   });
 
-  it("is not touched by a change that is refused, or that changes nothing", async () => {
+  it("is not written by a change that fails or changes nothing", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
     const refusal = new ServiceError("model_exists", "There is one.");

@@ -11,11 +11,11 @@ import { temporaryFolder } from "../temporary-folder.ts";
 const never = new AbortController().signal;
 const HASH = "a".repeat(64);
 
-/** Tokens that count up from a number. */
+/** Returns consecutive token ids from a number on. */
 const countFrom = (first: number, count: number): number[] =>
   Array.from({ length: count }, (_, at) => (first + at) % 100);
 
-/** An engine whose slots have these conversations, and which notes what it is given. */
+/** Fake engine with these conversations in its slots, which records restored ones. */
 class SlotEngine extends FakeEngine {
   readonly restored: (readonly [slot: number, tokens: readonly number[]])[] = [];
   readonly #conversations: readonly (readonly number[])[];
@@ -62,59 +62,59 @@ async function setup() {
     acquire: () => Promise.reject(new Error("nothing is leased")),
     engineOf: () => undefined,
   });
-  const kept = new PromptCache({ folder, hashes, slots, logger });
+  const cache = new PromptCache({ folder, hashes, slots, logger });
   const counts = async () =>
     (await folder.list("m")).map(({ header }) => header?.tokens).toSorted((a = 0, b = 0) => a - b);
-  return { folder, kept, warnings, counts };
+  return { folder, kept: cache, warnings, counts };
 }
 
-test("what the slots have comes back, one conversation per slot, and short ones do not", async () => {
-  const { kept, warnings } = await setup();
+test("slots are restored with one conversation each, except for short ones", async () => {
+  const { kept: cache, warnings } = await setup();
   const [one, other] = [countFrom(1, 20), countFrom(50, 30)];
-  await kept.save("m", new SlotEngine([one, other, countFrom(1, 5)]));
+  await cache.save("m", new SlotEngine([one, other, countFrom(1, 5)]));
   const engine = new SlotEngine();
-  await kept.restore("m", engine, never);
+  await cache.restore("m", engine, never);
   expect(engine.restored.map(([slot]) => slot)).toEqual([0, 1]);
   expect(engine.restored.map(([, tokens]) => tokens)).toEqual(expect.arrayContaining([one, other]));
   expect(warnings).toEqual([]);
 });
 
-test("a conversation that went on replaces what was kept of it, and no other", async () => {
-  const { kept, counts } = await setup();
-  await kept.save("m", new SlotEngine([countFrom(1, 40), countFrom(50, 30)]));
-  // The ending may have been tokenized in another way.
-  await kept.save("m", new SlotEngine([[...countFrom(1, 38), 99, 98, ...countFrom(7, 20)]]));
+test("a continued conversation replaces its saved version, and no other", async () => {
+  const { kept: cache, counts } = await setup();
+  await cache.save("m", new SlotEngine([countFrom(1, 40), countFrom(50, 30)]));
+  // The last tokens may differ.
+  await cache.save("m", new SlotEngine([[...countFrom(1, 38), 99, 98, ...countFrom(7, 20)]]));
   expect(await counts()).toEqual([30, 60]);
 });
 
-test("of many conversations the last sixteen are kept", async () => {
-  const { kept, counts } = await setup();
-  for (let first = 0; first < 20; first++) await kept.save("m", new SlotEngine([countFrom(first, 20)]));
+test("only the last sixteen conversations are kept", async () => {
+  const { kept: cache, counts } = await setup();
+  for (let first = 0; first < 20; first++) await cache.save("m", new SlotEngine([countFrom(first, 20)]));
   expect(await counts()).toHaveLength(16);
 });
 
-test("a model that is loaded otherwise gets nothing, and one whose engine fails is loaded all the same", async () => {
-  const { kept, warnings } = await setup();
-  await kept.save("m", new SlotEngine([countFrom(1, 20)]));
+test("a model with other settings restores nothing, and a failing restore does not fail the load", async () => {
+  const { kept: cache, warnings } = await setup();
+  await cache.save("m", new SlotEngine([countFrom(1, 20)]));
   const other = new SlotEngine();
   Object.assign(other.spec, { cacheTypeK: "q8_0" });
-  await kept.restore("m", other, never);
+  await cache.restore("m", other, never);
   expect(other.restored).toEqual([]);
   const failing = new SlotEngine();
   failing.slots = () => Promise.reject(new Error("the engine has ended"));
-  await kept.restore("m", failing, never);
-  await kept.save("m", failing);
+  await cache.restore("m", failing, never);
+  await cache.save("m", failing);
   expect(warnings).toHaveLength(2);
 });
 
 test("a load that is cancelled while prompts are restored ends", async () => {
-  const { kept } = await setup();
-  await kept.save("m", new SlotEngine([countFrom(1, 20)]));
+  const { kept: cache } = await setup();
+  await cache.save("m", new SlotEngine([countFrom(1, 20)]));
   const reason = new Error("nobody waits any more");
-  await expect(kept.restore("m", new SlotEngine(), AbortSignal.abort(reason))).rejects.toBe(reason);
+  await expect(cache.restore("m", new SlotEngine(), AbortSignal.abort(reason))).rejects.toBe(reason);
 });
 
-test("an engine that is held up for seconds is waited for", async () => {
+test("an engine that is delayed for seconds is waited for", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   vi.spyOn(AbortSignal, "timeout").mockImplementation((millis) => {
@@ -122,7 +122,7 @@ test("an engine that is held up for seconds is waited for", async () => {
     setTimeout(() => controller.abort(new Error("too late")), millis);
     return controller.signal;
   });
-  const { kept, counts } = await setup();
+  const { kept: cache, counts } = await setup();
   const engine = new SlotEngine([countFrom(1, 20)]);
   const answer = engine.slots.bind(engine);
   engine.slots = async (request: Parameters<Engine["slots"]>[0], signal?: AbortSignal) => {
@@ -130,7 +130,7 @@ test("an engine that is held up for seconds is waited for", async () => {
       await abortable(new Promise((resolve) => setTimeout(resolve, 8000)), signal ?? never);
     return await answer(request);
   };
-  const saving = kept.save("m", engine);
+  const saving = cache.save("m", engine);
   await vi.advanceTimersByTimeAsync(8000);
   vi.useRealTimers();
   await saving;

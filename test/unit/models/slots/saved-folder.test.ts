@@ -20,11 +20,11 @@ const HEADER: SavedHeader = {
 const FILE_BYTES = savedFileBytes(HEADER);
 
 function state(byte = 7) {
-  const pieces = async function* () {
+  const chunks = async function* () {
     yield new Uint8Array(6).fill(byte);
     yield new Uint8Array(2).fill(byte);
   };
-  return { tokens: TOKENS, scales: [], bytes: 8, pieces: pieces() };
+  return { tokens: TOKENS, scales: [], bytes: 8, chunks: chunks() };
 }
 
 async function setup(files = 3) {
@@ -33,7 +33,7 @@ async function setup(files = 3) {
   const save = (name: string, alias = "model") => folder.write(alias, name, HEADER, state());
   const fileOf = (name: string, alias = "model"): string =>
     path.join(root, createHash("sha256").update(alias).digest("hex").slice(0, 32), `${name}.slot`);
-  /** Makes a file older, by so many hours. */
+  /** Makes a file older by a number of hours. */
   const age = async (name: string, hours: number, alias = "model"): Promise<void> => {
     const then = new Date(Date.now() - hours * 3_600_000);
     await utimes(fileOf(name, alias), then, then);
@@ -45,19 +45,19 @@ async function setup(files = 3) {
 /** An automatic name. */
 const automatic = (digit: string): string => `@${digit.repeat(16)}`;
 
-describe("the folder of saved prompts", () => {
-  test("gives back what was saved, in whatever pieces it came", async () => {
+describe("SavedFolder", () => {
+  test("returns a saved prompt, whatever its chunks", async () => {
     const { folder, save } = await setup();
     expect(await save("story")).toBe(FILE_BYTES);
-    await folder.read("model", "story", async ({ tokens, bytes, pieces }) => {
+    await folder.read("model", "story", async ({ tokens, bytes, chunks }) => {
       expect([...tokens]).toEqual([...TOKENS]);
       expect(bytes).toBe(8);
-      expect(Buffer.concat(await Array.fromAsync(pieces))).toEqual(Buffer.alloc(8, 7));
+      expect(Buffer.concat(await Array.fromAsync(chunks))).toEqual(Buffer.alloc(8, 7));
     });
     expect(await folder.header("model", "story")).toEqual(HEADER);
   });
 
-  test("keeps models apart, and forgets those of one that is deleted", async () => {
+  test("separates models, and removes the prompts of a deleted one", async () => {
     const { folder, save, names } = await setup();
     await save("story");
     await save("story", "owner/other:Q4_K_M");
@@ -66,7 +66,7 @@ describe("the folder of saved prompts", () => {
     expect(await names("owner/other:Q4_K_M")).toEqual(["story"]);
   });
 
-  test("makes room by removing what is oldest, what was saved automatically first", async () => {
+  test("removes the oldest prompts to stay within its limit, automatically saved ones first", async () => {
     const { save, age, names } = await setup();
     await save("old");
     await save(automatic("a"));
@@ -81,14 +81,14 @@ describe("the folder of saved prompts", () => {
     expect(await names("other")).toEqual(["new"]);
   });
 
-  test("never removes what a user has saved for what is saved automatically", async () => {
+  test("never removes a user's prompt for an automatically saved one", async () => {
     const { save, names } = await setup(1);
     await save("mine");
     await expect(save(automatic("b"))).rejects.toMatchObject({ code: "insufficient_disk" });
     expect(await names()).toEqual(["mine"]);
   });
 
-  test("replaces a prompt of the same name without needing room for both", async () => {
+  test("replaces a prompt of the same name without counting both against the limit", async () => {
     const { save, names } = await setup(1);
     await save("story");
     await save("story");
@@ -105,11 +105,11 @@ describe("the folder of saved prompts", () => {
     ["has a header that is no JSON", (bytes: Buffer) => bytes.fill("x", 12, 20)],
     ["is of another program", () => Buffer.from("GGUF and more of it")],
     ["is empty", () => Buffer.alloc(0)],
-  ])("refuses a file that %s", async (_what, damage) => {
+  ])("rejects a file that %s", async (_what, damage) => {
     const { folder, save, fileOf } = await setup();
     await save("story");
     await writeFile(fileOf("story"), damage(await readFile(fileOf("story"))));
-    const read = folder.read("model", "story", async ({ pieces }) => void (await Array.fromAsync(pieces)));
+    const read = folder.read("model", "story", async ({ chunks }) => void (await Array.fromAsync(chunks)));
     await expect(read).rejects.toMatchObject({ code: "slot_state_mismatch", status: 409 });
   });
 
@@ -132,11 +132,11 @@ describe("the folder of saved prompts", () => {
     },
   );
 
-  test("leaves nothing behind when writing fails halfway", async () => {
+  test("leaves no file if writing fails halfway", async () => {
     const { root, folder, names } = await setup();
     const failing = {
       ...state(),
-      pieces: (async function* () {
+      chunks: (async function* () {
         yield new Uint8Array(2);
         throw new Error("the engine has ended");
       })(),

@@ -4,8 +4,8 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import {
   checkIdentity,
-  computingFiles,
-  isSame,
+  identityFiles,
+  isSameIdentity,
   ModelHashes,
   slotIdentity,
 } from "../../../../src/models/slots/slot-identity.ts";
@@ -21,7 +21,7 @@ const header = {
   contextSize: 512,
 };
 
-test("a prompt fits a model with another context, place, number of slots and threads", () => {
+test("a prompt fits a model with another context, path, number of slots and threads", () => {
   const same = engineSpec("/elsewhere/b.gguf", {
     contextSize: 8192,
     sharedContext: true,
@@ -31,7 +31,7 @@ test("a prompt fits a model with another context, place, number of slots and thr
     chatTemplate: "{{ messages }}",
     contextShift: true,
   });
-  expect(isSame(header, slotIdentity(MODEL, "daybreak", same))).toBe(true);
+  expect(isSameIdentity(header, slotIdentity(MODEL, "daybreak", same))).toBe(true);
   expect(() => checkIdentity("story", header, slotIdentity(MODEL, "daybreak", same))).not.toThrow();
 });
 
@@ -40,28 +40,28 @@ test.each([
   ["version of the engine", slotIdentity(MODEL, "stock", spec)],
   ["load settings", slotIdentity(MODEL, "daybreak", { ...spec, cacheTypeK: "q8_0" })],
   ["load settings", slotIdentity(MODEL, "daybreak", { ...spec, flashAttention: "true" })],
-])("a prompt is refused, and the error names the other %s", (what, now) => {
+])("a prompt is rejected, and the error names the different %s", (what, now) => {
   expect(() => checkIdentity("story", header, now)).toThrow(
     expect.objectContaining({ code: "slot_state_mismatch", message: expect.stringContaining(what) }),
   );
 });
 
-test("a model with adapters is told apart by their files, and not by the scales of those that do not choose", () => {
+test("models with adapters are distinguished by the files, and not by the default scales", () => {
   const one = { ...spec, adapters: [{ path: "/b.gguf", scale: 1 }] };
   const half = { ...spec, adapters: [{ path: "/b.gguf", scale: 0.5 }] };
-  expect(computingFiles(one)).toEqual(["/models/a.gguf", "/b.gguf"]);
+  expect(identityFiles(one)).toEqual(["/models/a.gguf", "/b.gguf"]);
   expect(slotIdentity(MODEL, "daybreak", one)).toEqual(slotIdentity(MODEL, "daybreak", half));
 });
 
 const never = new AbortController().signal;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-test("a file is hashed once, also for the next daemon, and again when it has changed", async () => {
+test("a file is hashed once, also for the next daemon, and again after it has changed", async () => {
   const folder = await temporaryFolder();
   const [file, memory] = [path.join(folder, "a.gguf"), path.join(folder, "prompts", "hashes.json")];
   await writeFile(file, "one");
   expect(await new ModelHashes(memory).of([file], never)).toBe(sha256("one"));
-  // What is remembered counts: another hash in its place is what comes back.
+  // The stored hash is used: another one in its place is returned.
   const remembered = await readFile(memory, "utf8");
   await writeFile(memory, remembered.replaceAll(sha256("one"), sha256("marked")));
   expect(await new ModelHashes(memory).of([file], never)).toBe(sha256("marked"));
@@ -69,7 +69,7 @@ test("a file is hashed once, also for the next daemon, and again when it has cha
   expect(await new ModelHashes(memory).of([file], never)).toBe(sha256("another"));
 });
 
-test("a file of the hub's cache is not read: its name is its hash", async () => {
+test("a file of the hub cache is not read, because its name is its hash", async () => {
   const folder = await temporaryFolder();
   const file = path.join(folder, sha256("what the hub has"));
   await writeFile(file, "x");
@@ -78,7 +78,7 @@ test("a file of the hub's cache is not read: its name is its hash", async () => 
   );
 });
 
-test("a damaged memory of hashes is not used", async () => {
+test("a damaged file of stored hashes is ignored", async () => {
   const folder = await temporaryFolder();
   const [file, memory] = [path.join(folder, "a.gguf"), path.join(folder, "hashes.json")];
   await writeFile(file, "one");

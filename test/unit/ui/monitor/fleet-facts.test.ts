@@ -2,15 +2,15 @@ import { expect, test } from "vitest";
 import {
   type FleetMachine,
   type FleetModel,
-  factsOf,
-  modelInWords,
+  machineFacts,
+  describeModel,
 } from "../../../../src/ui/monitor/fleet-facts.ts";
 
 const GIB = 1024 ** 3;
 
 const MACHINE: FleetMachine = {
   id: "1",
-  name: "desk",
+  name: "first",
   self: true,
   state: "ready",
   version: "1.2.3",
@@ -25,8 +25,8 @@ const MACHINE: FleetMachine = {
 
 const MODEL: FleetModel = { alias: "mini", loaded: false, size_bytes: GIB, files: "f", settings: "s" };
 
-test("a machine of the fleet is told in words", () => {
-  expect(factsOf(MACHINE)).toEqual([
+test("a machine of the fleet is described by its load and hardware", () => {
+  expect(machineFacts(MACHINE)).toEqual([
     ["Requests", "1,200 running, 3 waiting"],
     ["Memory of models", "1.5 GiB of 48 GiB"],
     ["Processors", "16 × Ryzen 7"],
@@ -34,12 +34,12 @@ test("a machine of the fleet is told in words", () => {
     ["Version", "1.2.3"],
     ["Engine", "01234567"],
   ]);
-  expect(factsOf({ ...MACHINE, waiting: 0 })[0]).toEqual(["Requests", "1,200 running"]);
+  expect(machineFacts({ ...MACHINE, waiting: 0 })[0]).toEqual(["Requests", "1,200 running"]);
 });
 
-test("all GPUs of a machine are named", () => {
+test("the description of a machine names all GPUs", () => {
   const gpus = ["RTX 4090", "Radeon"].map((name) => ({ name, backend: "vulkan" }));
-  expect(factsOf({ ...MACHINE, gpus })).toContainEqual(["GPU", "RTX 4090, Radeon"]);
+  expect(machineFacts({ ...MACHINE, gpus })).toContainEqual(["GPU", "RTX 4090, Radeon"]);
 });
 
 test.each<[Partial<FleetModel>, string]>([
@@ -51,6 +51,6 @@ test.each<[Partial<FleetModel>, string]>([
     { loaded: true, running: 4, waiting: 2, slots: 4, decode_tokens_per_second: 80 },
     "4 of 4 requests, 2 waiting, 80 tokens/s",
   ],
-])("a model of the fleet with %j is %s", (part, words) => {
-  expect(modelInWords({ ...MODEL, ...part })).toBe(words);
+])("a fleet model with %j is described as: %s", (part, words) => {
+  expect(describeModel({ ...MODEL, ...part })).toBe(words);
 });

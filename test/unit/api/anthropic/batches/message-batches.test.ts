@@ -45,7 +45,7 @@ function request(id: string, maxTokens = 5): Anthropic.Messages.BatchCreateParam
   return { custom_id: id, params: { model: ABLE.alias, max_tokens: maxTokens, messages: [...messages] } };
 }
 
-test("a batch of messages ends with a result for each request", async () => {
+test("a message batch ends with one result per request", async () => {
   const { client, ended, results } = await setUp();
   const created = await client.messages.batches.create({
     requests: [request("one"), request("two", -1), request("three")],
@@ -71,7 +71,7 @@ test("a batch of messages ends with a result for each request", async () => {
   expect(all[1]).toMatchObject({ error: { type: "error", error: { type: "invalid_request_error" } } });
 });
 
-test("requests that are not well-formed are refused at once", async () => {
+test("rejects a batch with malformed requests", async () => {
   const { client } = await setUp({ batches: { max_lines: 2 } });
   const create = async (...requests: Anthropic.Messages.BatchCreateParams.Request[]): Promise<unknown> =>
     await client.messages.batches.create({ requests });
@@ -84,7 +84,7 @@ test("requests that are not well-formed are refused at once", async () => {
   await expect(create({ custom_id: "one", params: streamed as never })).rejects.toThrow("stream");
 });
 
-test("a batch that is canceled tells so of what was not run, and can then be deleted", async () => {
+test("a canceled batch reports the requests that did not run as canceled, and can be deleted", async () => {
   const { client, engine, ended, results } = await setUp({ models: { slots: 1 } });
   const isRunning = Promise.withResolvers<void>();
   engine.script = async function* (_request, signal) {
@@ -108,7 +108,7 @@ test("a batch that is canceled tells so of what was not run, and can then be del
   await expect(client.messages.batches.retrieve(id)).rejects.toMatchObject({ status: 404 });
 });
 
-test("lists come in pages, in both directions, and another key has its own", async () => {
+test("lists batches in pages in both directions, and only those of the request's API key", async () => {
   const { client, ended } = await setUp({ api_keys: ["mine", "yours"] });
   const made: string[] = [];
   for (let count = 0; count < 3; count += 1) {

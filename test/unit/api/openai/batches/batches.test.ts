@@ -12,7 +12,7 @@ const CHAT = "/v1/chat/completions";
 
 interface Setup extends BatchApp {
   readonly client: OpenAI;
-  /** Uploads lines, makes a batch of them, and waits for its end. */
+  /** Uploads lines, creates a batch, and waits for its end. */
   readonly run: (lines: readonly unknown[], endpoint?: string) => Promise<Batch>;
   readonly create: (lines: readonly unknown[], endpoint?: string) => Promise<Batch>;
   readonly ended: (id: string) => Promise<Batch>;
@@ -44,7 +44,7 @@ function helpers(client: OpenAI): Pick<Setup, "run" | "create" | "ended" | "cont
     });
     return await client.batches.create({
       input_file_id: file.id,
-      // Endpoints that are refused are tried as well.
+      // Tests also pass unsupported endpoints.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       endpoint: endpoint as "/v1/responses",
       completion_window: "24h",
@@ -74,7 +74,7 @@ function line(id: string, body: object = {}): object {
   return { custom_id: id, method: "POST", url: CHAT, body: { model: ABLE.alias, messages, ...body } };
 }
 
-test("a batch answers each line as the route does, and tells what it took", async () => {
+test("a batch answers each line like its route, and sums the usage", async () => {
   const { run, content, client } = await setUp();
   const batch = await run([line("one"), "", line("two"), line("three", { messages: "no list" })]);
   expect(batch).toMatchObject({
@@ -103,7 +103,7 @@ test("a batch answers each line as the route does, and tells what it took", asyn
   expect(files.data.map(({ purpose }) => purpose)).toEqual(["batch_output", "batch_output", "batch"]);
 });
 
-test("what is wrong with lines is told with their numbers, and nothing runs", async () => {
+test("a batch with invalid lines fails with their numbers, and runs nothing", async () => {
   const { run, engine } = await setUp();
   const batch = await run([
     line("one"),
@@ -130,7 +130,7 @@ test("what is wrong with lines is told with their numbers, and nothing runs", as
   expect(engine.requests).toEqual([]);
 });
 
-test("a byte order mark may begin the file, but no other line", async () => {
+test("accepts a byte order mark only at the start of the file", async () => {
   const { run, content } = await setUp();
   const marked = (id: string): string => `\uFEFF${JSON.stringify(line(id))}`;
   const batch = await run([marked("one"), line("two")]);
@@ -144,7 +144,7 @@ test("a byte order mark may begin the file, but no other line", async () => {
   ]);
 });
 
-test("too many lines, too long ones and none at all are refused", async () => {
+test("rejects too many lines, too long lines and empty files", async () => {
   const { run } = await setUp({ batches: { max_lines: 2 }, http: { body_limit: 1024 } });
   const codes = async (lines: readonly unknown[]): Promise<unknown> =>
     (await run(lines)).errors?.data?.map(({ code }) => code);
@@ -153,7 +153,7 @@ test("too many lines, too long ones and none at all are refused", async () => {
   expect(await codes(["", ""])).toEqual(["empty_file"]);
 });
 
-test("a line that fails for a while is tried again; one that cannot succeed is not", async () => {
+test("retries a line after a temporary failure, but not after a permanent one", async () => {
   const { run, engine, content } = await setUp();
   let calls = 0;
   engine.script = async function* () {
@@ -168,7 +168,7 @@ test("a line that fails for a while is tried again; one that cannot succeed is n
   expect(failure?.response).toMatchObject({ status_code: 404, body: { error: { code: "model_not_found" } } });
 });
 
-test("a cancelled batch keeps what is answered, and tells of each other line that it was cancelled", async () => {
+test("a cancelled batch keeps finished answers, and reports all other lines as cancelled", async () => {
   const { create, ended, engine, client, content } = await setUp({ models: { slots: 1 } });
   const answered = Promise.withResolvers<void>();
   engine.script = async function* (_request, signal) {
@@ -184,14 +184,14 @@ test("a cancelled batch keeps what is answered, and tells of each other line tha
   const batch = await ended(id);
   expect(batch).toMatchObject({ status: "cancelled", request_counts: { total: 5, completed: 1, failed: 4 } });
   expect(await content(batch.output_file_id)).toHaveLength(1);
-  const rest = await content(batch.error_file_id);
-  expect(rest.map(({ response, error }) => [response, error?.code])).toEqual(
+  const errors = await content(batch.error_file_id);
+  expect(errors.map(({ response, error }) => [response, error?.code])).toEqual(
     Array.from({ length: 4 }, () => [null, "batch_cancelled"]),
   );
   await expect(client.batches.cancel(id)).rejects.toMatchObject({ status: 409, code: "batch_conflict" });
 });
 
-test("files and batches of one key are not there for another", async () => {
+test("files and batches are only visible to their API key", async () => {
   const setup = await setUp({ api_keys: ["mine", "yours"] }, "mine");
   const batch = await setup.run([line("one")]);
   const other = setup.client.withOptions({ apiKey: "yours" });
@@ -209,7 +209,7 @@ test("files and batches of one key are not there for another", async () => {
   expect(batch.status).toBe("completed");
 });
 
-test("lists come in pages", async () => {
+test("lists files and batches in pages", async () => {
   const { run, client } = await setUp();
   const made: string[] = [];
   for (let count = 0; count < 3; count += 1) made.unshift((await run([line("one")])).id);
@@ -225,7 +225,7 @@ test("lists come in pages", async () => {
   });
 });
 
-test("the file of a batch that runs is not deleted", async () => {
+test("rejects the deletion of a running batch's file", async () => {
   const { create, ended, engine, client } = await setUp();
   const go = Promise.withResolvers<void>();
   engine.script = async function* () {
@@ -240,19 +240,19 @@ test("the file of a batch that runs is not deleted", async () => {
   await expect(client.files.retrieve(file)).rejects.toMatchObject({ status: 404 });
 });
 
-test("a batch needs an endpoint and a window that there are", async () => {
+test("rejects a batch with an unknown endpoint or completion window", async () => {
   const { create, client } = await setUp();
   await expect(create([line("one")], "/v1/moderations")).rejects.toMatchObject({
     status: 400,
     param: "endpoint",
   });
   const { data } = await client.files.list();
-  const wish = { input_file_id: data[0]?.id ?? "", endpoint: CHAT, completion_window: "1h" };
+  const request = { input_file_id: data[0]?.id ?? "", endpoint: CHAT, completion_window: "1h" };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  await expect(client.batches.create(wish as never)).rejects.toMatchObject({ param: "completion_window" });
+  await expect(client.batches.create(request as never)).rejects.toMatchObject({ param: "completion_window" });
 });
 
-test("a request that is not of a batch gets the slot of a line, which is run again", async () => {
+test("a regular request preempts a line of a batch, which then runs again", async () => {
   const { create, ended, engine, client } = await setUp({ models: { slots: 1 } });
   const isRunning = Promise.withResolvers<void>();
   engine.script = async function* (_request, signal) {

@@ -24,7 +24,7 @@ function form(fields: Readonly<Record<string, string | File>>): RequestInit {
 
 const FILE = new File(["{}\n"], "in.jsonl");
 
-test("a file may come before or after its purpose, and lives as long as it is told to", async () => {
+test("accepts the file before or after the other fields, and sets its expiry", async () => {
   const { app } = await setUp();
   const life = { "expires_after[anchor]": "created_at", "expires_after[seconds]": "3600" };
   const first = await app.request("/v1/files", form({ file: FILE, purpose: "batch", ...life }));
@@ -43,7 +43,7 @@ test.each([
     { file: FILE, purpose: "batch", "expires_after[seconds]": "5" },
     "expires_after[seconds]",
   ],
-])("with %s an upload is refused, and leaves nothing", async (_what, fields, param) => {
+])("rejects an upload with %s, and stores nothing", async (_what, fields, param) => {
   const { app, left } = await setUp();
   await app.request("/v1/files");
   const answer = await app.request("/v1/files", form(fields));
@@ -52,13 +52,13 @@ test.each([
   expect(left()).toEqual([]);
 });
 
-test("an upload without its purpose is told that it is missing", async () => {
+test("rejects an upload without a purpose", async () => {
   const { app } = await setUp();
   const answer = await app.request("/v1/files", form({ file: FILE }));
   expect(await answer.json()).toMatchObject({ error: { message: "purpose: is missing" } });
 });
 
-test("a file that is too large is refused as soon as it is, and leaves nothing", async () => {
+test("rejects a file as soon as it exceeds the size limit, and stores nothing", async () => {
   const { app, left } = await setUp({ batches: { max_file_size: 1024 } });
   const file = new File(["x".repeat(100_000)], "in.jsonl");
   const answer = await app.request("/v1/files", form({ file, purpose: "batch" }));
@@ -66,7 +66,7 @@ test("a file that is too large is refused as soon as it is, and leaves nothing",
   expect(left()).toEqual([]);
 });
 
-test("a form with very many parts, or with two files, is refused", async () => {
+test("rejects a form with too many parts or with two files", async () => {
   const { app, left } = await setUp();
   const many = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`field${at}`, "x"]));
   expect((await app.request("/v1/files", form({ file: FILE, ...many }))).status).toBe(400);
@@ -76,13 +76,13 @@ test("a form with very many parts, or with two files, is refused", async () => {
   expect(left()).toEqual([]);
 });
 
-test("what is no form is refused", async () => {
+test("rejects a body that is not a form", async () => {
   const { app } = await setUp();
   const answer = await app.request("/v1/files", { method: "POST", body: "{}" });
   expect(answer.status).toBe(415);
 });
 
-test("a part of a file is read, and the list has no files of other purposes", async () => {
+test("serves ranges of a file, and lists no files of other purposes", async () => {
   const { app } = await setUp();
   const stored = await app.request("/v1/files", form({ file: FILE, purpose: "batch" }));
   const { id }: { id: string } = JSON.parse(await stored.text());
@@ -101,7 +101,7 @@ test("a part of a file is read, and the list has no files of other purposes", as
 test.each([
   ["is gone from", rmSync],
   ["has lost a part on", (file: string) => truncateSync(file, 1)],
-])("content that %s the disk is not found", async (_what, lose) => {
+])("returns 404 for the content of a file that %s the disk", async (_what, lose) => {
   const { app, folder } = await setUp();
   const stored = await app.request("/v1/files", form({ file: FILE, purpose: "batch" }));
   const { id }: { id: string } = JSON.parse(await stored.text());
@@ -111,7 +111,7 @@ test.each([
   expect(await answer.json()).toMatchObject({ error: { code: "file_not_found" } });
 });
 
-test("the rest of an upload that was refused is read, so that its connection serves the next request", async () => {
+test("reads the rest of a rejected upload, so that its connection can serve the next request", async () => {
   const { app } = await setUp({ batches: { max_file_size: 1024 } });
   const listener = getRequestListener(app.fetch);
   const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));

@@ -31,7 +31,7 @@ function requestOf(fields: object) {
 }
 
 describe("a custom tool of chat completions", () => {
-  test("is a function of one text for the model", () => {
+  test("becomes a function with one text argument", () => {
     const { input, warnings } = requestOf({
       tools: [APPLY, { type: "custom", custom: { name: "plain" } }, TOOL],
     });
@@ -55,14 +55,14 @@ describe("a custom tool of chat completions", () => {
     expect(warnings).toBeUndefined();
   });
 
-  test("whose grammar cannot be enforced leads to a warning", () => {
+  test("causes a warning if its grammar cannot be enforced", () => {
     const format = { type: "grammar", grammar: { syntax: "regex", definition: "(?=a)a" } };
     expect(requestOf({ tools: [{ type: "custom", custom: { name: "a", format } }] }).warnings).toEqual([
       expect.stringContaining('The grammar of the tool "a" has a lookaround'),
     ]);
   });
 
-  test("can be chosen, and allowed among others", () => {
+  test("can be selected by tool_choice and allowed_tools", () => {
     const named = { type: "custom", custom: { name: "apply_patch" } };
     expect(requestOf({ tools: [APPLY, TOOL], tool_choice: named }).input).toMatchObject({
       toolChoice: { name: "apply_patch" },
@@ -79,7 +79,7 @@ describe("a custom tool of chat completions", () => {
     expect(requestOf(allowed(named, other)).input).toMatchObject({ tools: [{}, {}] });
   });
 
-  test("that was called earlier is a call like any other", () => {
+  test("is converted in earlier calls like any other call", () => {
     const call = { id: "c1", type: "custom", custom: { name: "apply_patch", input: 'a "b"\n' } };
     const history = [
       ...messages,
@@ -124,7 +124,7 @@ describe("a custom tool of chat completions", () => {
     expect((await all.post(PATH, back)).status).toBe(200);
   });
 
-  test("streams its input as it comes, for each choice", async () => {
+  test("streams its input in deltas, for each choice", async () => {
     const body = { ...BODY, stream: true, n: 2 };
     const events = await sseEvents(await testApp({ events: CUSTOM_CALLS }).post(PATH, body));
     for (const index of [0, 1]) {
@@ -144,7 +144,7 @@ describe("a custom tool of chat completions", () => {
   });
 });
 
-test("a tool of a kind that nobody knows is refused", async () => {
+test("a tool of an unknown type is rejected", async () => {
   const answer = await testApp().post(PATH, { ...BODY, tools: [{ type: "mcp" }] });
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({

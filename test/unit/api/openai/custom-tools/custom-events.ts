@@ -5,7 +5,7 @@ const call = (index: number, id: string, name: string, ...pieces: string[]): Gen
   ...pieces.map((text): GenerationEvent => ({ type: "tool-call-delta", index, arguments: text })),
 ];
 
-/** Calls of a custom tool, of a function, and of a custom tool by a model that does not know how. */
+/** Calls of a custom tool, of a function, and of a custom tool with unexpected arguments. */
 export const CUSTOM_CALLS: readonly GenerationEvent[] = [
   { type: "start" },
   { type: "prompt-progress", processed: 9, total: 9 },

@@ -15,21 +15,21 @@ function convert(syntax: Syntax, definition: string) {
   return { tool, pattern: typeof pattern === "string" ? pattern : undefined, warnings };
 }
 
-/** Says of each text whether the input may be it, as the JSON Schema says and as the engine writes it. */
+/** Checks each text against the tool's JSON Schema and against the engine's grammar. */
 function allows(syntax: Syntax, definition: string): (text: string) => boolean {
   const { pattern, warnings } = convert(syntax, definition);
   expect(warnings).toEqual([]);
-  const asked = new RegExp(pattern!, "u");
+  const expression = new RegExp(pattern!, "u");
   const made = new RegExp(toJsonPattern(pattern!)!, "u");
   return (text) => {
-    const isAllowed = asked.test(text);
+    const isAllowed = expression.test(text);
     expect(made.test(JSON.stringify(text).slice(1, -1))).toBe(isAllowed);
     return isAllowed;
   };
 }
 
 describe("a Lark grammar is enforced", () => {
-  test("that of a patch", () => {
+  test("for apply_patch", () => {
     const isPatch = allows("lark", PATCH_GRAMMAR);
     expect(isPatch(PATCH)).toBe(true);
     expect(isPatch(PATCH.trimEnd())).toBe(true);
@@ -76,7 +76,7 @@ describe("a Lark grammar is enforced", () => {
     for (const text of bad) expect([text, isAllowed(text)]).toEqual([text, false]);
   });
 
-  test("and shown to the model", () => {
+  test("and described to the model", () => {
     expect(convert("lark", 'start: "a"').tool).toEqual({
       name: "tool",
       description: 'Works.\n\nThe input has to match this Lark grammar:\nstart: "a"',
@@ -90,7 +90,7 @@ describe("a Lark grammar is enforced", () => {
   });
 });
 
-describe("a grammar that is no regular language is shown to the model, with a warning that says why", () => {
+describe("a recursive grammar is described to the model, with a warning that explains why it is not enforced", () => {
   test.for<[string, string]>([
     ['start: value\nvalue: "[" value* "]" | "x"', "is recursive: value contains itself"],
     ["", "does not define start"],
@@ -148,13 +148,13 @@ describe("a regular expression", () => {
     "[a",
     "(a$)b",
     "*",
-  ])("%s is only shown", (definition) => {
+  ])("%s is only described to the model", (definition) => {
     const { pattern, warnings } = convert("regex", definition);
     expect({ pattern, warnings }).toEqual({ pattern: undefined, warnings: [expect.any(String)] });
   });
 });
 
-test("grammars of hostile size are neither converted nor do they hold the daemon", async () => {
+test("huge grammars are not converted and do not block the daemon", async () => {
   const warnings: string[] = [];
   const toFunction = customFunctions((warning) => warnings.push(warning));
   const twice = Array.from({ length: 30 }, (_, at) => `a${at}: ${`a${at + 1} `.repeat(20)}`).join("\n");

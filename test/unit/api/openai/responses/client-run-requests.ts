@@ -30,7 +30,7 @@ export const ACTION = { commands: ["ls", "pwd"], timeout_ms: 1000 };
 export const EXEC = { command: ["ls", "-l"], working_directory: "/tmp" };
 export const UPDATE = { type: "update_file", path: "a.ts", diff: "@@\n-a\n+b\n" };
 
-/** The model calls each of the built-in tools, and the last call is cut off. */
+/** Events with calls of all built-in tools, of which the last is truncated. */
 export const BUILT_IN_CALLS: readonly GenerationEvent[] = [
   ...CUSTOM_CALLS.slice(0, 2),
   ...[

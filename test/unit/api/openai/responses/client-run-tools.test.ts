@@ -32,7 +32,7 @@ async function eventsOf(all: TestApp, fields: object = {}): Promise<ResponseStre
 const withoutIds = (items: readonly object[]): unknown[] => items.map((item) => ({ ...item, id: "id" }));
 
 describe("a custom tool of the responses API", () => {
-  test("is a function of one text for the model, and listed as it was sent", async () => {
+  test("becomes a function with one text argument, and is listed as sent", async () => {
     const all = testApp({ events: CUSTOM_CALLS });
     const { tools } = await responseOf(all);
     expect(tools).toMatchObject([PATCH_TOOL, { type: "function", name: "get_weather" }]);
@@ -78,11 +78,11 @@ describe("a custom tool of the responses API", () => {
     ]);
     let snapshot: OpenAIResponse | undefined;
     for (const event of events.slice(0, -1)) snapshot = accumulateResponse(event, snapshot);
-    const whole = await clientOf(testApp({ events: CUSTOM_CALLS })).responses.create(body);
-    expect(withoutIds(snapshot?.output ?? [])).toEqual(withoutIds(whole.output));
+    const complete = await clientOf(testApp({ events: CUSTOM_CALLS })).responses.create(body);
+    expect(withoutIds(snapshot?.output ?? [])).toEqual(withoutIds(complete.output));
   });
 
-  test("can be chosen, and allowed among others", async () => {
+  test("can be selected by tool_choice and allowed_tools", async () => {
     const all = testApp({ events: CUSTOM_CALLS });
     const named = { type: "custom", name: "apply_patch" };
     const chosen = await responseOf(all, { tool_choice: named });
@@ -100,8 +100,8 @@ describe("a custom tool of the responses API", () => {
   });
 });
 
-describe("a tool of OpenAI's service that the client runs", () => {
-  test("is a function for the model", async () => {
+describe("a client-side built-in tool of OpenAI", () => {
+  test("becomes a function", async () => {
     const all = testApp({ events: BUILT_IN_CALLS });
     const { tools } = await responseOf(all, { tools: BUILT_IN });
     expect(tools).toEqual(BUILT_IN);
@@ -114,7 +114,7 @@ describe("a tool of OpenAI's service that the client runs", () => {
     });
   });
 
-  test("is called in a form of its own, unless the call is cut off", async () => {
+  test("is returned as a call of its own type, unless the call is truncated", async () => {
     const { output } = await responseOf(testApp({ events: BUILT_IN_CALLS }), { tools: BUILT_IN });
     expect(output).toEqual([
       {
@@ -133,20 +133,20 @@ describe("a tool of OpenAI's service that the client runs", () => {
     ]);
   });
 
-  test("is all of a response that has nothing else", async () => {
+  test("is the only output of a response without text", async () => {
     const alone = [...BUILT_IN_CALLS.slice(0, 5), ...BUILT_IN_CALLS.slice(-1)];
     const { output } = await responseOf(testApp({ events: alone }), { tools: BUILT_IN });
     expect(output.map(({ type }) => type)).toEqual(["shell_call"]);
   });
 
-  test("streams whole calls", async () => {
+  test("streams complete calls", async () => {
     const events = await eventsOf(testApp({ events: BUILT_IN_CALLS }), { tools: BUILT_IN });
     expect(events.slice(2, -1).map(({ type }) => type)).toEqual(
       Array.from({ length: 4 }, () => ["response.output_item.added", "response.output_item.done"]).flat(),
     );
   });
 
-  test("is missed in a warning when a server runs it", () => {
+  test("causes a warning if it would run on a server", () => {
     const tools = [
       ...BUILT_IN,
       { type: "web_search" },
@@ -155,10 +155,12 @@ describe("a tool of OpenAI's service that the client runs", () => {
     const parsed = responseRequestSchema.parse({ tools: [...tools, { type: "web_search" }] });
     const items = [{ role: "user" as const, content: "hi" }];
     const { warnings } = toInferenceRequest(parsed, { items, earlier: 0 });
-    expect(warnings).toEqual(["Tools that run on a server are left out: web_search, shell."]);
+    expect(warnings).toEqual([
+      "Tools that run on a server are not supported and were ignored: web_search, shell.",
+    ]);
   });
 
-  test("makes way for a function of the same name", async () => {
+  test("is dropped if a function has the same name", async () => {
     const { tools } = await responseOf(testApp(), { tools: [...BUILT_IN, PATCH_TOOL] });
     expect(tools.map(({ type }) => type)).toEqual(["shell", "local_shell", "custom"]);
   });

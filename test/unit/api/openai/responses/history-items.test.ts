@@ -3,7 +3,7 @@ import { testApp } from "../../../../support/test-app.ts";
 
 const PATH = "/v1/responses";
 const user = { role: "user", content: "hi" };
-const said = (value: string) => ({
+const message = (value: string) => ({
   type: "message",
   id: "msg_1",
   role: "assistant",
@@ -20,8 +20,8 @@ async function messagesOf(input: readonly object[]): Promise<unknown> {
   return request.input.kind === "chat" && request.input.messages;
 }
 
-describe("what tools of another server left behind is text where it stands", () => {
-  test("in the turn of the assistant", async () => {
+describe("items of hosted tools of another server become text in the prompt", () => {
+  test("in an assistant message", async () => {
     expect(
       await messagesOf([
         user,
@@ -33,7 +33,7 @@ describe("what tools of another server left behind is text where it stands", () 
           action: { type: "search", query: "cats" },
         },
         { type: "reasoning", id: "rs_2", summary: [{ type: "summary_text", text: "I know." }] },
-        said("Cats purr."),
+        message("Cats purr."),
         { type: "function_call", call_id: "a", name: "forgotten", arguments: "{}" },
         { type: "function_call_output", call_id: "a", output: "Done." },
       ]),
@@ -52,7 +52,7 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("after a call, in a turn of its own", async () => {
+  test("after a call, in a new assistant message", async () => {
     const found = { filename: "cats.txt", score: 0.5, text: "They sleep." };
     expect(
       await messagesOf([
@@ -79,7 +79,7 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("in a turn of the user", async () => {
+  test("in a user message", async () => {
     expect(
       await messagesOf([
         {
@@ -103,7 +103,7 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("unless a model has nothing of it", async () => {
+  test("unless they have no content for the model", async () => {
     expect(
       await messagesOf([
         { type: "compaction", id: "cmp_1", encrypted_content: "gAAAA" },
@@ -123,7 +123,7 @@ describe("what tools of another server left behind is text where it stands", () 
     ]);
   });
 
-  test("and is listed as it was sent", async () => {
+  test("and are listed as sent", async () => {
     const all = testApp();
     const call = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
     const answer = await all.post(PATH, { model: "fake", input: [user, call, user] });
@@ -133,7 +133,7 @@ describe("what tools of another server left behind is text where it stands", () 
   });
 });
 
-describe("an item that is wrong says so", () => {
+describe("an invalid item is rejected with the field at fault", () => {
   test.for<[object, string]>([
     [{ type: "function_call", call_id: "a" }, "input[0].name: is missing"],
     [{ type: "custom_tool_call", call_id: "a", name: "x" }, "input[0].input: is missing"],

@@ -5,7 +5,7 @@ import {
 } from "../../../../../src/api/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
 
-/** A response of one message. */
+/** Returns a response with one message. */
 export function responseOf(text: string): ResponseObject {
   const content = [{ type: "output_text" as const, text, annotations: [], logprobs: [] }];
   const status = "completed" as const;

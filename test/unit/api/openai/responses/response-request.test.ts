@@ -27,8 +27,8 @@ function messagesOf(input: readonly object[], fields: object = {}): unknown {
 
 const text = (value: string) => [{ type: "text", text: value }];
 
-describe("items become messages", () => {
-  test("instructions come first, developers are systems", () => {
+describe("conversion of items to messages", () => {
+  test("puts instructions first, and treats developer as system", () => {
     expect(
       messagesOf(
         [
@@ -44,7 +44,7 @@ describe("items become messages", () => {
     ]);
   });
 
-  test("what the assistant thought, said and called in a turn is one message", () => {
+  test("joins reasoning, text and calls of one assistant turn to one message", () => {
     expect(
       messagesOf([
         { role: "user", content: "Weather and time?" },
@@ -81,7 +81,7 @@ describe("items become messages", () => {
     ]);
   });
 
-  test("thoughts and words after words begin another turn", () => {
+  test("starts a new message with reasoning or text after text", () => {
     expect(
       messagesOf([
         { role: "assistant", content: "One." },
@@ -98,7 +98,7 @@ describe("items become messages", () => {
 });
 
 describe("settings", () => {
-  test("of the length, the sampling and the form go to the engine", () => {
+  test("of length, sampling and format are passed to the engine", () => {
     const schema = { type: "object" };
     expect(
       requestOf({
@@ -119,7 +119,7 @@ describe("settings", () => {
     expect(requestOf({ include: ["reasoning.encrypted_content"] }).logprobs).toBeUndefined();
   });
 
-  test("an effort lets the model think, and none forbids it", () => {
+  test("effort enables thinking, and none disables it", () => {
     expect(requestOf({ reasoning: { effort: "low", summary: "auto" } }).input).toMatchObject({
       templateVariables: { reasoning_effort: "low" },
     });
@@ -127,7 +127,7 @@ describe("settings", () => {
     expect(requestOf({}).input).not.toHaveProperty("thinking");
   });
 
-  test("a named tool, or the allowed ones alone, can be chosen", () => {
+  test("tool_choice selects a named tool or allowed tools", () => {
     expect(
       requestOf({ tools: TOOLS, tool_choice: { type: "function", name: "get_time" } }).input,
     ).toMatchObject({
@@ -145,7 +145,7 @@ describe("settings", () => {
     });
   });
 
-  test("tools of other types, which coding agents send along, are left out", () => {
+  test("tools of other types, which coding agents send, are ignored", () => {
     const container = { type: "shell", environment: { type: "container_auto" } };
     const tools = [{ type: "web_search" }, ...TOOLS, container, { type: "namespace", name: "a", tools: [] }];
     expect(requestOf({ tools }).input).toMatchObject({
@@ -156,7 +156,7 @@ describe("settings", () => {
   });
 });
 
-test("the request of a coding agent that sends the whole conversation each time is taken as it is", () => {
+test("accepts the conversation of a coding agent that sends it completely each time", () => {
   const { input, format, maxTokens } = requestOf({
     client_metadata: { session: "1" },
     include: ["reasoning.encrypted_content"],
@@ -202,7 +202,7 @@ describe.each(["function", "custom"])("the name of a %s tool", (type) => {
     expect(requestOf({ tools: [{ type, name: "f" }] }).input).toMatchObject({ tools: [{ name: "f" }] });
   });
 
-  test("is not empty", () => {
+  test("must not be empty", () => {
     expect(() => requestOf({ tools: [{ type, name: "" }] })).toThrow("name");
   });
 });

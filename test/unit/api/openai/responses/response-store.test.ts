@@ -8,7 +8,7 @@ import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../../recorded-events.ts";
 import { clientOf } from "../chat-client.ts";
 import { responseOf } from "./response-of.ts";
 
-/** Room for three of the responses below, not for four. */
+/** Limit for three of the responses below. */
 const LIMIT = 6000;
 
 function filled(...texts: string[]): { store: ResponseStore; responses: ResponseObject[] } {
@@ -20,15 +20,15 @@ function filled(...texts: string[]): { store: ResponseStore; responses: Response
 
 const small = "x".repeat(500);
 
-describe("the memory of responses", () => {
-  test("keeps whole conversations and finds single items", () => {
+describe("the response store", () => {
+  test("stores complete conversations and finds single items", () => {
     const { store, responses } = filled("Hello");
     const [response] = responses;
     expect(store.get(response!.id)).toMatchObject({ response, items: response!.output });
     expect(store.item(response!.output[0]!.id)).toEqual(response!.output[0]);
   });
 
-  test("forgets what was not used for longest when it is full, its items too", () => {
+  test("evicts the least recently used response with its items if it is full", () => {
     const { store, responses } = filled(small, small, small);
     const [first, second, third] = responses;
     expect(store.get(first!.id)).toBeDefined();
@@ -43,12 +43,12 @@ describe("the memory of responses", () => {
     expect(store.item(second!.output[0]!.id)).toBeUndefined();
   });
 
-  test("keeps none that alone is too long, and the others stay", () => {
+  test("does not store a response that exceeds the limit, and keeps the others", () => {
     const { store, responses } = filled("Hello", "y".repeat(LIMIT));
     expect(responses.map(({ id }) => store.get(id) !== undefined)).toEqual([true, false]);
   });
 
-  test("has room again for what was deleted", () => {
+  test("frees the memory of deleted responses", () => {
     const { store, responses } = filled(small, small, small);
     expect(store.delete(responses[2]!.id)).toBe(true);
     expect(store.delete(responses[2]!.id)).toBe(false);
@@ -60,8 +60,8 @@ describe("the memory of responses", () => {
 
 const body = { model: "fake", input: "hi" };
 
-describe("responses that are kept", () => {
-  test("go on, without their instructions", async () => {
+describe("stored responses", () => {
+  test("are continued by later requests, without their instructions", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     const client = clientOf(all);
     const first = await client.responses.create({ ...body, instructions: "Be brief." });
@@ -80,7 +80,7 @@ describe("responses that are kept", () => {
     ]);
   });
 
-  test("lend their items to later requests", async () => {
+  test("provide items for item references", async () => {
     const all = testApp({ events: THINKING_AND_TOOLS });
     const client = clientOf(all);
     const first = await client.responses.create(body);
@@ -102,7 +102,7 @@ describe("responses that are kept", () => {
     ]);
   });
 
-  test("can be shown and forgotten", async () => {
+  test("can be read and deleted", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     const client = clientOf(all);
     const response = await client.responses.create(body);
@@ -126,15 +126,15 @@ describe("responses that are kept", () => {
     });
   });
 
-  test("are only those that may be", async () => {
+  test("are not stored with store false", async () => {
     const client = clientOf(testApp({ events: PLAIN_TEXT }));
     const { id } = await client.responses.create({ ...body, store: false });
     await expect(client.responses.retrieve(id)).rejects.toThrow(NotFoundError);
   });
 });
 
-describe("what a response was made from", () => {
-  test("is listed with ids, the last item first unless asked otherwise", async () => {
+describe("the input items of a response", () => {
+  test("are listed with IDs, last item first by default", async () => {
     const client = clientOf(testApp({ events: THINKING_AND_TOOLS }));
     const first = await client.responses.create(body);
     const second = await client.responses.create({
@@ -155,7 +155,7 @@ describe("what a response was made from", () => {
     expect(listed).toEqual(ids.toReversed());
   });
 
-  test("is not there when the response is not, or an item is asked for that it does not have", async () => {
+  test("return 404 for an unknown response, and 400 for an unknown cursor", async () => {
     const client = clientOf(testApp({ events: PLAIN_TEXT }));
     await expect(client.responses.inputItems.list("resp_0")).rejects.toThrow(NotFoundError);
     const { id } = await client.responses.create(body);
@@ -166,14 +166,14 @@ describe("what a response was made from", () => {
   });
 });
 
-test("a response that is complete cannot be cancelled, and one that is not kept is unknown", async () => {
+test("rejects cancelling a complete response, and returns 404 for one that is not stored", async () => {
   const client = clientOf(testApp({ events: PLAIN_TEXT }));
   const { id } = await client.responses.create(body);
   await expect(client.responses.cancel(id)).rejects.toThrow(BadRequestError);
   await expect(client.responses.cancel("resp_0")).rejects.toThrow(NotFoundError);
 });
 
-/** An engine whose context holds so many messages. */
+/** Engine whose context fits this many messages. */
 function appOf(messages: number): TestApp {
   const all = testApp();
   all.engine.script = async function* (request) {
@@ -192,14 +192,14 @@ function turn(text: string) {
   ];
 }
 
-describe("a conversation that does not fit", () => {
+describe("a conversation that exceeds the context", () => {
   const input = [
     { role: "developer" as const, content: "Be brief." },
     ...["one", "two", "three", "four", "five"].flatMap(turn),
     { role: "user" as const, content: "And now?" },
   ];
 
-  test("loses its oldest turns with truncation auto, but neither instructions nor the last words", async () => {
+  test("is shortened by its oldest turns with truncation auto, but keeps instructions and the last turn", async () => {
     const all = appOf(6);
     const response = await clientOf(all).responses.create({ ...body, input, truncation: "auto" });
     expect(response).toMatchObject({ status: "completed", truncation: "auto" });
@@ -211,14 +211,14 @@ describe("a conversation that does not fit", () => {
     expect(given.kind === "chat" && given.messages[1]?.role).toBe("user");
   });
 
-  test.each([null, "disabled" as const])("is refused with truncation %s", async (truncation) => {
+  test.each([null, "disabled" as const])("is rejected with truncation %s", async (truncation) => {
     const all = appOf(6);
     const refused = clientOf(all).responses.create({ ...body, input, truncation });
     await expect(refused).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
     expect(all.engine.requests).toHaveLength(1);
   });
 
-  test("is refused when not even its last turn fits", async () => {
+  test("is rejected if even its last turn does not fit", async () => {
     const refused = clientOf(appOf(0)).responses.create({ ...body, input, truncation: "auto" });
     await expect(refused).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
   });

@@ -21,7 +21,7 @@ import { clientOf } from "../chat-client.ts";
 const PATH = "/v1/responses";
 const body = { model: "fake", input: "hi" };
 
-/** The events as the official client types them; each is named by its own type. */
+/** Parses events to the official client's types. Each is named after its type. */
 async function eventsOf(answer: Response): Promise<ResponseStreamEvent[]> {
   const events = await sseEvents(answer);
   return events.map(({ event, data }) => {
@@ -31,7 +31,7 @@ async function eventsOf(answer: Response): Promise<ResponseStreamEvent[]> {
   });
 }
 
-/** What the deltas make up, without the last event, which would say it all. */
+/** Joins the deltas, ignoring the last event, which contains the complete response. */
 function fold(events: readonly ResponseStreamEvent[]): OpenAIResponse {
   let snapshot: OpenAIResponse | undefined;
   for (const event of events.slice(0, -1)) snapshot = accumulateResponse(event, snapshot);
@@ -41,8 +41,8 @@ function fold(events: readonly ResponseStreamEvent[]): OpenAIResponse {
 const withoutIds = (output: unknown): unknown =>
   JSON.parse(JSON.stringify(output, (key, value: unknown) => (key === "id" ? "id" : value)));
 
-describe("a whole response", () => {
-  test("has an item for the thoughts, for the text and for each call", async () => {
+describe("a non-streaming response", () => {
+  test("has an item for reasoning, text and each tool call", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, body);
     const response = responseSchema.strict().parse(await answer.json());
     expect(response).toMatchObject({
@@ -93,9 +93,9 @@ describe("a whole response", () => {
     ]);
   });
 
-  test("says what it was asked", async () => {
+  test("repeats the request's fields", async () => {
     const tools = [{ type: "function", name: "now", parameters: { type: "object" } }];
-    const asked = {
+    const request = {
       instructions: "Be brief.",
       max_output_tokens: 9,
       metadata: { a: "b" },
@@ -108,11 +108,11 @@ describe("a whole response", () => {
       tools,
       top_p: 0.5,
     };
-    const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...body, ...asked });
-    expect(await answer.json()).toMatchObject(asked);
+    const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...body, ...request });
+    expect(await answer.json()).toMatchObject(request);
   });
 
-  test("that reached its length is incomplete, and so is its last item", async () => {
+  test("is incomplete at the token limit, like its last item", async () => {
     const events = PLAIN_TEXT.map((event) =>
       event.type === "done" ? { ...event, reason: "length" as const } : event,
     );
@@ -126,7 +126,7 @@ describe("a whole response", () => {
     });
   });
 
-  test("without a word is an empty message, since agents would ask again", async () => {
+  test("has an empty message without text, because agents would retry otherwise", async () => {
     const events = PLAIN_TEXT.filter(({ type }) => type !== "text-delta");
     const response = await clientOf(testApp({ events })).responses.create(body);
     expect(response.output).toMatchObject([
@@ -134,7 +134,7 @@ describe("a whole response", () => {
     ]);
   });
 
-  test("reports log-probabilities", async () => {
+  test("reports log probabilities", async () => {
     const all = testApp({ events: WITH_LOGPROBS });
     const answer = await clientOf(all).responses.create({
       ...body,
@@ -157,8 +157,8 @@ describe("a whole response", () => {
   });
 });
 
-describe("a stream", () => {
-  test("shows every event of every item in order, numbered from 0", async () => {
+describe("a streamed response", () => {
+  test("sends every event of every item in order, numbered from 0", async () => {
     const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { ...body, stream: true });
     expect(answer.headers.get("content-type")).toContain("text/event-stream");
     const events = await eventsOf(answer);
@@ -193,39 +193,39 @@ describe("a stream", () => {
     expect(events.map((event) => ("sequence_number" in event ? event.sequence_number : -1))).toEqual(
       events.map((_, index) => index),
     );
-    const places = events.flatMap((event) => ("output_index" in event ? [event.output_index] : []));
-    expect(places).toEqual(places.toSorted((one, other) => one - other));
-    expect(new Set(places)).toEqual(new Set([0, 1, 2, 3]));
+    const indexes = events.flatMap((event) => ("output_index" in event ? [event.output_index] : []));
+    expect(indexes).toEqual(indexes.toSorted((one, other) => one - other));
+    expect(new Set(indexes)).toEqual(new Set([0, 1, 2, 3]));
   });
 
-  test("folds to the whole answer in the official client, whatever its shape", async () => {
+  test("is accumulated by the official client to the same response as without streaming", async () => {
     const random = randomNumbers(9);
     for (let round = 0; round < 30; round += 1) {
       const all = testApp({ events: randomAnswer(random) });
-      const whole = await clientOf(all).responses.create(body);
+      const complete = await clientOf(all).responses.create(body);
       const events = await eventsOf(await all.post(PATH, { ...body, stream: true }));
       const last = events.at(-1);
-      expect(last?.type).toBe(`response.${whole.status}`);
+      expect(last?.type).toBe(`response.${complete.status}`);
       if (last?.type !== "response.completed" && last?.type !== "response.incomplete") return;
       expect(fold(events).output).toEqual(last.response.output);
-      expect(withoutIds(last.response.output)).toEqual(withoutIds(whole.output));
-      expect(last.response.usage).toEqual(whole.usage);
-      expect(fold(events).output_text).toBe(whole.output_text);
+      expect(withoutIds(last.response.output)).toEqual(withoutIds(complete.output));
+      expect(last.response.usage).toEqual(complete.usage);
+      expect(fold(events).output_text).toBe(complete.output_text);
     }
   });
 
-  test("that reached its length ends with response.incomplete", async () => {
+  test("ends with response.incomplete at the token limit", async () => {
     const events = PLAIN_TEXT.map((event) =>
       event.type === "done" ? { ...event, reason: "length" as const } : event,
     );
-    const shown = await eventsOf(await testApp({ events }).post(PATH, { ...body, stream: true }));
-    expect(shown.at(-1)).toMatchObject({
+    const streamed = await eventsOf(await testApp({ events }).post(PATH, { ...body, stream: true }));
+    expect(streamed.at(-1)).toMatchObject({
       type: "response.incomplete",
       response: { incomplete_details: { reason: "max_output_tokens" } },
     });
   });
 
-  test("that fails ends with response.failed", async () => {
+  test("ends with response.failed if generation fails", async () => {
     const all = testApp();
     all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
     const response = await clientOf(all).responses.stream(body).finalResponse();
@@ -236,7 +236,7 @@ describe("a stream", () => {
     await expect(clientOf(all).responses.retrieve(response.id)).rejects.toThrow(NotFoundError);
   });
 
-  test("that its client aborts is cancelled", async () => {
+  test("cancels generation if the client aborts", async () => {
     const all = testApp();
     const stream = await clientOf(all).responses.create({ ...body, stream: true });
     await stream[Symbol.asyncIterator]().next();
@@ -246,7 +246,7 @@ describe("a stream", () => {
   });
 });
 
-test("the tokens of a conversation are counted without an answer to it", async () => {
+test("counts the tokens of a conversation without generating", async () => {
   const all = testApp({ events: PLAIN_TEXT });
   const client = clientOf(all);
   const { id } = await client.responses.create(body);
@@ -267,7 +267,7 @@ test("the tokens of a conversation are counted without an answer to it", async (
   await expect.poll(() => all.metrics.totals.activeRequests).toBe(0);
 });
 
-describe("what cannot be done is refused by its field", () => {
+describe("unsupported fields are rejected by name", () => {
   test.for([
     [{ input: [] }, "input"],
     [{ background: true }, "background"],
@@ -283,13 +283,13 @@ describe("what cannot be done is refused by its field", () => {
     [{ tools: [{ type: "function" }] }, "tools[0].name"],
     [{ tool_choice: "required" }, "tool_choice"],
     [{ top_logprobs: 21 }, "top_logprobs"],
-  ] as const)("refuses %j", async ([wrong, param]) => {
+  ] as const)("rejects %j", async ([wrong, param]) => {
     const answer = await testApp().post(PATH, { ...body, ...wrong });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });
   });
 
-  test("with the error classes of the official client", async () => {
+  test("raises the official client's error classes", async () => {
     const all = testApp();
     const client = clientOf(all);
     await expect(client.responses.create({ ...body, input: [] })).rejects.toThrow(BadRequestError);
@@ -298,7 +298,7 @@ describe("what cannot be done is refused by its field", () => {
   });
 });
 
-test("the response is valid JSON of its schema from its beginning on", async () => {
+test("the response matches its schema in every event", async () => {
   const events = await eventsOf(await testApp({ events: PLAIN_TEXT }).post(PATH, { ...body, stream: true }));
   const [created] = events;
   expect(created?.type).toBe("response.created");

@@ -7,7 +7,7 @@ import { CUSTOM_CALLS } from "../custom-tools/custom-events.ts";
 import { ACTION, body, BUILT_IN, BUILT_IN_CALLS, EXEC, UPDATE, WEATHER } from "./client-run-requests.ts";
 import { clientOf } from "../chat-client.ts";
 
-describe("what a response has can be sent back, with the outputs of its calls", () => {
+describe("output items can be sent back as input, with the outputs of their calls", () => {
   const outputs: readonly [
     string,
     readonly GenerationEvent[],
@@ -105,7 +105,7 @@ describe("what a response has can be sent back, with the outputs of its calls", 
     const client = clientOf(all);
     const request = { ...body, ...fields };
     const first = await client.responses.create(request);
-    const told = () => {
+    const requested = () => {
       const { input } = all.lastRequest();
       return input.kind === "chat" && input.messages;
     };
@@ -114,15 +114,15 @@ describe("what a response has can be sent back, with the outputs of its calls", 
       ...request,
       input: [{ role: "user", content: "hi" }, ...sent, ...results],
     });
-    expect(told()).toMatchObject(Object(messages));
+    expect(requested()).toMatchObject(Object(messages));
     await client.responses.create({ ...request, input: [...results], previous_response_id: first.id });
-    expect(told()).toMatchObject(Object(messages));
+    expect(requested()).toMatchObject(Object(messages));
     const references = first.output.map(({ id }): ResponseInputItem => ({ id: String(id) }));
     const third = await client.responses.create({
       ...request,
       input: [{ role: "user", content: "hi" }, ...references, ...results],
     });
-    expect(told()).toMatchObject(Object(messages));
+    expect(requested()).toMatchObject(Object(messages));
     const items = await client.responses.inputItems.list(third.id, { order: "asc" });
     expect(items.data.slice(1).map(({ type }) => type)).toEqual(
       [...first.output, ...results].map(({ type }) => type),

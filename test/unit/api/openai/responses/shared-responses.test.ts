@@ -8,7 +8,7 @@ class SharedMap implements SharedRecords {
   readonly records = new Map<string, Uint8Array>();
   readonly erased = new Set<string>();
 
-  /** While it cannot be asked. */
+  /** Set while the store is unreachable. */
   away: RecordsUnreachable | undefined;
 
   async put(name: string, record: Uint8Array) {
@@ -51,12 +51,12 @@ function machines() {
 }
 
 describe("the responses of a fleet", () => {
-  test("are found by another machine as they were kept", async () => {
+  test("are found unchanged by another machine", async () => {
     const { here, there, response, items } = machines();
     await here.add(response, items, undefined);
     expect(await there.get(response.id, undefined)).toEqual({ response, items, owner: undefined });
     const [{ id } = { id: "" }] = response.output;
-    const referred = await there.referred(
+    const referred = await there.resolveReferences(
       { input: [{ type: "item_reference", id }], previous_response_id: response.id },
       undefined,
     );
@@ -64,7 +64,7 @@ describe("the responses of a fleet", () => {
     expect(referred.item(id)).toEqual(response.output[0]);
   });
 
-  test("belong to the key that made them, on every machine", async () => {
+  test("are only visible to their API key, on every machine", async () => {
     const { here, there, response, items } = machines();
     await here.add(response, items, "a");
     for (const machine of [here, there]) {
@@ -72,11 +72,11 @@ describe("the responses of a fleet", () => {
       expect(await machine.get(response.id, "b")).toBeUndefined();
       expect(await machine.delete(response.id, "b")).toBe(false);
     }
-    // One that asks for no keys shows what it keeps itself, and nothing that belongs to a key of others.
+    // A machine without keys returns its own responses, but none that belongs to another machine's key.
     expect(await there.get(response.id, undefined)).toBeUndefined();
   });
 
-  test("are gone everywhere when one machine deletes them", async () => {
+  test("are deleted from all machines by one of them", async () => {
     const { shared, here, there, response, items } = machines();
     await here.add(response, items, undefined);
     expect(await there.delete(response.id, undefined)).toBe(true);
@@ -85,7 +85,7 @@ describe("the responses of a fleet", () => {
     expect(shared.records.size).toBe(0);
   });
 
-  test("of others are unreachable while they cannot be asked for, and this machine's own are served", async () => {
+  test("return fleet_unreachable if they are on other machines that cannot be reached; local ones are still returned", async () => {
     const { shared, here, there, response, items } = machines();
     await here.add(response, items, undefined);
     shared.away = new RecordsUnreachable("the server is gone", 3);
@@ -93,20 +93,20 @@ describe("the responses of a fleet", () => {
     const [{ id } = { id: "" }] = response.output;
     const reference = { input: [{ type: "item_reference" as const, id }] };
     expect((await here.get(response.id, undefined))?.response).toEqual(response);
-    expect((await here.referred(reference, undefined)).item(id)).toEqual(response.output[0]);
+    expect((await here.resolveReferences(reference, undefined)).item(id)).toEqual(response.output[0]);
     await expect(there.get(response.id, undefined)).rejects.toMatchObject(unreachable);
-    await expect(there.referred(reference, undefined)).rejects.toMatchObject(unreachable);
+    await expect(there.resolveReferences(reference, undefined)).rejects.toMatchObject(unreachable);
     await expect(
-      there.referred({ input: "", previous_response_id: response.id }, undefined),
+      there.resolveReferences({ input: "", previous_response_id: response.id }, undefined),
     ).rejects.toMatchObject(unreachable);
-    // No response has such a name.
+    // Not a valid name of a response.
     expect(await there.get("x", undefined)).toBeUndefined();
     const late = responseOf("Late");
     await there.add(late, [], undefined);
     expect((await there.get(late.id, undefined))?.response).toEqual(late);
   });
 
-  test("are not deleted while the others would keep them", async () => {
+  test("are not deleted if other machines cannot be reached", async () => {
     const { shared, here, there, response, items } = machines();
     await here.add(response, items, undefined);
     shared.away = new RecordsUnreachable("the server is gone", 1);
@@ -128,14 +128,14 @@ describe("the responses of a fleet", () => {
     ["an item without a role", { items: [{ id: "x" }] }],
     ["an unread item of a tool", { items: [{ type: "web_search_call" }] }],
     ["a forged item of a tool", { items: [{ type: "history", item: 7 }] }],
-  ])("are not found where a record is %s", async (_what, forged) => {
+  ])("are not found if a shared record is %s", async (_what, forged) => {
     const { shared, there, response } = machines();
     const record = typeof forged === "string" ? forged : JSON.stringify({ response, ...forged });
     shared.records.set(response.id, Buffer.from(record));
     expect(await there.get(response.id, undefined)).toBeUndefined();
   });
 
-  test("are not looked for by names that are none of theirs", async () => {
+  test("are not looked up under names of other records", async () => {
     const { shared, there, response } = machines();
     shared.records.set("a.>", Buffer.from(JSON.stringify({ response, items: [] })));
     expect(await there.get("a.>", undefined)).toBeUndefined();

@@ -13,17 +13,17 @@ const CELLS = { stream: 16, words: 24, pass: 32 };
 const STREAM = 64;
 const PASS = 800;
 const SLOT_BYTES = 256;
-/** What the kernels ask. */
+/** Commands of the kernels. */
 const ASK = { script: 0, flush: 1, begin: 2, end: 3, replay: 4 } as const;
 
 interface Recorded extends GpuDevice {
-  /** What arrived, in order. */
+  /** Calls in order. */
   readonly calls: string[];
   readonly destroyed: object[];
   readonly written: { readonly buffer: object; readonly data: Uint8Array }[];
   lose(): void;
   fail: () => void;
-  /** What passes do with whole lists, if they take any. */
+  /** Called for complete lists, if passes support them. */
   dispatchAll?: GpuPass["dispatchAll"];
   /** Throws when work is submitted. */
   isBroken: boolean;
@@ -102,12 +102,12 @@ let device: Recorded;
 let heap: Uint32Array;
 let buffers: Map<number, object>;
 let stream: CommandStream;
-/** How often the kernels have found the script, and whether programs are being compiled. */
+/** Number of times that the kernels have found the script, and whether programs are being compiled. */
 let begun: number;
-let isDeaf: boolean;
+let isCompiling: boolean;
 
 beforeEach(() => {
-  [begun, isDeaf] = [0, false];
+  [begun, isCompiling] = [0, false];
   device = recordDevice();
   heap = new Uint32Array(65_536);
   heap[CELLS.stream / 4] = STREAM;
@@ -126,8 +126,8 @@ function named<Kind>(kinds: ReadonlyMap<number, Kind>, handle: number): Kind {
   return found;
 }
 
-function open(mostRecordings: number): CommandStream {
-  // As the engine does: of its text alone.
+function open(maxRecordings: number): CommandStream {
+  // From its text alone, like the engine.
   const opened: typeof openCommandStream = vm.runInThisContext(`(${openCommandStream.toString()})`);
   const openRecordings: typeof openGraphRecordings = vm.runInThisContext(
     `(${openGraphRecordings.toString()})`,
@@ -135,17 +135,17 @@ function open(mostRecordings: number): CommandStream {
   return opened({
     cells: CELLS,
     openRecordings,
-    mostRecordings,
+    maxRecordings,
     words: () => heap,
     begin: () => (begun += 1),
-    isDeaf: () => isDeaf,
+    isCompiling: () => isCompiling,
     pass: () => pass(device.calls),
     pipeline: (handle) => named(PIPELINES, handle),
     buffer: (handle) => named(buffers, handle),
   });
 }
 
-/** Writes programs into the stream as the kernels do. */
+/** Writes programs into the stream, like the kernels. */
 function write(...programs: readonly Program[]): void {
   let at = STREAM / 4 + heap[CELLS.words / 4]!;
   for (const { pipeline = 8, buffer = 24, offset = 0, parameters = [], x = 1 } of programs) {
@@ -171,7 +171,7 @@ function write(...programs: readonly Program[]): void {
   heap[CELLS.words / 4] = at - STREAM / 4;
 }
 
-/** What WebGPU is told of programs and the end of their pass. */
+/** Calls of WebGPU for programs and the end of their pass. */
 function encode(...programs: readonly Program[]): string[] {
   device.calls.length = 0;
   write(...programs);
@@ -201,7 +201,7 @@ describe("programs in the stream", () => {
     expect([words[0], words[1], words[SLOT_BYTES / 4]]).toEqual([1, 2, 5]);
   });
 
-  test("have bind groups that are made once, in whatever order they come", () => {
+  test("have bind groups that are made once, in any order of programs", () => {
     const [a, b] = [{ buffer: 24 }, { buffer: 32 }];
     encode(a, b);
     expect(encode(a, b)).not.toContain("group");
@@ -210,7 +210,7 @@ describe("programs in the stream", () => {
     expect(encode({ ...a, offset: 256 })).toContain("group");
   });
 
-  test("of two reads of the stream in one pass have parameters of their own", () => {
+  test("of two reads of the stream in one pass have separate parameters", () => {
     write({ parameters: [1] });
     stream.ask(ASK.flush);
     encode({ parameters: [2] });
@@ -218,45 +218,45 @@ describe("programs in the stream", () => {
     expect([words[0], words[SLOT_BYTES / 4]]).toEqual([1, 2]);
   });
 
-  test("may be more than one buffer of parameters holds", () => {
+  test("may need more than one buffer of parameters", () => {
     const many = Array.from({ length: 300 }, (_, value) => ({ parameters: [value] }));
     const calls = encode(...many);
     expect(calls.filter((call) => call === "write 0")).toHaveLength(2);
     expect(new Uint32Array(device.written[1]!.data.buffer)[(43 * SLOT_BYTES) / 4]).toBe(299);
   });
 
-  test("are not looked for at the end of another pass", () => {
+  test("are not encoded at the end of another pass", () => {
     write({});
     stream.end(PASS + 8);
     expect(device.calls).toEqual([]);
   });
 
-  test("are thrown away while they are compiled, and such a graph is not repeated", () => {
-    isDeaf = true;
+  test("are dropped while they are compiled, and such a graph is not replayed", () => {
+    isCompiling = true;
     expect(record(0, {}, { pipeline: 16 })).toBe(false);
     expect(encode({})).toEqual([]);
-    isDeaf = false;
+    isCompiling = false;
     expect(replay(0)).toBeUndefined();
     expect(encode({})).toContain("1 x 2 x 1");
     stream.ask(ASK.script);
     expect(begun).toBe(1);
   });
 
-  test("have new bind groups once handles may mean something else", () => {
+  test("have new bind groups after handles may have changed their meaning", () => {
     encode({});
     stream.forget();
     buffers.set(24, { name: "other weights" });
     expect(encode({})).toContain("group");
   });
 
-  test("say what buffers they see", () => {
+  test("bind the ranges of their buffers", () => {
     const groups: unknown[] = [];
     device.createBindGroup = (descriptor) => {
       groups.push(descriptor.entries);
       return {};
     };
     write({ buffer: 32, offset: 512 });
-    // The size that WebGPU takes for all the rest.
+    // The size that means "up to the end" in WebGPU.
     heap.fill(0xffffffff, STREAM / 4 + 10, STREAM / 4 + 12);
     stream.end(PASS);
     expect(groups).toEqual([
@@ -269,7 +269,7 @@ describe("programs in the stream", () => {
 });
 
 describe("a recording", () => {
-  test("is repeated with the parameters that it was recorded with, and writes nothing after the first time", () => {
+  test("is replayed with its recorded parameters, which are written once", () => {
     expect(record(1, { parameters: [7] }, { x: 4, parameters: [8] }, { pipeline: 16 })).toBe(true);
     encode({ parameters: [9] });
     device.written.length = 0;
@@ -289,7 +289,7 @@ describe("a recording", () => {
     expect(replay(1)).toEqual([...repeated, "end", "submit"]);
   });
 
-  test("of many programs is submitted in parts, the first of which is small", () => {
+  test("of many programs is submitted in parts, starting with a small one", () => {
     record(0, ...Array.from({ length: 600 }, (_, x) => ({ x })));
     const parts = replay(0)!
       .join(",")
@@ -298,7 +298,7 @@ describe("a recording", () => {
     expect(parts).toEqual([32, 128, 440, 0]);
   });
 
-  test("is the same lists each time, where passes take whole lists", () => {
+  test("passes the same lists each time, if passes support lists", () => {
     record(0, ...Array.from({ length: 200 }, (_, x) => ({ x })));
     const lists: (readonly GpuDispatch[])[] = [];
     device.dispatchAll = (list) => void lists.push(list);
@@ -309,14 +309,14 @@ describe("a recording", () => {
     expect(lists[1]?.at(-1)).toMatchObject({ pipeline: PIPELINES.get(8), x: 199, y: 2 });
   });
 
-  test("is another list where programs run in others, in as many parts as that has", () => {
+  test("passes the fused list, in as many parts as needed", () => {
     record(0, ...Array.from({ length: 200 }, (_, x) => ({ x })));
     const lists: (readonly GpuDispatch[])[] = [];
     device.dispatchAll = (list) => void lists.push(list);
     let given: readonly GpuDispatch[] | undefined;
     let most = 200;
     let runs: readonly GpuDispatch[] | undefined;
-    device.inPlaceOf = (list) => {
+    device.fusedDispatches = (list) => {
       given ??= list;
       expect(list).toBe(given);
       if (runs?.length !== most) runs = list.slice(0, most);
@@ -330,7 +330,7 @@ describe("a recording", () => {
     expect(lists[3]).toBe(lists[2]);
   });
 
-  test("has the same parameters in one place", () => {
+  test("shares equal parameters", () => {
     record(0, { parameters: [7] }, { parameters: [8, 9] }, { parameters: [7], x: 5 }, { parameters: [8] });
     device.written.length = 0;
     const offsets: unknown[] = [];
@@ -348,7 +348,7 @@ describe("a recording", () => {
     ]);
   });
 
-  test("is one of several, and its place can be taken", () => {
+  test("is one of several, and can be replaced", () => {
     record(0, { x: 10 });
     record(1, { x: 11 });
     expect(replay(0)).toContain("10 x 2 x 1");
@@ -360,9 +360,9 @@ describe("a recording", () => {
   });
 
   test.each<[string, () => void]>([
-    ["something else was asked of the GPU", () => stream.unexpected()],
+    ["another GPU operation was called", () => stream.unexpected()],
     ["a buffer was made or destroyed", () => stream.forget()],
-  ])("is not kept when meanwhile %s", (_what, happens) => {
+  ])("is invalid when meanwhile %s", (_what, happens) => {
     stream.ask(ASK.begin);
     happens();
     encode({});
@@ -370,7 +370,7 @@ describe("a recording", () => {
     expect(replay(0)).toBeUndefined();
   });
 
-  test("that was begun and never ended is not repeated", () => {
+  test("that never ended is not replayed", () => {
     stream.ask(ASK.begin);
     encode({});
     expect(replay(0)).toBeUndefined();
@@ -381,7 +381,7 @@ describe("a recording", () => {
     ["the device is lost", () => device.lose()],
     ["the device reports an error", () => device.fail()],
     ["another device is used", () => stream.use(recordDevice())],
-  ])("is thrown away when %s", async (_what, happens) => {
+  ])("is dropped when %s", async (_what, happens) => {
     record(0, {});
     expect(replay(0)).toBeDefined();
     happens();
@@ -390,7 +390,7 @@ describe("a recording", () => {
     expect(device.destroyed).toHaveLength(1);
   });
 
-  test("is thrown away when its submission fails, which llama.cpp is told", () => {
+  test("is dropped when its submission fails, and the error is passed to llama.cpp", () => {
     record(0, {});
     record(1, {});
     device.isBroken = true;
@@ -399,7 +399,7 @@ describe("a recording", () => {
     expect([replay(0), replay(1)]).toEqual([undefined, undefined]);
   });
 
-  test("is one of as many as the kernels are told", () => {
+  test("has a number below the maximum that the kernels get", () => {
     expect(stream.ask(ASK.script)).toBe(0xdab0003);
     expect(open(0).ask(ASK.script)).toBe(0xdab0000);
   });

@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backoffMs, pollWithBackoff, skipIdleWaits } from "../../../../../src/engine/gpu/calls/open-gpu.ts";
 import { type RecordedWebGpu, recordWebGpu } from "./recorded-webgpu.ts";
 
-test("short waits are not slept through, and no nap adds more than a hundredth to a longer one", () => {
+test("short waits do not sleep, and a nap adds at most a hundredth to a longer wait", () => {
   expect([0, 0.9, 2, 20, 50, 1e6].map(backoffMs)).toEqual([0, 0, 0.05, 0.2, 0.5, 1]);
 });
 
-test("polling goes on in a wait of any length, and for each wait anew", async () => {
+test("polling continues in waits of any length, and starts anew for each wait", async () => {
   const webGpu = recordWebGpu();
   const scope = { setImmediate: (poll: () => void): unknown => setImmediate(poll) };
   const { setImmediate: plain } = scope;
@@ -29,19 +29,19 @@ describe("skip idle waits", () => {
     skipIdleWaits(skipIdleWaitsWebGpu);
   });
 
-  /** How many waits Dawn was asked for. */
+  /** Number of waits that Dawn got. */
   function waits(): number {
     return skipIdleWaitsWebGpu.calls.filter(([name]) => name === "onSubmittedWorkDone").length;
   }
 
-  test("nothing is waited for when nothing was submitted, though tensors were written", async () => {
+  test("a wait without submitted work is skipped, even after writes of tensors", async () => {
     const queue = skipIdleWaitsWebGpu.GPUQueue.prototype;
     queue.writeBuffer({}, 0, new Uint8Array(8), 0, 8);
     await queue.onSubmittedWorkDone();
     expect(waits()).toBe(0);
   });
 
-  test("work that was submitted is waited for once it is needed, and once", async () => {
+  test("submitted work is awaited once", async () => {
     const queue = skipIdleWaitsWebGpu.GPUQueue.prototype;
     queue.submit([]);
     const order: string[] = [];
@@ -55,7 +55,7 @@ describe("skip idle waits", () => {
     expect(waits()).toBe(1);
   });
 
-  test("work that is submitted while another wait runs is not taken to be done with it", async () => {
+  test("work submitted during a wait does not count as finished by it", async () => {
     const queue = skipIdleWaitsWebGpu.GPUQueue.prototype;
     queue.submit([]);
     const first = queue.onSubmittedWorkDone();
@@ -68,7 +68,7 @@ describe("skip idle waits", () => {
     await second;
   });
 
-  test("a model that is being loaded is waited for now and then", async () => {
+  test("waits are not always skipped while a model loads", async () => {
     const queue = skipIdleWaitsWebGpu.GPUQueue.prototype;
     const weights = new Uint8Array(800_000);
     for (let tensor = 0; tensor < 10; tensor++) {

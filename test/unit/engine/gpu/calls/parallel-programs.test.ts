@@ -29,18 +29,18 @@ const device = {
 
 beforeEach(() => {
   [objects, log, answers] = [{}, [], []];
-  // As the engine does: of its text alone.
+  // From its text alone, like the engine.
   const open: typeof openParallelPrograms = vm.runInThisContext(`(${openParallelPrograms.toString()})`);
   programs = open(objects);
 });
 
-/** As llama.cpp's script does, which keeps what it is given under a handle. */
+/** Stores an object under a handle, like llama.cpp's script. */
 function compile(handle: number, descriptor: Descriptor): void {
   objects[handle] = programs.compile(device, descriptor);
 }
 
-describe("programs of a model that is loaded", () => {
-  it("are compiled beside each other, and stand in their places when all are done", async () => {
+describe("programs of a loading model", () => {
+  it("are compiled in parallel and replace their placeholders", async () => {
     programs.begin();
     compile(8, { name: "a" });
     compile(16, { name: "b" });
@@ -54,7 +54,7 @@ describe("programs of a model that is loaded", () => {
     expect(programs.areCompiling()).toBe(false);
   });
 
-  it("are compiled once more, for the message, where that fails", async () => {
+  it("are compiled again after a failure, for the error message", async () => {
     programs.begin();
     compile(8, { name: "bad" });
     answers[0]?.reject(new Error("no"));
@@ -63,7 +63,7 @@ describe("programs of a model that is loaded", () => {
     expect(objects[8]).toEqual({ now: "bad" });
   });
 
-  it("are waited for where llama.cpp runs one itself, and stay what they were then", async () => {
+  it("are compiled synchronously when llama.cpp runs one itself", async () => {
     programs.begin();
     compile(8, { name: "clear" });
     expect(programs.ready(8)).toEqual({ now: "clear" });
@@ -73,7 +73,7 @@ describe("programs of a model that is loaded", () => {
     expect(programs.ready(8)).toBe(objects[8]);
   });
 
-  it("leave alone what has another object's handle by then", async () => {
+  it("do not replace another object that got the same handle", async () => {
     programs.begin();
     compile(8, { name: "a" });
     objects[8] = { buffer: true };
@@ -82,7 +82,7 @@ describe("programs of a model that is loaded", () => {
     expect(objects[8]).toEqual({ buffer: true });
   });
 
-  it("are compiled one by one before and afterwards, and without our kernels", async () => {
+  it("are compiled one by one before and after loading, and without our kernels", async () => {
     compile(8, { name: "a" });
     await programs.settle();
     programs.begin();
@@ -93,7 +93,7 @@ describe("programs of a model that is loaded", () => {
     expect(programs.areCompiling()).toBe(false);
   });
 
-  it("are compiled beside each other once more while a request is rehearsed, and are there when the next one begins", async () => {
+  it("are compiled in parallel during a warm-up request, and ready for the next request", async () => {
     programs.begin();
     await programs.settle();
     await programs.rehearse(true);
@@ -109,7 +109,7 @@ describe("programs of a model that is loaded", () => {
     expect(programs.areCompiling()).toBe(false);
   });
 
-  it("are compiled one by one in a rehearsal without our kernels, which run none", async () => {
+  it("are compiled one by one in a warm-up without our kernels", async () => {
     await programs.rehearse(true);
     compile(8, { name: "a" });
     expect(log).toEqual(["now a"]);

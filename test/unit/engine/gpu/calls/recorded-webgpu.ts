@@ -1,10 +1,10 @@
 import type { WebGpuClasses } from "../../../../../src/engine/gpu/calls/open-gpu.ts";
 
-/** WebGPU's classes with nothing behind them but a record of what they were asked for. */
+/** Fake classes of WebGPU that only record their calls. */
 export interface RecordedWebGpu extends WebGpuClasses {
-  /** Every call that arrived, in order, with what it was given. */
+  /** All calls in order, with their arguments. */
   readonly calls: (readonly [string, ...unknown[]])[];
-  /** Ends the waits for work that have begun. */
+  /** Resolves all pending waits for work. */
   finishWork(): void;
 }
 
@@ -16,7 +16,7 @@ export function recordWebGpu(): RecordedWebGpu {
   const record =
     <Result>(name: string, result: () => Result) =>
     (...args: unknown[]): Result => {
-      // What is written is copied, as Dawn does: the caller goes on to use the memory.
+      // Copies the data, like Dawn, because the caller reuses the memory.
       calls.push([name, ...args.map((arg) => (arg instanceof Uint8Array ? Uint8Array.from(arg) : arg))]);
       return result();
     };

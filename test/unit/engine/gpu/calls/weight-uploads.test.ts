@@ -23,7 +23,7 @@ beforeEach(() => {
   uploads = openWeightUploads({ cells: CELLS, words: () => new Uint32Array(heap.buffer) });
 });
 
-/** The kernels are about to read a tensor. */
+/** Sets the cells as the kernels do before they read a tensor. */
 function offer(size: number): void {
   heap[CELLS.uploadFrom / 8] = BigInt(FROM);
   heap[CELLS.uploadedBytes / 8] = 0n;
@@ -33,7 +33,7 @@ const uploaded = (): bigint | undefined => heap[CELLS.uploadedBytes / 8];
 const piece = (length: number): Uint8Array => new Uint8Array(length).fill(7);
 
 describe("weights for a GPU", () => {
-  it("are written behind each other as they are read, each when the one before is done", async () => {
+  it("are written in sequence while they are read, each after the one before", async () => {
     offer(12);
     expect(await uploads.send(piece(8), FROM)).toBe(8);
     const second = uploads.send(piece(4), FROM + 8);
@@ -45,7 +45,7 @@ describe("weights for a GPU", () => {
     expect(uploaded()).toBe(12n);
   });
 
-  it("end with the tensor, and leave bytes that are no whole word to the heap", async () => {
+  it("end with the tensor, and leave bytes of an incomplete word to the heap", async () => {
     offer(8);
     expect(await uploads.send(piece(11), FROM)).toBe(8);
     finish[0]?.();
@@ -54,13 +54,13 @@ describe("weights for a GPU", () => {
     expect(log).toHaveLength(1);
   });
 
-  it("are not taken from the middle of a tensor", async () => {
+  it("are not uploaded from the middle of a tensor", async () => {
     offer(16);
     expect(await uploads.send(piece(8), FROM + 8)).toBe(0);
     expect(uploaded()).toBe(0n);
   });
 
-  it("do not take the next tensor, which is not the GPU's, for one that came from the heap", async () => {
+  it("do not include the next tensor, which stays in the heap", async () => {
     offer(16);
     expect(await uploads.send(piece(8), FROM + 8)).toBe(0);
     heap[CELLS.uploadFrom / 8] = 0n;
@@ -70,7 +70,7 @@ describe("weights for a GPU", () => {
     expect(log).toEqual([]);
   });
 
-  it("are left to the heap for a tensor whose place the GPU was not asked for", async () => {
+  it("go to the heap for a tensor without a recorded destination", async () => {
     heap[CELLS.uploadFrom / 8] = BigInt(FROM);
     expect(await uploads.send(piece(8), FROM)).toBe(0);
     heap[CELLS.uploadFrom / 8] = 0n;
@@ -79,7 +79,7 @@ describe("weights for a GPU", () => {
     expect(log).toEqual([]);
   });
 
-  it("are offered from when the engine has a GPU", () => {
+  it("are enabled when the engine opens a GPU", () => {
     expect(heap[1]).toBe(0n);
     uploads.begin();
     expect(heap[1]).toBe(1n);

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { fusePrograms } from "../../../../../src/engine/gpu/programs/fuse-programs.ts";
 import type { FusingClasses, FusingPipeline } from "../../../../../src/engine/gpu/programs/fusible.ts";
 
-/** As llama.cpp writes a step over the cache's rows; each is a workgroup. */
+/** Program in llama.cpp's style that writes rows of the cache, one per workgroup. */
 const CACHE_WRITE = `
 @group(0) @binding(0) var<storage, read_write> src: array<f32>;
 @group(0) @binding(1) var<storage, read_write> idx: array<u32>;
@@ -23,18 +23,18 @@ interface Ran {
 const buffer = {};
 const at = (binding: number, offset: number) => ({ binding, resource: { buffer, offset, size: 256 } });
 let ran: Ran[] = [];
-/** The codes of modules that were compiled in the background, and how each ends. */
+/** Code of modules that are compiled in the background, and functions that complete them. */
 let compiling: { readonly code: string; readonly end: (works: boolean) => void }[] = [];
-/** Buffers that were made, and what Dawn says about the bind groups of fused programs. */
+/** Buffers that were made, and the validation error of Dawn for bind groups of fused programs. */
 let buffers: object[] = [];
 let groupProblem: object | null = null;
 let classes: FusingClasses;
 let device: FusingClasses["GPUDevice"]["prototype"];
 
-/** WebGPU with nothing behind it: bind groups and pipelines are what they were described by. */
+/** Fake WebGPU: bind groups and pipelines are their descriptors. */
 function fakeClasses(isFallbackAdapter: boolean): FusingClasses {
   let set = "";
-  /** Of the scope that is open: what was made in it. */
+  /** Object that was made in the open error scope. */
   let made = "";
   const prototype = {
     adapterInfo: { isFallbackAdapter },
@@ -92,12 +92,12 @@ function compileWrite(): FusingPipeline {
 }
 
 function writeTo(offset: number, pipeline = compileWrite()): { pipeline: FusingPipeline; group: object } {
-  // Their sources lie behind the caches; all count errors in the same place.
+  // Their sources follow the caches; all count errors in the same buffer.
   const entries = [at(0, 4096 + offset), at(1, 8192 + offset), at(2, offset), at(3, 16_384), at(4, 32_768)];
   return { pipeline, group: device.createBindGroup({ layout: {}, entries }) };
 }
 
-/** Runs programs in one pass, and returns what WebGPU ran. */
+/** Runs programs in one pass; returns what WebGPU ran. */
 function run(...programs: readonly { pipeline: FusingPipeline; group: object; x?: number }[]): Ran[] {
   ran = [];
   const pass = { ...classes.GPUComputePassEncoder.prototype };
@@ -110,11 +110,11 @@ function run(...programs: readonly { pipeline: FusingPipeline; group: object; x?
   return ran;
 }
 
-/** Runs a list in a pass of its own, and returns what WebGPU ran. */
+/** Runs a list in a separate pass; returns what WebGPU ran. */
 function runList(list: readonly { pipeline: FusingPipeline; group: object; x: number; y: number }[]): Ran[] {
   ran = [];
   const pass = { ...classes.GPUComputePassEncoder.prototype };
-  pass.dispatchAll?.(device.inPlaceOf?.(list) ?? []);
+  pass.dispatchAll?.(device.fusedDispatches?.(list) ?? []);
   pass.end();
   return ran;
 }
@@ -126,7 +126,7 @@ async function compiled(works: boolean): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("two writes that are used again run as one, once that is compiled", async () => {
+test("two repeated writes run as one program when it is compiled", async () => {
   const [key, value] = [writeTo(0), writeTo(256)];
   const own = [
     { pipeline: "own", x: 2 },
@@ -137,13 +137,13 @@ test("two writes that are used again run as one, once that is compiled", async (
   await compiled(true);
   expect(run(key, value)).toEqual([{ pipeline: "fused", x: 4 }]);
   const [{ code } = { code: "" }] = compiling;
-  // Both count errors in one place, and each has parameters of its own.
+  // Both count errors in one buffer, and have separate parameters.
   expect(code.match(/@binding\(\d+\) var<storage/g)).toHaveLength(7);
   expect(code).toContain("fn main_0(");
   expect(code).toContain("fn main_1(");
 });
 
-test("they do not where something else comes next, or other numbers of workgroups", async () => {
+test("two writes are not fused before other programs, or with other numbers of workgroups", async () => {
   const [key, value] = [writeTo(0), writeTo(256)];
   run(key, value);
   run(key, value);
@@ -153,7 +153,7 @@ test("they do not where something else comes next, or other numbers of workgroup
   expect(run(key, value)).toEqual([{ pipeline: "fused", x: 4 }]);
 });
 
-test("what cannot be compiled is left as it is", async () => {
+test("programs that fail to compile are not fused", async () => {
   const [key, value] = [writeTo(0), writeTo(256)];
   run(key, value);
   run(key, value);
@@ -162,7 +162,7 @@ test("what cannot be compiled is left as it is", async () => {
   expect(compiling).toHaveLength(1);
 });
 
-test("what Dawn makes no valid bind group for is left as it is", async () => {
+test("programs without a valid bind group are not fused", async () => {
   const [key, value] = [writeTo(0), writeTo(256)];
   groupProblem = new Error("the layout has other bindings");
   run(key, value);
@@ -171,7 +171,7 @@ test("what Dawn makes no valid bind group for is left as it is", async () => {
   expect(run(key, value)).toHaveLength(2);
 });
 
-test("programs of all layers with as many workgroups have one buffer for these numbers", async () => {
+test("programs of all layers with the same numbers of workgroups share one buffer for them", async () => {
   const pipeline = compileWrite();
   const layers = [0, 1024, 2048].map((offset) => [
     writeTo(offset, pipeline),
@@ -187,8 +187,8 @@ test("programs of all layers with as many workgroups have one buffer for these n
   expect(buffers).toHaveLength(2);
 });
 
-test("nothing is compiled for programs that depend on each other, are used once, or run on a processor", async () => {
-  // The second writes where the first reads.
+test("programs are not fused if they depend on each other, are used once, or run on a software adapter", async () => {
+  // The second writes a buffer that the first reads.
   const [first, second] = [writeTo(0), writeTo(4096)];
   for (const _ of [1, 2, 3]) run(first, second);
   run(writeTo(0), writeTo(256));
@@ -199,7 +199,7 @@ test("nothing is compiled for programs that depend on each other, are used once,
   expect(compiling).toEqual([]);
 });
 
-test("a list that is run again and again is run as what is compiled in the meantime", async () => {
+test("a repeated list is replaced by its fused programs when they are compiled", async () => {
   const list = [
     { ...writeTo(0), x: 2, y: 1 },
     { ...writeTo(256), x: 3, y: 1 },
@@ -219,7 +219,7 @@ test("a list that is run again and again is run as what is compiled in the meant
   expect(runList(list)).toEqual([{ pipeline: "fused", x: 5 }]);
 });
 
-test("a list comes behind what was asked for before it", () => {
+test("a list runs after earlier dispatches of the pass", () => {
   const [key, value] = [writeTo(0), writeTo(256)];
   ran = [];
   const pass = { ...classes.GPUComputePassEncoder.prototype };

@@ -4,7 +4,7 @@ import { packPlan, planSteps } from "../../../../../src/engine/gpu/programs/plan
 import type { WgslProgram } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
 type Kind = Fusible["kind"];
-/** Where a step reads or writes, and how many bytes. */
+/** Buffer range that a step reads or writes. */
 type Range = readonly [
   buffer: "weights" | "values" | "cache" | "errors" | "parameters",
   at: number,
@@ -56,7 +56,7 @@ function step(kind: Kind, ranges: readonly Range[], workgroups = 1, threads = 25
   };
 }
 
-// Places of values, as llama.cpp lays them out: values are put where queries were before they were rotated.
+// Buffers as llama.cpp allocates them: values are in the buffer of the unrotated queries.
 const INPUT: Range = ["values", 8192, 1024];
 const QUERY: Range = ["values", 12_288, 1024];
 const ROTATED_QUERY: Range = ["values", 16_384, 1024];
@@ -73,7 +73,7 @@ const rotation = (from: Range, to: Range): Step => step("rotation", [from, POSIT
 const write = (from: Range, at: number): Step =>
   step("cache-write", [from, ["values", 256 * at, 8], ["cache", 65_536 * at, 65_536], ["errors", 0, 4]]);
 
-/** As of llamas. */
+/** Steps of Llama. */
 const LLAMA: readonly Step[] = [
   product(0, QUERY),
   rotation(QUERY, ROTATED_QUERY),
@@ -83,7 +83,7 @@ const LLAMA: readonly Step[] = [
   write(ROTATED_KEY, 1),
   write(VALUE, 2),
 ];
-/** As of Qwen 2, with biases. */
+/** Steps of Qwen 2, with biases. */
 const QWEN2: readonly Step[] = [
   product(0, QUERY),
   addition(0, QUERY),
@@ -96,7 +96,7 @@ const QWEN2: readonly Step[] = [
   write(ROTATED_KEY, 1),
   write(VALUE, 2),
 ];
-/** As of Qwen 3, with norms of heads. */
+/** Steps of Qwen 3, with norms of heads. */
 const QWEN3: readonly Step[] = [
   product(0, QUERY),
   step("norm", [QUERY, bias(0, 256), ROTATED_QUERY], 4),
@@ -111,7 +111,7 @@ const QWEN3: readonly Step[] = [
 
 const LIMITS = { storageBuffers: 16, workgroups: 65_535 };
 
-/** Kinds of the steps of each program, blocks apart by commas; undefined: all run as they are. */
+/** Kinds of the steps of each program, with commas between blocks; undefined: nothing is fused. */
 function programs(steps: readonly (Step | undefined)[], limits = LIMITS): string[] | undefined {
   const plan = planSteps(steps);
   return (
@@ -139,14 +139,14 @@ function range(of: Step | undefined, binding: number): unknown {
   return of?.entries[binding]?.resource;
 }
 
-test("queries are put where no value comes to lie", () => {
+test("queries are moved to a buffer that values do not overwrite", () => {
   const { steps } = planSteps(LLAMA)!;
   expect(range(steps[0], 2)).toEqual(range(LLAMA[1], 2));
   expect(range(steps[1], 0)).toEqual(range(LLAMA[1], 2));
   expect(steps.slice(2)).toEqual(LLAMA.slice(2));
 });
 
-test("in more programs, where a GPU binds few buffers", () => {
+test("more programs are used if the GPU binds few buffers", () => {
   const few = { ...LIMITS, storageBuffers: 8 };
   expect(programs(LLAMA, few)).toEqual([
     "product, product, product",
@@ -166,11 +166,11 @@ test("in more programs, where a GPU binds few buffers", () => {
   ]);
 });
 
-describe("what depends on another step stays behind it:", () => {
+describe("a dependent step runs after the other:", () => {
   const pair = ["product, product", "cache-write"];
   test.each<[string, readonly Step[], string[] | undefined]>([
     [
-      // An adapter adds to what the weights make of the input.
+      // An adapter adds to the product of the weights and the input.
       "an adapter's addition",
       [product(0, QUERY), product(1, ["values", 28_672, 64]), ...LLAMA.slice(1)],
       undefined,
@@ -185,7 +185,7 @@ describe("what depends on another step stays behind it:", () => {
       changed(LLAMA, 2, step("product", [weight(1), QUERY, VALUE], 32)),
       undefined,
     ],
-    ["rotated queries that are put where the input is", changed(LLAMA, 1, rotation(QUERY, INPUT)), undefined],
+    ["rotated queries that overwrite the input", changed(LLAMA, 1, rotation(QUERY, INPUT)), undefined],
     [
       "a value that is put where rotated queries are",
       changed(LLAMA, 2, product(1, ROTATED_QUERY)),
@@ -215,14 +215,14 @@ describe("what depends on another step stays behind it:", () => {
   });
 });
 
-test("an addition of another shape, or to something else, is no bias", () => {
+test("an addition of another shape, or to another buffer, does not count as a bias", () => {
   const broadcast = step("addition", [QUERY, bias(0, 4)]);
   expect(programs([product(0, QUERY), broadcast])).toBeUndefined();
   expect(programs([product(0, QUERY), addition(0, KEY)])).toBeUndefined();
   expect(programs([product(0, QUERY), addition(0, QUERY)])).toEqual(["product addition"]);
 });
 
-test("what is done to a product's rows needs a thread for each of them", () => {
+test("a step on a product's rows needs one thread per row", () => {
   const narrow = (threads: number): Step[] => [
     step("product", [weight(0), INPUT, QUERY], QUERY[2] / 4 / ROWS, threads),
     addition(0, QUERY),
@@ -238,7 +238,7 @@ function withMostThreads(each: Step): Step {
   return { ...each, fusible: { ...each.fusible, program } };
 }
 
-test("what has another number of threads runs in another program, and an unknown step ends what is fused", () => {
+test("steps with another number of threads run in another program, and an unknown step ends the plan", () => {
   const wide = step("product", [weight(2), INPUT, KEY], 32, 128);
   expect(programs([...LLAMA.slice(2, 3), wide])).toBeUndefined();
   expect(
@@ -269,7 +269,7 @@ test("an addition and a norm of one row run one after the other in one workgroup
   expect(programs([sum, step("norm", [INPUT, bias(0, 1024), KEY], 2)])).toBeUndefined();
 });
 
-test("steps one after the other in one workgroup have as many threads", () => {
+test("a chain of steps in one workgroup needs equal numbers of threads", () => {
   const sum = step("addition", [INPUT, QUERY], 2);
   expect(programs([sum, step("norm", [INPUT, bias(0, 1024), KEY], 1, 128)])).toBeUndefined();
   const chain = "rotation cache-write";
@@ -279,15 +279,15 @@ test("steps one after the other in one workgroup have as many threads", () => {
   expect(programs(changed(LLAMA, 5, wide))?.join()).not.toContain(chain);
 });
 
-test("queries stay where a step reads them again, though a later one puts something there", () => {
+test("queries are not moved if a later step reads them again", () => {
   const placeOfQueries = (steps: readonly Step[]): unknown => range(planSteps(steps)?.steps[0], 2);
   const moved = range(LLAMA[1], 2);
   expect(placeOfQueries(LLAMA)).toEqual(moved);
-  // Keys are made of them before values lie there.
+  // Keys are computed from them before values overwrite them.
   const read = changed(LLAMA, 3, step("product", [weight(2), QUERY, KEY], 32));
   const [query, rotated, value, key, ...rest] = read;
   expect(placeOfQueries([query!, rotated!, key!, value!, ...rest])).not.toEqual(moved);
-  // A norm that reads them and puts its own result there.
+  // A norm that reads them and overwrites them with its result.
   const norm = step("norm", [QUERY, bias(0, 256), QUERY], 4);
   expect(placeOfQueries([query!, rotated!, product(1, KEY), norm])).not.toEqual(moved);
 });

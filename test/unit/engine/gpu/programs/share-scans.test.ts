@@ -6,7 +6,7 @@ import {
 } from "../../../../../src/engine/gpu/programs/share-scans.ts";
 import { readProgram } from "../../../../../src/engine/gpu/programs/wgsl-program.ts";
 
-/** As llama.cpp looks at a mask, before attention. */
+/** Scan of a mask before attention, like that of llama.cpp. */
 const SCAN = readProgram(`
 @group(0) @binding(0) var<storage, read_write> mask: array<f16>;
 @group(0) @binding(1) var<storage, read_write> blk: array<u32>;
@@ -66,7 +66,7 @@ const names = (list: readonly Dispatch[]): string[] =>
   list.map(({ pipeline }) => String(Reflect.get(pipeline, "name")));
 const states = (one: Dispatch | undefined): unknown => Reflect.get(one?.group ?? {}, "entries")[1].resource;
 
-test("a mask is looked at once for all layers, wherever llama.cpp puts what it finds", () => {
+test("a mask is scanned once for all layers, independent of llama.cpp's buffers for the results", () => {
   const list = share([scan(), attention(), other(4096), scan(0, 6144), attention(0, 6144), other(1024)]);
   expect(names(list)).toEqual(["scan", "attention", "other", "attention", "other"]);
   expect(made).toHaveLength(1);
@@ -74,7 +74,7 @@ test("a mask is looked at once for all layers, wherever llama.cpp puts what it f
   expect([list[0], list[1], list[3]].map(states)).toEqual([found, found, found]);
 });
 
-test("two masks are looked at once each", () => {
+test("two masks are scanned once each", () => {
   const layers = [0, 512, 0, 512].flatMap((mask) => [scan(mask), attention(mask)]);
   const list = share(layers);
   expect(names(list)).toEqual(["scan", "attention", "scan", "attention", "attention", "attention"]);
@@ -92,15 +92,15 @@ test.each<[string, () => Dispatch[]]>([
   ],
   ["the parameters are others", () => [scan(), attention(), scan(0, 4096, 256), attention()]],
   ["there are more workgroups", () => [scan(), attention(), { ...scan(), x: 8 }, attention()]],
-])("again when %s", (_what, list) => {
+])("a mask is scanned again when %s", (_what, list) => {
   expect(names(share(list())).filter((name) => name === "scan")).toHaveLength(2);
 });
 
-test("what is found stays where it is, where the next program does not only read it", () => {
+test("the result stays in llama.cpp's buffer if the next program does not only read it", () => {
   const lists = [
     [scan(), attention(0, 4096, [1, 2]), scan(), attention(0, 4096, [1, 2])],
     [scan(), other(0), scan(), other(0)],
-    // A second program looks at it: after the attention, or after what is written elsewhere.
+    // A second program reads it: after the attention, or after a write to another buffer.
     [scan(), attention(), attention()],
     [scan(), attention(), other(1024), attention(), scan(0, 6144)],
     [scan(), attention(0, 4100), scan(), attention(0, 4100)],
@@ -118,13 +118,13 @@ test("bind groups and buffers are made once", () => {
   expect(made).toHaveLength(1);
 });
 
-/** A scan of so many bytes, and the attention behind it. */
+/** A scan with a result of this size, and the attention after it. */
 const sized = (size: number): Dispatch[] => [
   dispatch(SCANS, [range(0, 0, 64), range(1, 4096, size), range(2, 0, 256, parameters)], [1]),
   dispatch(ATTENDS, [range(0, 0, 64), range(1, 4096, size), range(2, 8192, 64)], [2]),
 ];
 
-test("a longer mask has a larger buffer, which shorter ones use from then on, so that no more of them are kept", () => {
+test("a longer mask gets a larger buffer, which shorter ones reuse", () => {
   const used = [16, 32, 16, 24].map((size) => states(share(sized(size))[0]));
   expect(made).toHaveLength(2);
   expect(used).toEqual([
@@ -135,7 +135,7 @@ test("a longer mask has a larger buffer, which shorter ones use from then on, so
   ]);
 });
 
-test("what nobody looks at any more may be overwritten in part", () => {
+test("a result that is no longer read may be partly overwritten", () => {
   const list = share([scan(), attention(), other(4096 + 8), attention()]);
   expect(names(list)).toEqual(["scan", "attention", "other", "attention"]);
   expect(made).toHaveLength(1);

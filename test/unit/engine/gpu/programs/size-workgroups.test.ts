@@ -8,13 +8,13 @@ import {
 } from "../../../../../src/engine/gpu/programs/size-workgroups.ts";
 import { STOCK_WASM_PATH } from "../../../../../src/engine/engine-image.ts";
 
-/** The templates of llama.cpp's programs that contain a text, as they lie in its WASM. */
+/** Templates of llama.cpp's programs that contain a text, from its WASM. */
 const templates = fs
   .readFileSync(STOCK_WASM_PATH, "latin1")
   .split("\0")
   .filter((text) => text.includes("@compute"));
 
-/** A template with all of its parts, for workgroups of so many threads. */
+/** Expands a template with all of its parts, for workgroups of this size. */
 function withThreads(template: string, threads: number): string {
   return template
     .replaceAll("OUTPUTS_PER_WG", "4")
@@ -22,7 +22,7 @@ function withThreads(template: string, threads: number): string {
     .replaceAll("THREADS_PER_BLOCK", "16");
 }
 
-/** What a device would be given of a program. */
+/** Code that a device gets for a program. */
 function given(code: string, isFallbackAdapter: boolean, size = sizeWorkgroups): string {
   const seen: ShaderModuleDescriptor[] = [];
   const prototype = {
@@ -39,9 +39,9 @@ function given(code: string, isFallbackAdapter: boolean, size = sizeWorkgroups):
   return seen[0]?.code ?? "";
 }
 
-test("each place of llama.cpp's vector products that means threads is found, and no other", () => {
+test("the number of threads is replaced everywhere in llama.cpp's vector products, and no other number", () => {
   const products = templates.filter((text) => text.includes("fn accumulate_vec_dot("));
-  // Of matrices, and of the matrices of experts; each once as it is and once with parts of other files.
+  // For matrices, and for the matrices of experts; each alone and with parts of other files.
   expect(products.length).toBeGreaterThanOrEqual(2);
   for (const product of products) {
     expect(product).toContain("@workgroup_size(WG_SIZE)");
@@ -49,7 +49,7 @@ test("each place of llama.cpp's vector products that means threads is found, and
   }
 });
 
-test("the scan of a mask has a thread for each position that it looks at", () => {
+test("the scan of a mask has one thread per position", () => {
   const scans = templates.filter((text) => text.includes("var<workgroup> wg_any:"));
   expect(scans).toHaveLength(1);
   const scan = String(scans[0])
@@ -68,7 +68,7 @@ test("vector products keep their threads on a GPU, and other programs everywhere
   expect(given(other, true)).toBe(other);
 });
 
-test("nothing around its text is needed, which the script of a page's worker gets alone", () => {
+test("the function works from its text alone, as in a page's worker", () => {
   const product = withThreads(String(templates.find((text) => text.includes("fn accumulate_vec_dot("))), 256);
   const alone: typeof sizeWorkgroups = vm.runInThisContext(`(${sizeWorkgroups.toString()})`);
   expect(given(product, true, alone)).toBe(given(product, true));

@@ -24,17 +24,17 @@ test.each<[string, number[]]>([
   ["let p = & b1[0];", [1]],
   ["store(&b0, 1);", [0]],
   ["b0 = other;", [0]],
-  // Names that only end or go on alike are others.
+  // Other names that contain the name.
   ["ab0[1] = 1; b01[1] = 1; x.b1[0] = 1;", []],
-])("of %s it is told what may be written", (body, written) => {
+])("finds the written bindings of %s", (body, written) => {
   expect(writtenBindings(program(body))).toEqual(written);
 });
 
-test("what others may write at the same time does not count", () => {
+test("atomic bindings do not count as written", () => {
   expect(writtenBindings(program("atomicStore(&b1, 1);", ["array<f32>", "atomic<u32>"]))).toEqual([]);
 });
 
-test("vectors are read from numbers, indices of indices too", () => {
+test("reads of vectors become reads of numbers, also in nested indices", () => {
   const read = program("b1[0] = b0[u32(b0[gid.x].y)];", ["array<vec4<f32>>", "array<vec4<f32>>"]);
   const slots = new Map([
     [0, 7],
@@ -48,7 +48,7 @@ test("vectors are read from numbers, indices of indices too", () => {
   );
 });
 
-test("a program of one part uses the numbers of workgroups that it binds", () => {
+test("a program of one part uses the binding with numbers of workgroups", () => {
   const slots = new Map([0, 1, 2].map((binding) => [binding, binding]));
   const part = { program: program("b1[gid.x] = b0[gid.x];"), slots, vectors: new Set<number>(), rows: 0 };
   const code = fuse([{ how: "alone", parts: [0] }], [part]);

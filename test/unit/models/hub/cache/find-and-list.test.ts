@@ -16,9 +16,9 @@ import {
   type OtherToolsRepo,
 } from "./other-tools-cache.ts";
 
-const fetch = () => Promise.reject(new Error("the hub was asked"));
+const fetch = () => Promise.reject(new Error("the hub was requested"));
 
-/** A store whose hub does not exist: whatever it answers, it answers from the disk. */
+/** Creates a store without a hub, so that all results come from the disk. */
 function offline(cacheDir: string): DiskHubStore {
   return new DiskHubStore({ cacheDir, hubUrl: "https://hub.invalid", fetch });
 }
@@ -33,8 +33,8 @@ async function names(store: DiskHubStore): Promise<string[]> {
   return (await store.list()).map((model) => model.spec);
 }
 
-describe("what other tools have downloaded", () => {
-  it.each([...NAMES_OF_BLOBS, "copies"] as const)("is found and listed (%s)", async (files) => {
+describe("models that other tools have downloaded", () => {
+  it.each([...NAMES_OF_BLOBS, "copies"] as const)("are found and listed (%s)", async (files) => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "README.md": "text", "config.json": "{}" } },
       refs: { main: COMMIT_A },
@@ -54,7 +54,7 @@ describe("what other tools have downloaded", () => {
     expect(await store.find(SPEC)).toEqual(expected);
   });
 
-  it("is found in folders of a repository, by file, by its name alone and by quantization", async () => {
+  it("are found in folders of a repository, by path, file name and quantization", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "Q8_0/tiny-Q8_0.gguf": "eight", "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -68,7 +68,7 @@ describe("what other tools have downloaded", () => {
     expect(await find({ quant: "Q6_K" })).toBeUndefined();
   });
 
-  it("is one model when it comes in shards, and none while a shard is missing", async () => {
+  it("are one model if they have shards, and none while a shard is missing", async () => {
     const shards = {
       "big-00002-of-00003.gguf": "22",
       "big-00001-of-00003.gguf": "1",
@@ -90,7 +90,7 @@ describe("what other tools have downloaded", () => {
     expect(await store.find(SPEC)).toBeUndefined();
   });
 
-  it("has the projector beside it", async () => {
+  it("have the projector in the same folder", async () => {
     const files = { "tiny-Q4_K_M.gguf": "four", "mmproj-F16.gguf": "eye" };
     const { store, root } = await cacheOf({ snapshots: { [COMMIT_A]: files }, refs: { main: COMMIT_A } });
 
@@ -101,7 +101,7 @@ describe("what other tools have downloaded", () => {
     expect(models[0]?.sizeBytes).toBe(7);
   });
 
-  it.skipIf(!FILES_HAVE_LINKS)("is not a model while its blob is missing", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("are not listed while their blob is missing", async () => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -111,7 +111,7 @@ describe("what other tools have downloaded", () => {
     expect(await store.list()).toEqual([]);
   });
 
-  it("is found without any ref", async () => {
+  it("are found without any ref", async () => {
     const { store } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
 
     expect((await store.find(SPEC))?.revision).toBe(COMMIT_A);
@@ -120,7 +120,7 @@ describe("what other tools have downloaded", () => {
 });
 
 describe("revisions in the cache", () => {
-  it("are named by their branch or tag, and found by it or by their commit", async () => {
+  it("are named after their branch or tag, and found by it or by their commit", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "new" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "old" } },
       refs: { main: COMMIT_A, "refs/pr/1": COMMIT_B, "v1.0": COMMIT_B },
@@ -141,7 +141,7 @@ describe("revisions in the cache", () => {
     expect(await find("c".repeat(40))).toBeUndefined();
   });
 
-  it("keep a model of main that a later main has not been asked for", async () => {
+  it("include a model of main that was not downloaded again for a later main", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q8_0.gguf": "eight" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -151,7 +151,7 @@ describe("revisions in the cache", () => {
     expect((await store.find({ ...SPEC, quant: "Q4_K_M" }))?.revision).toBe(COMMIT_B);
   });
 
-  it("list what has not changed since only once", async () => {
+  it("list unchanged content only once", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
       refs: { main: COMMIT_A },
@@ -161,7 +161,7 @@ describe("revisions in the cache", () => {
     expect((await store.find({ ...SPEC, revision: COMMIT_B }))?.revision).toBe(COMMIT_B);
   });
 
-  it("name what main no longer is by its commit", async () => {
+  it("name earlier content of main by its commit", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "new" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "old" } },
       refs: { main: COMMIT_A },
@@ -174,8 +174,8 @@ describe("revisions in the cache", () => {
   });
 });
 
-describe("what is not a model repository", () => {
-  it("is passed over", async () => {
+describe("entries that are no model repository", () => {
+  it("are ignored", async () => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -191,7 +191,7 @@ describe("what is not a model repository", () => {
     expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });
 
-  it.skipIf(!FOLDERS_HAVE_LINKS)("is not a folder behind a link in a snapshot", async () => {
+  it.skipIf(!FOLDERS_HAVE_LINKS)("are not followed through a link to a folder in a snapshot", async () => {
     const { store, root } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
     await linkFolder(root, path.join(root, "snapshots", COMMIT_A, "loop"));
     await linkFolder(root, path.join(root, "snapshots", COMMIT_A, "folder.gguf"));
@@ -199,14 +199,14 @@ describe("what is not a model repository", () => {
     expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });
 
-  it("may be a cache folder that does not exist yet", async () => {
+  it("include a cache folder that does not exist yet", async () => {
     const store = offline(path.join(await temporaryFolder(), "none"));
 
     expect(await store.list()).toEqual([]);
     expect(await store.find(SPEC)).toBeUndefined();
   });
 
-  it.skipIf(!FOLDERS_HAVE_LINKS)("may not be a repository that lies elsewhere behind a link", async () => {
+  it.skipIf(!FOLDERS_HAVE_LINKS)("exclude a repository behind a link out of the cache", async () => {
     const outer = await temporaryFolder();
     const root = await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
@@ -217,7 +217,7 @@ describe("what is not a model repository", () => {
     expect(await offline(path.join(outer, "cache")).list()).toEqual([]);
   });
 
-  it.skipIf(!FOLDERS_HAVE_LINKS)("does not hinder a cache folder that is a link itself", async () => {
+  it.skipIf(!FOLDERS_HAVE_LINKS)("do not affect a cache folder that is a link itself", async () => {
     const outer = await temporaryFolder();
     await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
@@ -229,7 +229,7 @@ describe("what is not a model repository", () => {
 });
 
 it.skipIf(process.platform === "win32")(
-  "is not missing when no descriptor is left to look with: that is said",
+  "running out of file descriptors is reported instead of missing models",
   async () => {
     const cacheDir = await temporaryFolder();
     await otherToolsRepo(cacheDir, REPO, {

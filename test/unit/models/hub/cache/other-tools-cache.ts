@@ -3,26 +3,26 @@ import path from "node:path";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
 import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
 
-/** Commits that are told apart at sight. */
+/** Easily distinguishable commits. */
 export const COMMIT_A = "a".repeat(40);
 export const COMMIT_B = "b".repeat(40);
 
 export interface OtherToolsRepo {
-  /** By commit, files by path; equal content is one blob. */
+  /** File contents by commit and path; equal content is one blob. */
   readonly snapshots: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly refs?: Readonly<Record<string, string>>;
   readonly files?: SnapshotFiles;
 }
 
-/** What the files of a snapshot are: symbolic links to blobs, second names of them, or files with no blob. */
+/** Kinds of files in a snapshot: symbolic links to blobs, hard links to them, or files without a blob. */
 type SnapshotFiles = "links" | "second names" | "copies";
 
-/** Those that lead to blobs and that this system can make; the first is what there is without a choice. */
+/** Kinds with a blob that this system supports; the first is the default. */
 export const NAMES_OF_BLOBS: readonly SnapshotFiles[] = FILES_HAVE_LINKS
   ? ["links", "second names"]
   : ["second names"];
 
-/** Lays out a repository in a cache folder the way the hub's Python tools do. Returns its folder. */
+/** Creates a repository in a cache folder like the hub's Python tools. Returns its folder. */
 export async function otherToolsRepo(
   cacheDir: string,
   repo: string,
@@ -45,7 +45,7 @@ export async function otherToolsRepo(
       if (kind === "links") await symlink(path.relative(path.dirname(target), blob), target);
       if (kind === "second names") await link(blob, target);
     }
-    // Later ones in the table are older.
+    // Later snapshots in the table are older.
     const time = 1_700_000_000 - age++;
     await utimes(path.join(root, "snapshots", commit), time, time);
   }

@@ -34,7 +34,7 @@ async function blobs(root: string): Promise<string[]> {
 describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are %s,", (files) => {
   const cacheOf = async (layout: OtherToolsRepo) => await storeOf({ files, ...layout });
 
-  it("leaves nothing of a repository that held only this", async () => {
+  it("leaves nothing of a repository without other models", async () => {
     const { cacheDir, root, store, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "deep/tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -47,7 +47,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect(await store.list()).toEqual([]);
   });
 
-  it("leaves the other models and what is not a model", async () => {
+  it("leaves other models and other files", async () => {
     const { root, store, remove } = await cacheOf({
       snapshots: {
         [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "tiny-Q8_0.gguf": "eight", "README.md": "text" },
@@ -67,7 +67,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect(await readdir(path.join(root, "snapshots", COMMIT_A))).toEqual(["README.md"]);
   });
 
-  it("takes every shard", async () => {
+  it("deletes every shard", async () => {
     const { cacheDir, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "big-00001-of-00002.gguf": "1", "big-00002-of-00002.gguf": "2" } },
       refs: { main: COMMIT_A },
@@ -78,7 +78,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
   });
 
-  it("keeps the projector as long as a model is beside it", async () => {
+  it("keeps the projector while another model is beside it", async () => {
     const { cacheDir, root, remove } = await cacheOf({
       snapshots: {
         [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "tiny-Q8_0.gguf": "eight", "mmproj-F16.gguf": "eye" },
@@ -118,7 +118,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect(await readFile(path.join(root, "snapshots", COMMIT_A, "model.bin"), "utf8")).toBe("same");
   });
 
-  it("takes older snapshots of the same content along, which nothing names", async () => {
+  it("deletes older snapshots of the same content without a ref", async () => {
     const { cacheDir, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
       refs: { main: COMMIT_A },
@@ -141,7 +141,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect((await store.find(SPEC))?.revision).toBe(COMMIT_B);
   });
 
-  it("may be asked for twice", async () => {
+  it("has no effect the second time", async () => {
     const { store, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },

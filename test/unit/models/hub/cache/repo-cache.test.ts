@@ -16,8 +16,8 @@ async function scene() {
 
 const refused = () => Promise.reject(Object.assign(new Error("operation not permitted"), { code: "EPERM" }));
 
-describe("placing a blob in a snapshot", () => {
-  it.skipIf(!FILES_HAVE_LINKS)("links to it by a relative path, so that the cache can be moved", async () => {
+describe("linkInSnapshot()", () => {
+  it.skipIf(!FILES_HAVE_LINKS)("creates a relative link, so that the cache can be moved", async () => {
     const { blob, target, next } = await scene();
 
     await linkInSnapshot(blob, target, next);
@@ -25,7 +25,7 @@ describe("placing a blob in a snapshot", () => {
     expect(await readlink(target)).toBe(path.join("..", "..", "..", "blobs", "digest"));
   });
 
-  it("replaces what was there, and leaves nothing else", async () => {
+  it("replaces an existing file and leaves no temporary one", async () => {
     const { blob, target, next } = await scene();
     await mkdir(path.dirname(target), { recursive: true });
     await writeFile(target, "half a fi");
@@ -36,7 +36,7 @@ describe("placing a blob in a snapshot", () => {
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
 
-  it("does not mind what a killed process has left of its own attempt", async () => {
+  it("replaces the temporary file of a killed process", async () => {
     const { blob, target, next } = await scene();
     await writeFile(next, "");
 
@@ -46,7 +46,7 @@ describe("placing a blob in a snapshot", () => {
     expect(await readdir(path.dirname(next))).toEqual(["blobs", "snapshots"]);
   });
 
-  it("gives it a second name where links are not allowed", async () => {
+  it("creates a hard link where symlinks are not allowed", async () => {
     const { blob, target, next } = await scene();
 
     await linkInSnapshot(blob, target, next, refused);
@@ -56,7 +56,7 @@ describe("placing a blob in a snapshot", () => {
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
 
-  it("may do so twice", async () => {
+  it("may create the same link twice", async () => {
     const { blob, target, next } = await scene();
     await linkInSnapshot(blob, target, next, refused);
 
@@ -65,7 +65,7 @@ describe("placing a blob in a snapshot", () => {
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
 
-  it("moves it where there are no second names either", async () => {
+  it("moves the blob where hard links are not supported either", async () => {
     const { blob, target, next } = await scene();
 
     await linkInSnapshot(blob, target, next, refused, refused);

@@ -6,8 +6,8 @@ import { failureOf } from "../hub-test.ts";
 const never = new AbortController().signal;
 const ignore = { onBytes: (): void => {}, onRetry: (): void => {}, onMachine: (): void => {} };
 
-describe("tasks that are shared", () => {
-  it("tell a late joiner how far they are", async () => {
+describe("SharedDownloads", () => {
+  it("reports the bytes so far to a caller that joins later", async () => {
     const tasks = new SharedDownloads();
     const end = Promise.withResolvers<void>();
     const first = tasks.run(
@@ -34,7 +34,7 @@ describe("tasks that are shared", () => {
     expect(seen).toEqual([7, 9]);
   });
 
-  it("are not joined by who comes while they end because everybody left", async () => {
+  it("starts a new download for a caller that joins while an abandoned one ends", async () => {
     const tasks = new SharedDownloads();
     const leaving = new AbortController();
     const begun = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ describe("tasks that are shared", () => {
     expect(order).toEqual(["first ended", "second began"]);
   });
 
-  it("run again after they have failed", async () => {
+  it("runs again after a failure", async () => {
     const tasks = new SharedDownloads();
     const first = await failureOf(tasks.run("key", () => Promise.reject(new Error("no")), ignore, never));
     expect(first).toEqual(new Error("no"));
@@ -74,7 +74,7 @@ describe("tasks that are shared", () => {
     await tasks.run("key", () => Promise.resolve(), ignore, never);
   });
 
-  it("do not wait for one another under other keys", async () => {
+  it("runs downloads with different keys in parallel", async () => {
     const tasks = new SharedDownloads();
     const hung = tasks.run("one", () => new Promise(() => {}), ignore, never);
 
@@ -92,22 +92,22 @@ function meterOf(total: number) {
     (line) => lines.push(line),
     () => clock.now,
   );
-  const shown = () =>
+  const reported = () =>
     lines.map((line) => (line.status === "downloading" ? line.downloadedBytes : line.status));
-  return { meter, clock, shown, lines };
+  return { meter, clock, shown: reported, lines };
 }
 
-describe("the progress of a pull", () => {
-  it("is reported ten times a second at most, but its end always", () => {
-    const { meter, clock, shown } = meterOf(1000);
+describe("PullMeter", () => {
+  it("reports at most ten times per second, and always the end", () => {
+    const { meter, clock, shown: reported } = meterOf(1000);
     for (let bytes = 1; bytes <= 1000; bytes++) {
       clock.now += 1;
       meter.update("a", bytes);
     }
-    expect(shown()).toEqual([0, 1, 101, 201, 301, 401, 501, 601, 701, 801, 901, 1000, "verifying"]);
+    expect(reported()).toEqual([0, 1, 101, 201, 301, 401, 501, 601, 701, 801, 901, 1000, "verifying"]);
   });
 
-  it("adds up the files", () => {
+  it("adds up the bytes of all files", () => {
     const { meter, clock, lines } = meterOf(30);
     for (const [file, bytes] of [
       ["a", 10],
@@ -123,20 +123,20 @@ describe("the progress of a pull", () => {
     expect(lines.at(4)).toEqual({ status: "verifying" });
   });
 
-  it("never falls, also when a part has to be thrown away", () => {
-    const { meter, clock, shown } = meterOf(100);
+  it("never reports fewer bytes, even after a part was discarded", () => {
+    const { meter, clock, shown: reported } = meterOf(100);
     for (const bytes of [60, 0, 30, 70]) {
       clock.now += 1000;
       meter.update("a", bytes);
     }
-    expect(shown()).toEqual([0, 60, 70]);
+    expect(reported()).toEqual([0, 60, 70]);
   });
 
-  it("says once that it verifies", () => {
-    const { meter, shown } = meterOf(10);
+  it("reports verifying once", () => {
+    const { meter, shown: reported } = meterOf(10);
     meter.update("a", 10);
     meter.update("a", 0);
     meter.update("a", 10);
-    expect(shown()).toEqual([0, 10, "verifying"]);
+    expect(reported()).toEqual([0, 10, "verifying"]);
   });
 });

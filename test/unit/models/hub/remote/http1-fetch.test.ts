@@ -22,7 +22,7 @@ async function portOf(server: Server): Promise<number> {
   return address.port;
 }
 
-/** What a process with these variables gets: the text of the answer, or why there is none. */
+/** Requests a URL in a process with these environment variables; returns the text of the answer, or the error. */
 async function fetched(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   const script = `
     const { http1Fetch } = await import(${JSON.stringify(MODULE)});
@@ -34,8 +34,8 @@ async function fetched(url: string, env: NodeJS.ProcessEnv): Promise<string> {
   return stdout.trim();
 }
 
-describe("the fetch for downloads", () => {
-  it("speaks HTTP/1.1 with a server that offers HTTP/2 too, and trusts NODE_EXTRA_CA_CERTS", async () => {
+describe("http1Fetch()", () => {
+  it("uses HTTP/1.1 with a server that also offers HTTP/2, and trusts NODE_EXTRA_CA_CERTS", async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-ca-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = path.join(folder, "ca.pem");
@@ -47,35 +47,35 @@ describe("the fetch for downloads", () => {
     expect(await fetched(`https://127.0.0.1:${port}/`, { NODE_EXTRA_CA_CERTS: file })).toBe("1.1");
   });
 
-  it("goes through the proxy that is named for the protocol, and through no other", async () => {
-    const asked: string[] = [];
+  it("uses the proxy that is set for the protocol, and no other", async () => {
+    const requested: string[] = [];
     const proxy = http.createServer((request, response) => {
-      asked.push(request.url ?? "");
+      requested.push(request.url ?? "");
       response.end("from the proxy");
     });
     proxy.on("connect", (request, tunnel) => {
-      asked.push(request.url ?? "");
+      requested.push(request.url ?? "");
       tunnel.end("HTTP/1.1 404 Not Found\r\n\r\n");
     });
     const address = `http://127.0.0.1:${await portOf(proxy)}`;
     expect(await fetched("http://hub.invalid/a", { HTTP_PROXY: address })).toBe("from the proxy");
-    expect(asked.splice(0)).toEqual(["http://hub.invalid/a"]);
+    expect(requested.splice(0)).toEqual(["http://hub.invalid/a"]);
     await fetched("https://hub.invalid/", { HTTP_PROXY: address });
-    expect(asked).toEqual([]);
+    expect(requested).toEqual([]);
     await fetched("https://hub.invalid/", { HTTPS_PROXY: address });
-    expect(asked.splice(0)).toEqual(["hub.invalid:443"]);
+    expect(requested.splice(0)).toEqual(["hub.invalid:443"]);
   });
 
-  it("goes to this machine itself without a proxy", async () => {
+  it("uses no proxy for this machine", async () => {
     const port = await portOf(http.createServer((_request, response) => response.end("this machine")));
     const env = { HTTP_PROXY: "http://proxy.invalid" };
     expect(await fetched(`http://127.0.0.1:${port}/`, env)).toBe("this machine");
-    // Nobody listens there: what matters is who says so.
+    // Nothing listens on this port; the error shows which host was contacted.
     expect(await fetched(`http://[::1]:${port}/`, env)).toMatch(/^(ECONNREFUSED|EADDRNOTAVAIL|ENETUNREACH)$/);
   });
 });
 
-describe("the proxies of an environment", () => {
+describe("proxySettings()", () => {
   const noProxy = "localhost,127.0.0.1,[::1]";
 
   it.each([

@@ -7,7 +7,7 @@ const TOKEN = "a-token-of-a-private-hub";
 const FILES = { "tiny-Q4_K_M.gguf": content(5000) };
 
 describe("the hub token", () => {
-  it("goes to the hub with every request, and with none to where it redirects", async () => {
+  it("is sent to the hub with every request, and to no redirect target", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     const { store } = storeAt(await temporaryFolder(), hub, { token: TOKEN });
 
@@ -21,7 +21,7 @@ describe("the hub token", () => {
     expect(JSON.stringify(atStorage)).not.toContain(TOKEN);
   });
 
-  it("does not follow a listing's next page to another host, but asks the hub for it", async () => {
+  it("is not sent to another host of a listing's next page, which is requested from the hub", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     hub.failNext(/\/tree\//, {
       headers: { link: `<${hub.storageUrl}/api/models/${REPO}/tree/main?cursor=1>; rel="next"` },
@@ -33,7 +33,7 @@ describe("the hub token", () => {
     expect(hub.requests.filter((seen) => seen.path.includes("cursor=1"))).toMatchObject([{ server: "hub" }]);
   });
 
-  it("does not follow a redirect of the API to another host", async () => {
+  it("is not sent to another host if the API redirects", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
     hub.failNext(/\/revision\//, { redirect: `${hub.storageUrl}/stolen` }, 100);
     const { store } = storeAt(await temporaryFolder(), hub, { token: TOKEN });
@@ -44,7 +44,7 @@ describe("the hub token", () => {
     expect(JSON.stringify(foreign)).not.toContain(TOKEN);
   });
 
-  it("stays out of chunk storage too", async () => {
+  it("is not sent to chunk storage", async () => {
     const files = { "tiny-Q4_K_M.gguf": { content: content(5000), xet: true } };
     const hub = await fixtureHub({ repos: { [REPO]: { files, gatedTo: [TOKEN] } } });
     const { store } = storeAt(await temporaryFolder(), hub, { token: TOKEN });
@@ -57,7 +57,7 @@ describe("the hub token", () => {
   });
 });
 
-/** A fetch that answers each address from a table and keeps what it was sent. */
+/** Creates a fetch function that answers from a table and stores its requests. */
 function table(answers: Readonly<Record<string, string>>) {
   const sent: { url: string; authorization: string | null; cookie: string | null }[] = [];
   const fetch: typeof globalThis.fetch = (input, init) => {
@@ -92,7 +92,7 @@ describe("a redirect", () => {
     expect(sent.map((request) => request.authorization)).toEqual([`Bearer ${TOKEN}`, null]);
   });
 
-  it("within the hub keeps the token, and back to it brings it back", async () => {
+  it("within the hub keeps the token, and one back to the hub sends it again", async () => {
     const { fetch, sent } = table({
       [start]: "/moved",
       "https://hub.example/moved": "https://cdn.example/",
@@ -106,7 +106,7 @@ describe("a redirect", () => {
     expect(sent.map((request) => request.authorization)).toEqual([bearer, bearer, null, bearer]);
   });
 
-  it("takes no other credential to another origin either", async () => {
+  it("sends no other credentials to another origin", async () => {
     const { fetch, sent } = table({ "https://chunks.example/": "https://evil.example/" });
     const hub = new HubFetch({ hubUrl, token: TOKEN, fetch });
 
@@ -125,7 +125,7 @@ describe("a redirect", () => {
     "http://169.254.169.254/latest",
     "file:///etc/passwd",
     "data:text/plain,x",
-  ])("from HTTPS to %s is refused", async (target) => {
+  ])("from HTTPS to %s is rejected", async (target) => {
     const { fetch, sent } = table({ [start]: target });
     const hub = new HubFetch({ hubUrl, token: TOKEN, fetch });
 
@@ -133,7 +133,7 @@ describe("a redirect", () => {
     expect(sent).toHaveLength(1);
   });
 
-  it("that never ends is left", async () => {
+  it("that never ends is given up", async () => {
     const { fetch, sent } = table({ [start]: start });
     const hub = new HubFetch({ hubUrl, token: TOKEN, fetch });
 

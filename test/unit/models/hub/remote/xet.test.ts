@@ -18,7 +18,7 @@ async function scene(gatedTo?: readonly string[]) {
 }
 
 describe("a repository in chunk storage", () => {
-  it("is put together from its chunks", async () => {
+  it("is assembled from its chunks", async () => {
     const { bytes, hub, cacheDir, paths } = await scene();
 
     const model = await pull(storeAt(cacheDir, hub).store);
@@ -27,7 +27,7 @@ describe("a repository in chunk storage", () => {
     expect(paths()).toEqual(["v2", "xorbs"]);
   });
 
-  it("goes on from the part on disk", async () => {
+  it("resumes from the partial file on disk", async () => {
     const { bytes, hub, cacheDir, paths } = await scene();
     const blobs = path.join(cacheDir, "models--ada--tiny-GGUF", "blobs");
     await mkdir(blobs, { recursive: true });
@@ -37,14 +37,14 @@ describe("a repository in chunk storage", () => {
 
     expect(sha256(await readFile(model.files[0]!))).toBe(sha256(bytes));
     expect(paths()).toEqual(["v2", "xorbs"]);
-    const asked = hub.requests.find((seen) => seen.path.startsWith("/v2/"));
-    expect(asked?.headers.range).toBe(`bytes=12345-${SIZE - 1}`);
+    const requests = hub.requests.find((seen) => seen.path.startsWith("/v2/"));
+    expect(requests?.headers.range).toBe(`bytes=12345-${SIZE - 1}`);
   });
 
   it.each([
     ["fails", { status: 500 }],
     ["sends chunks that are none", { corrupt: true }],
-  ])("is fetched by plain HTTP when chunk storage %s", async (_what, fault) => {
+  ])("is downloaded by plain HTTP if chunk storage %s", async (_what, fault) => {
     const { bytes, hub, cacheDir, paths } = await scene();
     hub.failNext(/^storage GET \/xorbs\//, fault, 10);
 
@@ -54,7 +54,7 @@ describe("a repository in chunk storage", () => {
     expect(paths().at(-1)).toBe("stored");
   });
 
-  it("is fetched by plain HTTP when the hub no longer offers chunks", async () => {
+  it("is downloaded by plain HTTP if the hub no longer offers chunks", async () => {
     const { bytes, hub, cacheDir, paths } = await scene();
     hub.failNext(/^hub GET .*\/resolve\//, {
       redirect: `${hub.storageUrl}/stored/${REPO}/tiny-Q4_K_M.gguf`,
@@ -66,7 +66,7 @@ describe("a repository in chunk storage", () => {
     expect(paths()).toEqual(["stored", "stored"]);
   });
 
-  it("tells a gated repository at once", async () => {
+  it("reports a gated repository immediately", async () => {
     const { hub, cacheDir, paths } = await scene(["hf_friend"]);
     const { store, waits } = storeAt(cacheDir, hub);
 

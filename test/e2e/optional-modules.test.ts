@@ -1,0 +1,61 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postJson } from "../support/post-json.ts";
+import { PROGRAM } from "../support/program.ts";
+import { startDaemon } from "../support/start-daemon.ts";
+
+/** Starts the daemon without the command line module. */
+const WITHOUT_CLI = `
+import { loadConfig } from "./src/config/load-config.js";
+import { runDaemon } from "./src/daemon/run-daemon.js";
+const stop = new AbortController();
+process.once("SIGTERM", () => stop.abort());
+const { stdout, stderr, env } = process;
+const loaded = loadConfig({ env, flags: { http: { addr: "127.0.0.1", port: 0 } } });
+await runDaemon(loaded, { stdout, stderr, signal: stop.signal });
+`;
+
+let folder: string;
+
+beforeAll(() => {
+  // Next to the built program, so that packages are found.
+  folder = mkdtempSync(`${PROGRAM}-without-`);
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Copies the program without the folder of a module. */
+function programWithout(module: string): string {
+  const program = path.join(folder, module);
+  const left = path.join(PROGRAM, "src", module);
+  cpSync(PROGRAM, program, {
+    recursive: true,
+    filter: (file) => file !== left && !/daybreak-test-(?:cache|code)$/.test(file),
+  });
+  writeFileSync(path.join(program, "start-daemon.js"), WITHOUT_CLI);
+  return program;
+}
+
+describe("the daemon serves completions without the optional module", () => {
+  test.each(["grammar", "batches", "fleet", "ui", "experiments", "tab"])("%s", async (module) => {
+    const launcher = path.join(programWithout(module), "src/launch/daybreak.mjs");
+    await serves({ launcher });
+  });
+
+  test("cli", async () => {
+    await serves({ launcher: path.join(programWithout("cli"), "start-daemon.js"), command: [] });
+  });
+});
+
+async function serves(program: { launcher: string; command?: readonly string[] }): Promise<void> {
+  const daemon = await startDaemon({ ...program, args: [] });
+  try {
+    const body = { prompt: "Hello", max_tokens: 4, temperature: 0 };
+    const answer = await postJson(`${daemon.url}/v1/completions`, body);
+    expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 4 } });
+    expect(answer.status).toBe(200);
+  } finally {
+    await daemon.stop();
+  }
+}
