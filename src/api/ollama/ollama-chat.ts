@@ -297,7 +297,7 @@ export function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[]
       message.toolCallId === undefined ? name === (message.name ?? name) : id === message.toolCallId,
     );
     if (!call) return message;
-    pending = pending.filter((call) => call !== call);
+    pending = pending.filter((each) => each !== call);
     return { ...message, toolCallId: call.id, name: message.name ?? call.name };
   });
 }

@@ -16,7 +16,7 @@ test.each([
     context_management: { edits: [{ type: "clear_thinking_1", keep: "all" }, edit] },
   });
   expect(answer.headers.get(HEADER)).toMatch(
-    new RegExp(`^context_management is not followed: ${edit.type} leaves nothing out`),
+    new RegExp(`^context_management is not supported: ${edit.type} was not applied`),
   );
   expect(await answer.json()).toMatchObject({ context_management: { applied_edits: [] } });
 });

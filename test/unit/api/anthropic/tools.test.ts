@@ -124,7 +124,7 @@ describe("a client-side tool", () => {
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
       error: {
-        message: `tools.0.type: is not supported: "${type}" is not a tool that the client runs as one function; leave it out, or send a tool of your own with an input_schema`,
+        message: `tools.0.type: is not supported: "${type}" is not a client-side tool with a single function; leave it out, or send a custom tool with an input_schema`,
       },
     });
   });
