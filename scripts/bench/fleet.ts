@@ -3,29 +3,21 @@ import { parseArgs } from "node:util";
 import { ensureBenchModel, QUANTIZATIONS, SHAPES } from "./cpu/bench-models.ts";
 import { BENCH_CACHE, chosen, SHAPE_NAMES } from "./cpu/options.ts";
 import { measureFleet } from "./fleet/measure-fleet.ts";
-import { simulate } from "./fleet/simulate.ts";
 
-const HELP = `Measures what it costs to be answered by another machine, and how many machines share many requests.
+const HELP = `Measures what it costs to be answered by another machine.
 
   node scripts/bench/fleet.ts [--runs N] [--tokens N] [--model FILE | --shape NAME]
-  node scripts/bench/fleet.ts --simulate [--machines N] [--requests N] [--entrances N]
 
-Without --simulate: two real daemons and a real nats-server (on the PATH) on this machine, and a small model of random
+Two real daemons and a real nats-server (on the PATH) on this machine, and a small model of random
 weights that only one of them has. The same requests go alternately to that one and to the other, which passes them on.
 First tokens are those of short answers, five for each whole one, after 150 of them that do not count.
-
-With --simulate: many machines in this process, each with four slots, and engines that only keep time; all requests
-arrive at once. Everything else is the fleet's own code; in place of NATS, messages are handed over in this process.
 
   --runs N       alternating whole answers of each side (default 40)
   --tokens N     tokens of each whole answer (default 512)
   --model FILE   another model, in GGUF
   --shape NAME   another model of random weights, of: ${Object.keys(SHAPES).join(", ")}
   --quantization NAME  of that one, of: ${QUANTIZATIONS.join(", ")} (default Q8_0)
-  --cache DIR    where that one is kept (default ${BENCH_CACHE})
-  --machines N   (default 200)
-  --requests N   (default 2000)
-  --entrances N  machines at which they arrive (default 4)`;
+  --cache DIR    where that one is kept (default ${BENCH_CACHE})`;
 
 const { values } = parseArgs({
   options: {
@@ -35,18 +27,11 @@ const { values } = parseArgs({
     shape: { type: "string" },
     quantization: { type: "string", default: "Q8_0" },
     cache: { type: "string", default: BENCH_CACHE },
-    simulate: { type: "boolean", default: false },
-    machines: { type: "string", default: "200" },
-    requests: { type: "string", default: "2000" },
-    entrances: { type: "string", default: "4" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 if (values.help) console.log(HELP);
-else if (values.simulate) {
-  const { machines, requests, entrances } = values;
-  console.log(await simulate(Number(machines), Number(requests), Number(entrances)));
-} else {
+else {
   const { shape, cache, quantization } = values;
   const model =
     shape === undefined
