@@ -1,10 +1,9 @@
 import { z } from "zod";
+import { MIB } from "../json/quantities.ts";
 import { defaultSocket } from "./default-paths.ts";
 import { duration } from "./config-values.ts";
 import { namedLoadSettings } from "./load-settings.ts";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
-
-const MIB = 1024 * 1024;
 
 /** Smallest context of an engine, in tokens. */
 const MIN_CONTEXT = 16;

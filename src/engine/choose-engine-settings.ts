@@ -109,7 +109,7 @@ export function canAffordContextPerSlot({
   slots,
   kvBytesPerToken,
   memory,
-  maxBytes: maxBytes = CHEAP_CACHE_BYTES,
+  maxBytes = CHEAP_CACHE_BYTES,
 }: Pick<SettingsInput, "purpose" | "contextSize" | "slots"> & {
   readonly kvBytesPerToken: number;
   readonly memory: number;

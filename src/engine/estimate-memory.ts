@@ -1,8 +1,7 @@
+import { MIB, formatMebibytes } from "../json/quantities.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { AUDIO_THREADS } from "./core/worker-patches.ts";
 import { CACHE_TYPE_BYTES, contextTokens, type EngineSpec, kvBytesPerToken } from "./protocol/engine-spec.ts";
-
-const MIB = 1024 * 1024;
 
 /** Figures that determine the size of a step's intermediate results. */
 type StepModel = Pick<MemoryInput, "vocabSize" | "embeddingLength" | "headCount">;
@@ -98,13 +97,9 @@ export function checkHeapLimit({ heapBytes }: MemoryEstimate, limitBytes: number
   if (heapBytes <= limitBytes) return;
   throw new ServiceError(
     "insufficient_memory",
-    `The model needs about ${mib(heapBytes)} MiB, but an engine can have at most ${mib(limitBytes)} MiB; ` +
+    `The model needs about ${formatMebibytes(heapBytes)}, but an engine can have at most ${formatMebibytes(limitBytes)}; ` +
       "use a smaller context or a smaller quantization.",
   );
-}
-
-function mib(bytes: number): number {
-  return Math.ceil(bytes / MIB);
 }
 
 /** Bytes of the intermediate results of one step. */

@@ -107,11 +107,6 @@ export const freeSpace: FreeSpace = async (folder) => {
   }
 };
 
-/** "1.25 GB", for sentences about what does not fit. */
-export function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(2)} GB`;
-}
-
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
   EDQUOT: "this user's disk quota is used up",

@@ -140,7 +140,7 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
           const isRefused = text === "" && failure?.includes(`"fleet_unreachable"`);
           refusals = isRefused ? refusals + 1 : 0;
           if (isRefused && refusals < MAX_REFUSALS) {
-            // Without the NATS server it is told to ask again, as clients do.
+            // Without the NATS server the request is rejected as retryable; clients retry.
             queue.push(prompt);
             await sleep(RETRY_MS);
           } else if (failure !== undefined || text !== expected.get(prompt))

@@ -2,7 +2,8 @@ import { SingleBar } from "cli-progress";
 import { pause } from "../../async/pause.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, type Output, writeLine } from "../cli-io.ts";
-import { formatDuration, printable } from "../terminal/format.ts";
+import { formatDuration } from "../../json/quantities.ts";
+import { printable } from "../terminal/format.ts";
 import type { BatchClient, BatchObject } from "./batch-client.ts";
 
 /** Interval between requests for the status; it grows, so that short batches end promptly. */

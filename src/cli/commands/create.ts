@@ -9,7 +9,8 @@ import { usageError } from "../cli-error.ts";
 import { type CliIo, readStdin, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
-import { formatBytes, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { printable } from "../terminal/format.ts";
 import { QuantizeDisplay } from "../terminal/progress-display.ts";
 
 /** daybreak create <model> -f Modelfile */

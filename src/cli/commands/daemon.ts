@@ -6,7 +6,8 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect, daemonAddress } from "../client/daemon-address.ts";
 import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
-import { formatBytes, formatDuration, formatFields, printable } from "../terminal/format.ts";
+import { formatBytes, formatDuration } from "../../json/quantities.ts";
+import { formatFields, printable } from "../terminal/format.ts";
 
 /** Part of the response of GET /api/system/status. */
 const statusSchema = z.object({

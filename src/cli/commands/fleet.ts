@@ -4,7 +4,8 @@ import { fleetSchema, describeNatsProblem } from "../../api/management/machine-s
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
-import { formatBytes, formatTable, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { formatTable, printable } from "../terminal/format.ts";
 
 type Machine = z.infer<typeof fleetSchema>["machines"][number];
 type FleetModel = Machine["models"][number];

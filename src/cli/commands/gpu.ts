@@ -7,7 +7,8 @@ import { gpuJson } from "../../api/management/machine-schemas.ts";
 import { usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
-import { formatBytes, formatFields, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { formatFields, printable } from "../terminal/format.ts";
 
 type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
 

@@ -6,7 +6,8 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
 import { clientCommand, type ClientOptions, parseInteger } from "../options/common-options.ts";
-import { formatBytes, formatTable, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { formatTable, printable } from "../terminal/format.ts";
 import { DownloadDisplay } from "../terminal/progress-display.ts";
 
 /** Default of --limit: each repository takes three requests to the hub. */

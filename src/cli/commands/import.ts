@@ -8,7 +8,8 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { DownloadDisplay } from "../terminal/progress-display.ts";
-import { formatBytes, formatTable, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { formatTable, printable } from "../terminal/format.ts";
 
 interface ImportOptions extends ClientOptions {
   from: string;

@@ -13,13 +13,8 @@ import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions, parseInteger, parseNumber } from "../options/common-options.ts";
-import {
-  describeContext,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatTable,
-} from "../terminal/format.ts";
+import { formatBytes, formatCount, formatDuration } from "../../json/quantities.ts";
+import { describeContext, formatTable } from "../terminal/format.ts";
 
 interface LoadCommandOptions extends ClientOptions, LoadSettings {
   path?: string;

@@ -12,14 +12,8 @@ import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
-import {
-  describeContext,
-  formatBytes,
-  formatCount,
-  formatFields,
-  formatTable,
-  printable,
-} from "../terminal/format.ts";
+import { formatBytes, formatCount } from "../../json/quantities.ts";
+import { describeContext, formatFields, formatTable, printable } from "../terminal/format.ts";
 
 /** daybreak list */
 export function listCommand(io: CliIo): Command {

@@ -4,7 +4,8 @@ import { toError } from "../../errors/to-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { collect } from "../options/common-options.ts";
-import { formatBytes, printable } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
+import { printable } from "../terminal/format.ts";
 
 interface UiOptions {
   readonly hub?: string;

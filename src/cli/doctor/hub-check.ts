@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { HubNetworkFailure } from "../../models/hub/remote/hub-error.ts";
 import { closeBody, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
-import { formatDuration } from "../terminal/format.ts";
+import { formatDuration } from "../../json/quantities.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
 const [NAME, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];

@@ -8,7 +8,7 @@ import { TRIAL_MS } from "../../engine/sandbox/try-engine-start.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
 import { MINIMUM_NODE, isSuitableRuntime } from "../../launch/runtime.mjs";
 import { type MemoryLimit, memoryLimits } from "../../machine/memory.ts";
-import { formatBytes } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
 const RUNTIME = "Runtime";

@@ -24,7 +24,7 @@ import { createGgufInspector, type InspectGguf } from "../../models/gguf/inspect
 import { RepoCache, repoOfFolder } from "../../models/hub/cache/repo-cache.ts";
 import { DiskHubStore } from "../../models/hub/disk-hub-store.ts";
 import { savedStateSchema } from "../../models/registry/state-file.ts";
-import { formatBytes } from "../terminal/format.ts";
+import { formatBytes } from "../../json/quantities.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
 
 const CACHE_FOLDER = "Cache folder";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type CliIo, write, writeLine } from "../cli-io.ts";
-import { formatDuration, printable, styleFor } from "./format.ts";
+import { formatDuration } from "../../json/quantities.ts";
+import { printable, styleFor } from "./format.ts";
 
 /** Statistics in the last line of an answer. */
 export interface AnswerSummary {

@@ -1,7 +1,8 @@
 import { SingleBar } from "cli-progress";
 import type { PullLine, QuantizeLine } from "../../api/management/model-schemas.ts";
 import type { Output } from "../cli-io.ts";
-import { formatBytes, formatDuration, printable } from "./format.ts";
+import { formatBytes, formatDuration } from "../../json/quantities.ts";
+import { printable } from "./format.ts";
 
 /** Period of the displayed transfer rate. */
 const RATE_WINDOW_MS = 10_000;

@@ -1,3 +1,4 @@
+import { KIB } from "../../json/quantities.ts";
 import type { FrameLimits } from "./frame.ts";
 import type { JsonBounds } from "../../json/json-bounds.ts";
 
@@ -21,9 +22,6 @@ export interface MessageKind<Message = object> {
 export type MessageKinds<Message extends { readonly type: string }> = {
   readonly [Type in Message["type"]]: MessageKind<Extract<Message, { type: Type }>>;
 };
-
-export const KIB = 1024;
-export const MIB = 1024 * KIB;
 
 /** Kind of a message with a few numbers and words. */
 export const SHORT_MESSAGE: MessageKind = {

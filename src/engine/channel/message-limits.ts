@@ -1,13 +1,12 @@
+import { KIB, MIB } from "../../json/quantities.ts";
 import { z } from "zod";
 import { STATE_CHUNK_BYTES } from "../protocol/calls.ts";
 import type { ContentPart } from "../protocol/generation.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
 import {
   fromBytes,
-  KIB,
   type MessageKind,
   type MessageKinds,
-  MIB,
   propertyOf,
   TEXT_MESSAGE,
   SHORT_MESSAGE,

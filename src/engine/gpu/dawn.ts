@@ -1,4 +1,5 @@
-import { KIB, type MessageKind, type MessageKinds } from "../channel/message-kinds.ts";
+import { KIB } from "../../json/quantities.ts";
+import type { MessageKind, MessageKinds } from "../channel/message-kinds.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
 
 /** Part of Dawn's WebGPU that the daemon calls; llama.cpp's script uses the rest. */

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import os from "node:os";
+import { MIB } from "../../json/quantities.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
 /** Share of the machine's memory that an integrated GPU may use without harm to other programs. */
@@ -12,7 +13,6 @@ const APPLE_SHARE = 2 / 3;
 /** With less dedicated memory than this, a GPU mainly uses the machine's. */
 const MIN_DEDICATED_BYTES = 3 * 1024 ** 3;
 
-const MIB = 1024 * 1024;
 const PCI_AMD = "0x1002";
 const DRM_FOLDER = "/sys/class/drm";
 

@@ -1,3 +1,4 @@
+import { formatMebibytes } from "../../json/quantities.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { contextTokens, type EngineSpec, kvBytesPerToken } from "../protocol/engine-spec.ts";
 import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
@@ -43,8 +44,6 @@ export interface GpuPlacement {
   /** Message for the user when other layers are offloaded than requested. */
   readonly warning?: string | undefined;
 }
-
-const MIB = 1024 * 1024;
 
 /**
  * Decides how many layers of a model go to the GPU.
@@ -120,10 +119,10 @@ function layersInMemory(
     memory - usedByOthers,
   );
   const whose = configured > 0 ? " (gpu.memory)" : "";
-  const budget = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
+  const budget = `the ${mib(memory)} of ${title(adapter)} that models may use${whose}`;
   const warning =
     usedByOthers > 0
-      ? `Only ${fittingLayers} of its ${all} layers fit into ${budget}, since other models use ${mib(usedByOthers)} MiB; ` +
+      ? `Only ${fittingLayers} of its ${all} layers fit into ${budget}, since other models use ${mib(usedByOthers)}; ` +
         "unload one, or use a smaller context or a smaller quantization."
       : `Only ${fittingLayers} of its ${all} layers fit into ${budget}; use a smaller context or a smaller quantization.`;
   return { fittingLayers, warning };
@@ -144,9 +143,9 @@ function tensorTooLargeMessage(
 ): string | undefined {
   const maxBytes = limits.maxStorageBufferBindingSize;
   if (maxBytes === 0) return undefined;
-  const limit = `A shader on ${title(adapter)} can access at most ${mib(maxBytes)} MiB at once`;
+  const limit = `A shader on ${title(adapter)} can access at most ${mib(maxBytes)} at once`;
   if (weightBytes.largestInBlocks > maxBytes) {
-    return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
+    return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)}; use a smaller quantization.`;
   }
   // Keys and values are separate tensors.
   const bytes = [spec.cacheTypeK, spec.cacheTypeV].map(
@@ -154,7 +153,7 @@ function tensorTooLargeMessage(
   );
   const cache = (Math.max(...bytes) / Math.max(1, blockCount)) * contextTokens(spec);
   return cache > maxBytes
-    ? `${limit}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
+    ? `${limit}, but the KV cache of each layer has ${mib(cache)}; use a smaller context.`
     : undefined;
 }
 
@@ -162,11 +161,11 @@ function tensorTooLargeMessage(
 function outputOnCpuWarning({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
   const maxBytes = limits.maxStorageBufferBindingSize;
   if (maxBytes === 0 || outputBytes(model) <= maxBytes) return undefined;
-  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(maxBytes)} MiB at once.`;
+  return `The output layer of ${mib(outputBytes(model))} stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(maxBytes)} at once.`;
 }
 
-function mib(bytes: number): number {
-  return Math.floor(bytes / MIB);
+function mib(bytes: number): string {
+  return formatMebibytes(bytes, Math.floor);
 }
 
 export interface AdapterPreferences {

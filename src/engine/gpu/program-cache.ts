@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { MIB } from "../../json/quantities.ts";
 
 /** Size limit of the cache, many times the programs of a dozen models: those of one take 2 MB on lavapipe. */
 const MAX_MIB = 256;
-const MIB = 1024 * 1024;
 
 /** Variables of drivers with a configurable cache of compiled programs. Each driver evicts its oldest programs. */
 const DRIVERS = [

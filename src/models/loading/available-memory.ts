@@ -1,3 +1,4 @@
+import { formatMebibytes } from "../../json/quantities.ts";
 import { MAX_TIMER_MS } from "../../async/timers.ts";
 import {
   descendantBytes,
@@ -7,7 +8,6 @@ import {
   residentBytes,
 } from "../../machine/memory.ts";
 
-const MIB = 1024 * 1024;
 /** Default share of the machine's memory for engines, if no budget is configured. */
 const DEFAULT_MEMORY_SHARE = 0.8;
 
@@ -42,8 +42,11 @@ export interface MemoryAllowance {
 export function configuredAllowance(configured: number, total: number): MemoryAllowance {
   const bytes = configured || Math.floor(total * DEFAULT_MEMORY_SHARE);
   const origin =
-    configured > 0 ? "" : `, by default ${DEFAULT_MEMORY_SHARE * 100} percent of ${inMiB(total)}`;
-  return { bytes, reason: `all models together may use ${inMiB(bytes)} (models.memory_budget${origin})` };
+    configured > 0 ? "" : `, by default ${DEFAULT_MEMORY_SHARE * 100} percent of ${formatMebibytes(total)}`;
+  return {
+    bytes,
+    reason: `all models together may use ${formatMebibytes(bytes)} (models.memory_budget${origin})`,
+  };
 }
 
 /**
@@ -78,13 +81,8 @@ function allowanceBelow(
   const left = Math.max(0, bytes - daemon - others);
   return {
     bytes: left,
-    reason: `of the ${inMiB(bytes)} of ${name} the daemon takes ${inMiB(daemon)} and other programs ${inMiB(others)}, which leaves ${inMiB(left)} for models`,
+    reason: `of the ${formatMebibytes(bytes)} of ${name} the daemon takes ${formatMebibytes(daemon)} and other programs ${formatMebibytes(others)}, which leaves ${formatMebibytes(left)} for models`,
   };
-}
-
-/** "300 MiB", rounded up. */
-export function inMiB(bytes: number): string {
-  return `${Math.ceil(bytes / MIB)} MiB`;
 }
 
 /** Clock of the models service, which tests replace. */

@@ -1,6 +1,7 @@
+import { formatMebibytes } from "../../json/quantities.ts";
 import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
 import type { ContextSource } from "../model.ts";
-import { type Clock, inMiB } from "./available-memory.ts";
+import type { Clock } from "./available-memory.ts";
 import type { LoadPlan } from "./load-planner.ts";
 
 /** Back-off before the second restart; the first one is immediate, and each later wait is twice as long. */
@@ -112,20 +113,20 @@ export function explainExcess(
   if (bytes !== undefined && bytes <= freeBytes) return `${problem} ${howToLoad(plan, wanted, bytes)}`;
   const largest = largestThatFits(plan, wanted, contextSize, freeBytes);
   const needed =
-    bytes === undefined ? "more memory than an engine can have" : `about ${inMiB(bytes)} of memory`;
+    bytes === undefined ? "more memory than an engine can have" : `about ${formatMebibytes(bytes)} of memory`;
   const advice =
     largest === undefined
       ? "No larger one fits"
       : `The largest that fits has ${largest} tokens (daybreak load --context-size ${largest})`;
   return (
     `${problem} A context of ${wanted} tokens would hold it, but needs ${needed}; ` +
-    `${inMiB(Math.max(0, freeBytes))} are free. ${advice}: shorten the prompt, unload other models, or use a smaller model.`
+    `${formatMebibytes(Math.max(0, freeBytes))} are free. ${advice}: shorten the prompt, unload other models, or use a smaller model.`
   );
 }
 
 function howToLoad({ record: { alias } }: LoadPlan, tokens: number, bytes: number): string {
   return (
-    `A context of ${tokens} tokens needs about ${inMiB(bytes)} of memory and fits: unload the model and load it again with ` +
+    `A context of ${tokens} tokens needs about ${formatMebibytes(bytes)} of memory and fits: unload the model and load it again with ` +
     `"daybreak load ${alias} --context-size ${tokens}" or "context_size": ${tokens}, or set PARAMETER num_ctx in its ` +
     "Modelfile or models.context_size."
   );

@@ -1,6 +1,7 @@
+import { formatMebibytes } from "../../json/quantities.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { currentAllowance, inMiB, type MemoryAllowance, type MachineMemory } from "./available-memory.ts";
+import { currentAllowance, type MemoryAllowance, type MachineMemory } from "./available-memory.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 import type { MemoryNeeds } from "./load-planner.ts";
 
@@ -102,7 +103,7 @@ export class MemoryBudget {
     if (bytes <= allowed.bytes) return allowed;
     throw new ServiceError(
       "insufficient_memory",
-      `${subject} needs about ${inMiB(bytes)}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
+      `${subject} needs about ${formatMebibytes(bytes)}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
     );
   }
 
@@ -133,7 +134,7 @@ export class MemoryBudget {
       victims.push(other);
     }
     if (bytes <= free) return victims;
-    const message = `${subject} needs about ${inMiB(bytes)}, and only ${inMiB(Math.max(0, free))} of ${inMiB(allowed.bytes)} are free: ${allowed.reason}`;
+    const message = `${subject} needs about ${formatMebibytes(bytes)}, and only ${formatMebibytes(Math.max(0, free))} of ${formatMebibytes(allowed.bytes)} are free: ${allowed.reason}`;
     if (!mayEvict) {
       throw new ServiceError("insufficient_memory", `${message}; unload another model first.`);
     }

@@ -1,8 +1,9 @@
 import path from "node:path";
+import { formatGigabytes } from "../../json/quantities.ts";
 import type { QuantizeTensors } from "../../engine/quantize/quantize-tensors.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BlobStore } from "../blobs/blob-store.ts";
-import { freeSpace, type FreeSpace, gigabytes, RESERVE_BYTES } from "../../files/file-operations.ts";
+import { freeSpace, type FreeSpace, RESERVE_BYTES } from "../../files/file-operations.ts";
 import {
   findFileType,
   type QuantizedModel,
@@ -122,7 +123,7 @@ export class ModelQuantizer {
     if (free === undefined || free >= needed + RESERVE_BYTES) return;
     throw new ServiceError(
       "insufficient_disk",
-      `The quantized model needs ${gigabytes(needed)} in ${blobs.folder}, where ${gigabytes(free)} are free; ${gigabytes(RESERVE_BYTES)} must stay free. Delete models that are not needed (daybreak rm), then try again.`,
+      `The quantized model needs ${formatGigabytes(needed)} in ${blobs.folder}, where ${formatGigabytes(free)} are free; ${formatGigabytes(RESERVE_BYTES)} must stay free. Delete models that are not needed (daybreak rm), then try again.`,
     );
   }
 }

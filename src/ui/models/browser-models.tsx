@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
-import { formatBytes } from "../number-format.ts";
+import { formatBytes } from "../../json/quantities.ts";
 import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
 import { FromHub } from "./from-hub.tsx";

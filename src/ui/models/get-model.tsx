@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { toError } from "../../errors/to-error.ts";
 import { chooseByQuantization } from "../../models/names/model-file-names.ts";
-import { formatBytes, formatDate, formatInteger, formatCompact } from "../number-format.ts";
+import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
 import { models, showProblem } from "../page-state.ts";
 import { LinkedText } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
@@ -196,8 +196,8 @@ function HubRepoEntry({ repo: found, isOpen }: HubRepoProps): JSX.Element {
     );
   }, [isShown.value, repo]);
   const facts = [
-    downloads > 0 && `${formatCompact(downloads)} downloads`,
-    likes > 0 && `${formatCompact(likes)} likes`,
+    downloads > 0 && `${formatCount(downloads)} downloads`,
+    likes > 0 && `${formatCount(likes)} likes`,
     updated !== undefined && `changed ${formatDate(updated)}`,
     task !== undefined && (TASK_LABELS[task] ?? task.replaceAll("-", " ")),
     (gated || files.value?.gated) && "gated",
@@ -227,7 +227,7 @@ function Offers({ files }: { readonly files: HubFiles }): JSX.Element {
   return (
     <>
       <p>
-        {parameters !== undefined && `${formatCompact(parameters)} weights · `}
+        {parameters !== undefined && `${formatCount(parameters)} weights · `}
         {trained !== undefined && `trained for ${formatInteger(trained)} tokens of context · `}
         <a href={page} target="_blank" rel="noreferrer">
           its page on the hub

@@ -14,7 +14,7 @@ import {
   readModel,
   unloadModel,
 } from "./models-api.ts";
-import { formatInteger } from "../number-format.ts";
+import { formatInteger } from "../../json/quantities.ts";
 
 /** Minimum context size that engines accept, in tokens. */
 const MIN_CONTEXT = 16;

@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { chooseModel } from "../chat/chat-state.ts";
 import type { ListedModel } from "../daemon-api.ts";
-import { formatBytes, formatDate, formatInteger, formatCompact } from "../number-format.ts";
+import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
 import { showProblem } from "../page-state.ts";
 import { capabilityLabels, canChat, describeOrigin, purposeNote } from "./model-facts.ts";
 import {
@@ -110,7 +110,7 @@ function Facts({ model }: { readonly model: ListedModel }): JSX.Element {
   const facts = [
     formatBytes(size),
     quantization,
-    `${formatCompact(parameters)} weights`,
+    `${formatCount(parameters)} weights`,
     `${formatInteger(context)} tokens of context`,
     license !== undefined && `${license} license`,
     memory !== undefined && `uses ${formatBytes(memory)} of memory`,

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { toError } from "../../errors/to-error.ts";
 import type { ListedModel } from "../daemon-api.ts";
-import { formatBytes } from "../number-format.ts";
+import { formatBytes } from "../../json/quantities.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { LoadDialog } from "./load-dialog.tsx";

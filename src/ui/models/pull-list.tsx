@@ -4,7 +4,7 @@ import { refresh } from "../page-state.ts";
 import { LinkedText } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { cancelPull, forgetPull, type Pull, pausePull, pulls, startPull } from "./pulls.ts";
-import { formatBytes, formatRemainingTime } from "../number-format.ts";
+import { formatBytes, formatDuration } from "../../json/quantities.ts";
 
 /** Poll interval for downloads that this tab has not started. */
 const POLL_INTERVAL_MS = 1000;
@@ -115,7 +115,7 @@ function describeProgress({ state, downloaded, total, speed, note }: Pull): stri
     state === "elsewhere" && "begun by another tab or program",
   ];
   if (state === "running" && note === undefined && speed !== undefined && speed > 0)
-    parts.push(`${formatBytes(speed)}/s`, `${formatRemainingTime((total - downloaded) / speed)} left`);
+    parts.push(`${formatBytes(speed)}/s`, `${formatDuration((1000 * (total - downloaded)) / speed)} left`);
   if (note !== undefined) parts.push(note);
   return parts.filter((part) => part !== false).join(" · ");
 }

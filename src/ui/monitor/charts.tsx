@@ -2,7 +2,13 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { formatBinaryBytes, formatCount, formatDuration, formatTime, formatNumber } from "./format.ts";
+import {
+  formatBytes,
+  formatDuration,
+  formatInteger,
+  formatNumber,
+  formatTime,
+} from "../../json/quantities.ts";
 import { firstTokens, samples, status } from "./monitor-state.ts";
 import { firstTokenTime, HISTORY_SECS, type Sample } from "./samples.ts";
 
@@ -33,7 +39,7 @@ export function Charts(): JSX.Element {
           title="Requests"
           times={times}
           lines={[line("running", (each) => each.running), line("waiting", (each) => each.waiting)]}
-          format={formatCount}
+          format={formatInteger}
           steps={COUNT_STEPS}
           unknown={none}
         />
@@ -62,7 +68,7 @@ export function Charts(): JSX.Element {
           title="Memory"
           times={times}
           lines={[line("daemon", (each) => each.daemonBytes), ...perModel(all, (each) => each.engineBytes)]}
-          format={formatBinaryBytes}
+          format={formatBytes}
           steps={BYTE_STEPS}
           unknown="not loaded"
         />
@@ -71,7 +77,7 @@ export function Charts(): JSX.Element {
             title="Memory of the GPU, reserved"
             times={times}
             lines={perModel(all, (each) => each.gpuBytes)}
-            format={formatBinaryBytes}
+            format={formatBytes}
             steps={BYTE_STEPS}
             unknown="not loaded"
           />

@@ -1,4 +1,4 @@
-import { formatBinaryBytes, formatCount, formatNumber } from "./format.ts";
+import { formatBytes, formatInteger, formatNumber } from "../../json/quantities.ts";
 import type { Fleet } from "./monitor-api.ts";
 
 export type FleetMachine = Fleet["machines"][number];
@@ -8,12 +8,12 @@ export type FleetModel = FleetMachine["models"][number];
 export function machineFacts(machine: FleetMachine): (readonly [name: string, fact: string])[] {
   const { running, waiting, memory, processor, gpus, version, engine } = machine;
   return [
-    ["Requests", `${formatCount(running)} running${waiting > 0 ? `, ${formatCount(waiting)} waiting` : ""}`],
     [
-      "Memory of models",
-      `${formatBinaryBytes(memory.used_bytes)} of ${formatBinaryBytes(memory.models_bytes)}`,
+      "Requests",
+      `${formatInteger(running)} running${waiting > 0 ? `, ${formatInteger(waiting)} waiting` : ""}`,
     ],
-    ["Processors", `${formatCount(processor.usable)} × ${processor.name}`],
+    ["Memory of models", `${formatBytes(memory.used_bytes)} of ${formatBytes(memory.models_bytes)}`],
+    ["Processors", `${formatInteger(processor.usable)} × ${processor.name}`],
     ["GPU", gpus.map(({ name }) => name).join(", ") || "none"],
     ["Version", version],
     // Failover continues an answer only on a machine with the same engine build.
@@ -26,9 +26,9 @@ export function describeModel(model: FleetModel): string {
   const { loaded, running = 0, waiting = 0, slots = 0, size_bytes: size } = model;
   const { decode_tokens_per_second: speed = 0 } = model;
   const words = loaded
-    ? [`${formatCount(running)} of ${formatCount(slots)} requests`]
-    : [formatBinaryBytes(size)];
-  if (waiting > 0) words.push(`${formatCount(waiting)} waiting`);
+    ? [`${formatInteger(running)} of ${formatInteger(slots)} requests`]
+    : [formatBytes(size)];
+  if (waiting > 0) words.push(`${formatInteger(waiting)} waiting`);
   if (speed > 0) words.push(`${formatNumber(speed)} tokens/s`);
   return words.join(", ");
 }

@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { LOG_LEVELS, type LogLevel } from "../../api/management/activity-schemas.ts";
-import { formatTime } from "./format.ts";
+import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
 /** Maximum number of visible log records. */

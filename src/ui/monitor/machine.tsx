@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { machineFacts, type FleetMachine, type FleetModel, describeModel } from "./fleet-facts.ts";
-import { formatBinaryBytes, formatCount, formatDuration, formatNumber } from "./format.ts";
+import { formatBytes, formatDuration, formatInteger, formatNumber } from "../../json/quantities.ts";
 import type { Engine, Status } from "./monitor-api.ts";
 import { engines, fleet, gpuFailures, samples, speeds, status } from "./monitor-state.ts";
 
@@ -36,15 +36,15 @@ function Gpu({ gpu }: Status): JSX.Element {
         <ul>
           {gpu.adapters.map(({ name, backend, usable, problem, memory_bytes: memory }) => (
             <li key={`${name} ${backend}`}>
-              {name} ({backend}){memory !== undefined && `, ${formatBinaryBytes(memory)}`}:{" "}
+              {name} ({backend}){memory !== undefined && `, ${formatBytes(memory)}`}:{" "}
               {usable ? "usable" : problem}
             </li>
           ))}
         </ul>
       )}
-      {losses > 0 && <p class="failed">Engines that ended on the GPU: {formatCount(losses)}</p>}
+      {losses > 0 && <p class="failed">Engines that ended on the GPU: {formatInteger(losses)}</p>}
       {abandonments > 0 && (
-        <p class="failed">Models that run on the CPU because the GPU failed: {formatCount(abandonments)}</p>
+        <p class="failed">Models that run on the CPU because the GPU failed: {formatInteger(abandonments)}</p>
       )}
     </section>
   );
@@ -75,13 +75,12 @@ function Daemon({ stats, version, llama_cpp: llamaCpp, uptime_secs: uptime, kern
         kernels
       </p>
       <p>
-        Running for {formatDuration(uptime * 1000)}: {formatCount(stats.requests_total)} requests,{" "}
-        {formatCount(stats.tokens_generated)} tokens generated.
+        Running for {formatDuration(uptime * 1000)}: {formatInteger(stats.requests_total)} requests,{" "}
+        {formatInteger(stats.tokens_generated)} tokens generated.
       </p>
       <p>
         <label>
-          Memory: {formatBinaryBytes(used)} of {formatBinaryBytes(total)}{" "}
-          <meter min={0} max={total} value={used} />
+          Memory: {formatBytes(used)} of {formatBytes(total)} <meter min={0} max={total} value={used} />
         </label>
       </p>
     </section>
@@ -123,14 +122,14 @@ function engineFacts(engine: Engine, now: number): (readonly [name: string, fact
   const busy = engine.active_requests;
   const used =
     slots === undefined
-      ? formatCount(busy)
-      : `${formatCount(Math.min(busy, slots))} of ${formatCount(slots)}`;
+      ? formatInteger(busy)
+      : `${formatInteger(Math.min(busy, slots))} of ${formatInteger(slots)}`;
   const waiting = slots === undefined ? 0 : Math.max(0, busy - slots);
   return [
-    ["Requests", waiting > 0 ? `${used}, ${formatCount(waiting)} waiting` : used],
-    ["Memory", memory === undefined ? "…" : formatBinaryBytes(memory)],
-    ["Context", `${formatCount(engine.context_size)} tokens`],
-    ["Layers on the GPU", gpuMemory > 0 ? `${layers}, ${formatBinaryBytes(gpuMemory)}` : formatCount(layers)],
+    ["Requests", waiting > 0 ? `${used}, ${formatInteger(waiting)} waiting` : used],
+    ["Memory", memory === undefined ? "…" : formatBytes(memory)],
+    ["Context", `${formatInteger(engine.context_size)} tokens`],
+    ["Layers on the GPU", gpuMemory > 0 ? `${layers}, ${formatBytes(gpuMemory)}` : formatInteger(layers)],
     ["Last answer", speed > 0 ? `${formatNumber(speed)} tokens/s` : "none yet"],
     ["Idle", describeIdle(engine, now)],
   ];
@@ -184,7 +183,7 @@ function FleetMember(machine: FleetMachine): JSX.Element {
       <FleetModels models={models.filter(({ loaded }) => loaded)} />
       {stored.length > 0 && (
         <details>
-          <summary>On disk only: {formatCount(stored.length)}</summary>
+          <summary>On disk only: {formatInteger(stored.length)}</summary>
           <FleetModels models={stored} />
         </details>
       )}

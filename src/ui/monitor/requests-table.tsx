@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { formatCount, formatDuration, formatTime, formatNumber } from "./format.ts";
+import { formatDuration, formatInteger, formatNumber, formatTime } from "../../json/quantities.ts";
 import { type PastRequest, requests } from "./monitor-state.ts";
 
 /** Number of rows that "Show more" adds. */
@@ -84,7 +84,7 @@ export function RequestsTable(): JSX.Element {
       {list.length === 0 && <p>No such request has come yet.</p>}
       {list.length > rows.value && (
         <button type="button" onClick={() => (rows.value += ROWS_PER_PAGE)}>
-          Show more ({formatCount(list.length - rows.value)})
+          Show more ({formatInteger(list.length - rows.value)})
         </button>
       )}
     </section>
@@ -146,10 +146,10 @@ function describeTokens({
   completion_tokens: completion,
 }: PastRequest): string {
   if (prompt === undefined) return "";
-  const cachedNote = cached > 0 ? ` (${formatCount(cached)} cached)` : "";
+  const cachedNote = cached > 0 ? ` (${formatInteger(cached)} cached)` : "";
   return completion === undefined
-    ? `${formatCount(prompt)}${cachedNote}`
-    : `${formatCount(prompt)}${cachedNote} → ${formatCount(completion)}`;
+    ? `${formatInteger(prompt)}${cachedNote}`
+    : `${formatInteger(prompt)}${cachedNote} → ${formatInteger(completion)}`;
 }
 
 function hasFailed({ status, failure }: PastRequest): boolean {

@@ -1,13 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
+import { formatGigabytes } from "../../../json/quantities.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
-import {
-  type FreeSpace,
-  gigabytes,
-  removeFile,
-  replaceFile,
-  RESERVE_BYTES,
-} from "../../../files/file-operations.ts";
+import { type FreeSpace, removeFile, replaceFile, RESERVE_BYTES } from "../../../files/file-operations.ts";
 import type { FolderLock } from "../../../files/locks.ts";
 import { linkInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
 import { downloadBlob, hasBlob, partSize } from "./download-blob.ts";
@@ -56,7 +51,7 @@ export class SnapshotPull {
     if (free === undefined || free >= needed + RESERVE_BYTES) return;
     throw new ServiceError(
       "insufficient_disk",
-      `The download needs ${gigabytes(needed)} more in ${folder}, where ${gigabytes(free)} are free; ${gigabytes(RESERVE_BYTES)} must stay free.`,
+      `The download needs ${formatGigabytes(needed)} more in ${folder}, where ${formatGigabytes(free)} are free; ${formatGigabytes(RESERVE_BYTES)} must stay free.`,
     );
   }
 

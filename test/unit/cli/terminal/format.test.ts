@@ -1,14 +1,6 @@
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatFields,
-  formatTable,
-  printable,
-  styleFor,
-} from "../../../../src/cli/terminal/format.ts";
+import { formatFields, formatTable, printable, styleFor } from "../../../../src/cli/terminal/format.ts";
 
 describe("formatTable", () => {
   it("aligns columns without trailing spaces", () => {
@@ -45,44 +37,6 @@ describe("formatFields", () => {
       ]),
     ).toEqual(["Name          tiny", "Architecture  llama", ""]);
   });
-});
-
-describe("formatBytes", () => {
-  it.each([
-    [0, "0 B"],
-    [999, "999 B"],
-    [1000, "1.0 kB"],
-    [1_250_000, "1.3 MB"],
-    [99_949_999, "99.9 MB"],
-    [99_950_000, "100 MB"],
-    [999_600_000, "1.0 GB"],
-    [4_683_073_184, "4.7 GB"],
-    [2_000_000_000_000_000, "2000 TB"],
-  ])("writes %d as %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
-});
-
-describe("formatCount", () => {
-  it.each([
-    [0, "0"],
-    [999, "999"],
-    [260_000, "260K"],
-    [494_032_768, "494M"],
-    [999_600_000, "1.0B"],
-    [1_543_714_304, "1.5B"],
-    [70_553_706_496, "71B"],
-  ])("writes %d as %s", (count, text) => expect(formatCount(count)).toBe(text));
-});
-
-describe("formatDuration", () => {
-  it.each([
-    [0, "0 ms"],
-    [850.4, "850 ms"],
-    [12_340, "12.3 s"],
-    [59_960, "1m 00s"],
-    [245_000, "4m 05s"],
-    [7_800_000, "2h 10m"],
-    [273_600_000, "3d 4h"],
-  ])("writes %d ms as %s", (millis, text) => expect(formatDuration(millis)).toBe(text));
 });
 
 const terminal = Object.assign(new Writable(), { isTTY: true });

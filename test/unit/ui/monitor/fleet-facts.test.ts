@@ -28,7 +28,7 @@ const MODEL: FleetModel = { alias: "mini", loaded: false, size_bytes: GIB, files
 test("a machine of the fleet is described by its load and hardware", () => {
   expect(machineFacts(MACHINE)).toEqual([
     ["Requests", "1,200 running, 3 waiting"],
-    ["Memory of models", "1.5 GiB of 48 GiB"],
+    ["Memory of models", "1.6 GB of 51.5 GB"],
     ["Processors", "16 × Ryzen 7"],
     ["GPU", "none"],
     ["Version", "1.2.3"],
@@ -43,9 +43,9 @@ test("the description of a machine names all GPUs", () => {
 });
 
 test.each<[Partial<FleetModel>, string]>([
-  [{}, "1 GiB"],
-  [{ decode_tokens_per_second: 0 }, "1 GiB"],
-  [{ decode_tokens_per_second: 12.345 }, "1 GiB, 12.3 tokens/s"],
+  [{}, "1.1 GB"],
+  [{ decode_tokens_per_second: 0 }, "1.1 GB"],
+  [{ decode_tokens_per_second: 12.345 }, "1.1 GB, 12.3 tokens/s"],
   [{ loaded: true, running: 1, waiting: 0, slots: 4 }, "1 of 4 requests"],
   [
     { loaded: true, running: 4, waiting: 2, slots: 4, decode_tokens_per_second: 80 },
