@@ -12,7 +12,6 @@ import type { Batches } from "../batches/batch-store.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
 import type { MachineMemory, ManagementServices } from "../api/management/management-services.ts";
-import type { OpenFile } from "../api/management/model-file-routes.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
@@ -244,7 +243,7 @@ function machineMemory(models: readonly Model[]): MachineMemory {
 }
 
 /** Returns a function that opens files. It caches their SHA-256 until they change. */
-export function createFileOpener(): OpenFile {
+export function createFileOpener(): ManagementServices["openFile"] {
   const known = new Map<string, Promise<string>>();
   return async (path) => {
     const { size, mtimeMs } = await stat(path).catch((cause: unknown) => {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parse } from "smol-toml";
 import { z } from "zod";
-import { type DefaultModel, defaultModelSchema } from "../api/management/default-model-routes.ts";
+import { type DefaultModel, defaultModelSchema } from "../api/management/hub-schemas.ts";
 import type { PageFile, PageFileName } from "../api/management/page-files.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";

@@ -3,24 +3,10 @@ import { reportFailure } from "../../events/report-failure.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
+import { type DefaultModel, defaultModelSchema } from "./hub-schemas.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Default models";
-
-/** An entry of configs/defaults.toml and of GET /api/defaults. */
-export const defaultModelSchema = z
-  .object({
-    name: z.string().describe("Name for POST /api/defaults/<name>/use."),
-    description: z.string(),
-    size_hint: z.string().describe("Download size, human-readable."),
-    tags: z.array(z.string()),
-    from: z.string().describe("Hub spec: hf:owner/repository[:file or quantization]."),
-    has_thinking: z.boolean(),
-    has_vision: z.boolean(),
-    has_tools: z.boolean(),
-  })
-  .meta({ id: "DefaultModel" });
-export type DefaultModel = z.infer<typeof defaultModelSchema>;
 
 /** The recommended models of configs/defaults.toml. */
 export function defaultModelRoutes(services: ManagementServices): readonly Route[] {

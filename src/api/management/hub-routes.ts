@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { HubCatalog, HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
+import type { HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
 import type { HubRepo } from "../../models/hub/remote/list-repo.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import * as schemas from "./hub-schemas.ts";
@@ -11,9 +11,6 @@ const ESTIMATE_BASIS =
   "Estimated from the file sizes, for a typical architecture, with the configured context and no other model loaded.";
 
 type RepoJson = z.infer<typeof schemas.hubSearchSchema>["repos"][number];
-
-/** Part of the hub catalog that these routes use. */
-export type Catalog = Pick<HubCatalog, "search" | "offers" | "url">;
 
 /** Routes to search the hub, and to compare its models with those on this machine. */
 export function hubRoutes(services: ManagementServices): readonly Route[] {

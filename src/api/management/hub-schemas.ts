@@ -88,3 +88,18 @@ export const discardResultSchema = z.object({
   name: z.string(),
   freed_bytes: z.int(),
 });
+
+/** An entry of configs/defaults.toml and of GET /api/defaults. */
+export const defaultModelSchema = z
+  .object({
+    name: z.string().describe("Name for POST /api/defaults/<name>/use."),
+    description: z.string(),
+    size_hint: z.string().describe("Download size, human-readable."),
+    tags: z.array(z.string()),
+    from: z.string().describe("Hub spec: hf:owner/repository[:file or quantization]."),
+    has_thinking: z.boolean(),
+    has_vision: z.boolean(),
+    has_tools: z.boolean(),
+  })
+  .meta({ id: "DefaultModel" });
+export type DefaultModel = z.infer<typeof defaultModelSchema>;

@@ -3,15 +3,14 @@ import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
 import type { Kernels } from "../../engine/engine-image.ts";
 import type { SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
+import type { HubCatalog } from "../../models/hub/hub-catalog.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { FollowRequest } from "../../http/middleware/request-log.ts";
 import type { BatchServices, ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
-import type { DefaultModel } from "./default-model-routes.ts";
 import type { FleetView } from "./fleet-routes.ts";
-import type { Catalog } from "./hub-routes.ts";
-import type { OpenFile } from "./model-file-routes.ts";
+import type { DefaultModel } from "./hub-schemas.ts";
 import type { PageFile, PageFileName } from "./page-files.ts";
 
 /** Services for the management routes. */
@@ -39,11 +38,11 @@ export interface ManagementServices extends ModelServices, BatchServices {
   readonly endpoints: { http: string; ipc: string };
   machineMemory(): Promise<MachineMemory>;
   /** Catalog of the hub. */
-  readonly hub: Catalog;
+  readonly hub: Pick<HubCatalog, "search" | "offers" | "url">;
   /** The recommended models of configs/defaults.toml. */
   defaultModels(): readonly DefaultModel[];
-  /** Opens a file of a model. */
-  readonly openFile: OpenFile;
+  /** Opens a file of a model for sending. Its etag is the SHA-256. */
+  readonly openFile: (path: string) => Promise<ServedFile>;
   /**
    * Scripts of the engine for browsers and of the page, by name.
    * @throws ServiceError internal_error if this installation lacks them, route_not_found for an unknown name

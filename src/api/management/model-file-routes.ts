@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { sendFile, type ServedFile } from "../../http/streaming/send-file.ts";
+import { sendFile } from "../../http/streaming/send-file.ts";
 import type { Model } from "../../models/model.ts";
 import type { ManagementServices } from "./management-services.ts";
 
@@ -83,6 +83,3 @@ function filesOf(model: Model): { role: Role; path: string; scale?: number }[] {
     ...model.adapters.map(({ path, scale }) => ({ role: "adapter", path, scale }) as const),
   ];
 }
-
-/** Opens a file of a model for sending. Its etag is the SHA-256. */
-export type OpenFile = (path: string) => Promise<ServedFile>;

@@ -36,7 +36,7 @@ export function deviceFlags({ backend, name }: GpuDevice): string[] {
 }
 
 /** Backends on which Dawn's WebGPU is complete; the others are for tests or lack compute shaders. */
-export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
+export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const satisfies readonly GpuDevice["backend"][];
 
 /** The system on which Dawn could not be loaded. */
 interface LoadingSystem {

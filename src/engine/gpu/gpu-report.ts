@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { GPU_BACKENDS } from "./dawn.ts";
 
 /** Longest name or description from a driver. */
 const MAX_TEXT = 512;
@@ -8,7 +7,7 @@ const text = z.string().transform((value) => value.slice(0, MAX_TEXT));
 
 /** Identifies an adapter on a machine, also in another process. A browser does not report its backend. */
 export const gpuDeviceSchema = z.object({
-  backend: z.enum([...GPU_BACKENDS, "webgpu"]),
+  backend: z.enum(["d3d12", "metal", "vulkan", "webgpu"]),
   name: z.string().max(MAX_TEXT),
 });
 export type GpuDevice = z.infer<typeof gpuDeviceSchema>;

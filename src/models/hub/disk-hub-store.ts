@@ -19,7 +19,8 @@ import {
 } from "./cache/snapshots.ts";
 import { discardParts } from "./download/download-blob.ts";
 import { PullMeter, SharedDownloads } from "./download/shared-downloads.ts";
-import { type PullTools, SnapshotPull } from "./download/snapshot-pull.ts";
+import type { PullTools } from "./download/download-blob.ts";
+import { SnapshotPull } from "./download/snapshot-pull.ts";
 import {
   type CachedModel,
   type HubPullRequest,

@@ -14,7 +14,11 @@ import { type ModelFile, realModelPath } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { type ContextChoice, supportedContext } from "./choose-settings.ts";
 import { type LoadRequest, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
-import type { EvictionPolicy } from "./memory-budget.ts";
+
+/**
+ * Models that a load may evict: all idle ones (true), none (false), or those that have been idle for a while (unused).
+ */
+export type EvictionPolicy = boolean | "unused";
 
 /** Memory of an engine. */
 export interface MemoryNeeds {

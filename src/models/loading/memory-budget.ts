@@ -3,18 +3,13 @@ import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { currentAllowance, type MemoryAllowance, type MachineMemory } from "./available-memory.ts";
 import type { LoadedModel } from "./loaded-model.ts";
-import type { MemoryNeeds } from "./load-planner.ts";
+import type { EvictionPolicy, MemoryNeeds } from "./load-planner.ts";
 
 /** Typical time of a request, after which a model may be idle and evictable. */
 const RETRY_AFTER_SECS = 5;
 
 /** Idle time after which a low-priority load may evict a model, because its last user may soon send more requests. */
 const UNUSED_MS = 60_000;
-
-/**
- * Models that a load may evict: all idle ones (true), none (false), or those that have been idle for a while (unused).
- */
-export type EvictionPolicy = boolean | "unused";
 
 export interface MemoryBudgetOptions {
   /** Configured memory for all engines together. */

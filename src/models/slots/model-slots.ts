@@ -3,7 +3,6 @@ import type { Engine } from "../../engine/engine.ts";
 import { type EngineSlot, EngineSlots, type SlotState } from "../../engine/engine-slots.ts";
 import type { Kernels } from "../../engine/engine-image.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { ModelLease } from "../models.ts";
 import {
   checkIdentity,
   identityFiles,
@@ -11,6 +10,7 @@ import {
   type SlotIdentity,
   slotIdentity,
 } from "./slot-identity.ts";
+import type { Model } from "../model.ts";
 import type { SavedEntry, SavedFolder } from "./saved-folder.ts";
 import { assertSavedName, type SavedHeader } from "./saved-header.ts";
 
@@ -40,7 +40,7 @@ export interface ModelSlotsOptions {
   readonly kernels: Kernels;
   /** Returns the alias of a model. @throws ServiceError model_not_found */
   readonly aliasOf: (name: string) => Promise<string>;
-  readonly acquire: (name: string, signal: AbortSignal) => Promise<ModelLease>;
+  readonly acquire: (name: string, signal: AbortSignal) => Promise<Disposable & { readonly engine: Engine; readonly model: Pick<Model, "alias"> }>;
   /** Returns the engine of a loaded model. */
   readonly engineOf: (alias: string) => Engine | undefined;
 }

@@ -1,6 +1,6 @@
 import { signal as createSignal } from "@preact/signals";
 import { z } from "zod";
-import { defaultModelSchema } from "../../api/management/default-model-routes.ts";
+import { defaultModelSchema } from "../../api/management/hub-schemas.ts";
 import { hubFilesSchema, hubSearchSchema } from "../../api/management/hub-schemas.ts";
 import { modelDetailSchema, modelfileSchema } from "../../api/management/model-schemas.ts";
 import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";

@@ -1,7 +1,6 @@
 import { computed, effect, signal as createSignal } from "@preact/signals";
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
-import type { McpConnection } from "./mcp-connection.ts";
 import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";
 
 /** A tool that a model may call. */
@@ -60,10 +59,17 @@ function toTool({ name, description, parameters, code }: UserTool): Tool {
   };
 }
 
+/** Open connection to a server of tools. */
+interface ToolConnection {
+  /** @param isAutomatic true if calls need no consent */
+  tools(isAutomatic: boolean): readonly Tool[];
+  close(): void;
+}
+
 interface ServerState {
   /** Status text for the user. */
   readonly status: string;
-  readonly connection?: McpConnection;
+  readonly connection?: ToolConnection;
 }
 
 /** States of the enabled servers, by URL. */

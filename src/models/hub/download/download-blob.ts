@@ -1,15 +1,31 @@
 import { stat } from "node:fs/promises";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { removeFile } from "../../../files/file-operations.ts";
-import type { Claim } from "../../../files/locks.ts";
+import { type FreeSpace, removeFile } from "../../../files/file-operations.ts";
+import type { Claim, FolderLock } from "../../../files/locks.ts";
+import type { HubPeers } from "../cache/cached-files.ts";
 import type { RepoCache } from "../cache/repo-cache.ts";
 import type { RepoFile } from "../hub-store.ts";
 import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
 import { BlobBody, type RemoteFile } from "../remote/remote-body.ts";
-import { BackOff } from "../remote/retry.ts";
+import type { HubFetch } from "../remote/hub-fetch.ts";
+import { BackOff, type Sleep } from "../remote/retry.ts";
 import { PartFile } from "./part-file.ts";
-import type { DownloadListener } from "./shared-downloads.ts";
-import type { PullTools } from "./snapshot-pull.ts";
+import type { DownloadListener, SharedDownloads } from "./shared-downloads.ts";
+
+/** Shared by all downloads of a store. */
+export interface PullTools {
+  readonly hub: HubFetch;
+  readonly sleep: Sleep;
+  readonly measureSpace: FreeSpace;
+  readonly stallTimeoutMs: number | undefined;
+  readonly downloads: SharedDownloads;
+  /** Other machines that may have files; undefined: there are none. */
+  readonly peers: HubPeers | undefined;
+  /** Digests of the files that the hub is sending at the moment. */
+  readonly fromHub: Set<string>;
+  /** Lock on the cache folder, held while blobs are linked or removed. */
+  readonly lock: FolderLock;
+}
 
 /** Time between checks if another process has finished the same download. */
 const POLL_INTERVAL_MS = 500;

@@ -2,30 +2,11 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { formatGigabytes } from "../../../json/quantities.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { type FreeSpace, removeFile, replaceFile, RESERVE_BYTES } from "../../../files/file-operations.ts";
-import type { FolderLock } from "../../../files/locks.ts";
+import { removeFile, replaceFile, RESERVE_BYTES } from "../../../files/file-operations.ts";
 import { linkInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
-import { downloadBlob, hasBlob, partSize } from "./download-blob.ts";
-import type { HubFetch } from "../remote/hub-fetch.ts";
-import type { HubPeers } from "../cache/cached-files.ts";
-import type { PullMeter, SharedDownloads } from "./shared-downloads.ts";
+import { downloadBlob, hasBlob, partSize, type PullTools } from "./download-blob.ts";
+import type { PullMeter } from "./shared-downloads.ts";
 import type { RepoFile, RepoListing } from "../hub-store.ts";
-import type { Sleep } from "../remote/retry.ts";
-
-/** Shared by all downloads of a store. */
-export interface PullTools {
-  readonly hub: HubFetch;
-  readonly sleep: Sleep;
-  readonly measureSpace: FreeSpace;
-  readonly stallTimeoutMs: number | undefined;
-  readonly downloads: SharedDownloads;
-  /** Other machines that may have files; undefined: there are none. */
-  readonly peers: HubPeers | undefined;
-  /** Digests of the files that the hub is sending at the moment. */
-  readonly fromHub: Set<string>;
-  /** Lock on the cache folder, held while blobs are linked or removed. */
-  readonly lock: FolderLock;
-}
 
 /** Downloads files of one commit into a repository's cache. */
 export class SnapshotPull {

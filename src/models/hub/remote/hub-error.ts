@@ -1,5 +1,4 @@
 import { isDiskFull, ServiceError } from "../../../errors/service-error.ts";
-import type { HubFetch } from "./hub-fetch.ts";
 
 const ADVICE =
   "Check the network and HUB_URL, the hub's address; behind a proxy start the daemon with HTTPS_PROXY set. " +
@@ -7,7 +6,7 @@ const ADVICE =
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
 
 interface HubErrorContext {
-  readonly hub: Pick<HubFetch, "url" | "hasToken">;
+  readonly hub: { readonly url: string; readonly hasToken: boolean };
   /** owner/repository */
   readonly repo: string;
   readonly revision: string;
