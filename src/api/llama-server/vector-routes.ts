@@ -83,14 +83,14 @@ function inputItems({ content, input }: EmbeddingBody): readonly (string | numbe
   return ids.length > 0 ? [ids] : items.filter((item) => typeof item !== "number");
 }
 
-const documents = list(z.string(), { min: 1 });
+const documentList = list(z.string(), { min: 1 });
 
 const rerankRequestSchema = z
   .object({
     model: modelField,
     query: z.string().min(1).describe("Search query."),
-    documents: documents.nullish().describe("Texts."),
-    texts: documents
+    documents: documentList.nullish().describe("Texts."),
+    texts: documentList
       .nullish()
       .describe("Texts, for an answer in the format of TEI (Text Embeddings Inference)."),
     return_text: z.boolean().nullish().describe("With texts: also return the texts. Default: false."),

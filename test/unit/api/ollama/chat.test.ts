@@ -165,12 +165,12 @@ const lineSchema = z.object({
 
 /** Joins the lines of a stream to one message. */
 function fold(all: readonly unknown[]): object {
-  const messages = all.map((line) => lineSchema.parse(line).message);
-  const thinking = messages.map((message) => message.thinking).join("");
-  const calls = messages.flatMap((message) => message.tool_calls);
+  const deltas = all.map((line) => lineSchema.parse(line).message);
+  const thinking = deltas.map((message) => message.thinking).join("");
+  const calls = deltas.flatMap((message) => message.tool_calls);
   return {
     role: "assistant",
-    content: messages.map(({ content }) => content).join(""),
+    content: deltas.map(({ content }) => content).join(""),
     ...(thinking !== "" && { thinking }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };

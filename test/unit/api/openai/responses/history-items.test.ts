@@ -3,7 +3,7 @@ import { testApp } from "../../../../support/test-app.ts";
 
 const PATH = "/v1/responses";
 const user = { role: "user", content: "hi" };
-const message = (value: string) => ({
+const assistantMessage = (value: string) => ({
   type: "message",
   id: "msg_1",
   role: "assistant",
@@ -33,7 +33,7 @@ describe("items of hosted tools of another server become text in the prompt", ()
           action: { type: "search", query: "cats" },
         },
         { type: "reasoning", id: "rs_2", summary: [{ type: "summary_text", text: "I know." }] },
-        message("Cats purr."),
+        assistantMessage("Cats purr."),
         { type: "function_call", call_id: "a", name: "forgotten", arguments: "{}" },
         { type: "function_call_output", call_id: "a", output: "Done." },
       ]),
