@@ -4,6 +4,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { historyText } from "../../inference/history-text.ts";
 import { decodeBase64, decodeImage, encodeBase64 } from "../../inference/media-data.ts";
+import { textParts } from "../chat-input.ts";
 
 export const textBlock = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -106,11 +107,6 @@ function omittedThinking(signature: string): string {
 
 type ToolResult = Extract<Block, { type: "tool_result" }>;
 
-export function toText(content: string | readonly { text: string }[]): ContentPart[] {
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map(({ text }) => ({ type: "text", text }));
-}
-
 /**
  * Converts a user's blocks to messages: each tool result becomes a separate message.
  * @param isUnanswered true if no assistant message follows. Then a binary document is refused; otherwise the model
@@ -144,7 +140,7 @@ function toToolMessage(block: ToolResult, param: string): ChatMessage {
   const { content } = block;
   const parts =
     typeof content === "string"
-      ? toText(content)
+      ? textParts(content)
       : (content ?? []).map((part, at) => toPart(part, `${param}.content.${at}`));
   // Chat templates have no error flag, so a label in the text marks the error.
   const errorLabel: ContentPart[] = block.is_error ? [{ type: "text", text: "Error:" }] : [];

@@ -4,9 +4,10 @@ import type { InferenceRequest, RequestedFormat } from "../../inference/inferenc
 import { checkFormatWithTools, toSingleFormat } from "../structured-output-fields.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { toReasoningBudget } from "../reasoning-fields.ts";
-import { toAssistant, toText, toUserMessages } from "./content-blocks.ts";
+import { toAssistant, toUserMessages } from "./content-blocks.ts";
 import { type MessageRequest, ignoredEdits } from "./message-schema.ts";
 import { toToolDefinition } from "./tools.ts";
+import { chatInput, textParts } from "../chat-input.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);
@@ -17,12 +18,10 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     endpoint: "chat",
     model: body.model ?? undefined,
     isBuffered: !body.stream,
-    input: {
-      kind: "chat",
-      messages: [...toSystem(body.system), ...toMessages(body.messages)],
+    input: chatInput([...toSystem(body.system), ...toMessages(body.messages)], {
       ...tools,
       ...toThinking(body),
-    },
+    }),
     maxTokens: body.max_tokens,
     stop: body.stop_sequences ?? undefined,
     sampling: toSampling(body),
@@ -45,16 +44,16 @@ function toFormat(body: MessageRequest): RequestedFormat {
 }
 
 function toSystem(system: MessageRequest["system"]): ChatMessage[] {
-  return system == null ? [] : [{ role: "system", content: toText(system) }];
+  return system == null ? [] : [{ role: "system", content: textParts(system) }];
 }
 
 /** Converts messages. One can become several: each tool result is a separate message. */
 function toMessages(messages: MessageRequest["messages"]): ChatMessage[] {
   const lastAnswer = messages.findLastIndex(({ role }) => role === "assistant");
   return messages.flatMap((message, index): ChatMessage[] => {
-    if (message.role === "system") return [{ role: "system", content: toText(message.content) }];
+    if (message.role === "system") return [{ role: "system", content: textParts(message.content) }];
     if (typeof message.content === "string")
-      return [{ role: message.role, content: toText(message.content) }];
+      return [{ role: message.role, content: textParts(message.content) }];
     return message.role === "assistant"
       ? [toAssistant(message.content)]
       : toUserMessages(message.content, `messages.${index}.content`, index > lastAnswer);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema, type ToolDefinition } from "../../engine/protocol/generation.ts";
+import { strictField, toolDefinition } from "../chat-input.ts";
 
 const STRING = { type: "string" };
 const INTEGER = { type: "integer" };
@@ -154,10 +155,7 @@ export const toolSchema = z
       .describe("custom, or a client-side tool: bash_…, text_editor_…, memory_… or computer_…."),
     name: z.string().min(1),
     description: z.string().nullish(),
-    strict: z
-      .boolean()
-      .nullish()
-      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
+    strict: strictField,
     input_schema: jsonSchemaSchema.optional().describe("JSON Schema of the arguments, for custom tools."),
   })
   .refine(({ type, input_schema: schema }) => (type != null && type !== "custom") || schema !== undefined, {
@@ -170,12 +168,12 @@ type Tool = z.output<typeof toolSchema>;
 export function toToolDefinition(tool: Tool): ToolDefinition {
   const { type, name, description, strict, input_schema: parameters } = tool;
   const clientSide = type == null ? undefined : clientTool(type, tool);
-  return {
+  return toolDefinition({
     name,
     description: description ?? clientSide?.description,
     parameters: parameters ?? clientSide?.parameters,
-    ...(strict != null && { strict }),
-  };
+    strict,
+  });
 }
 
 interface ClientTool {

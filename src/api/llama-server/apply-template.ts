@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ChatMessage, jsonSchemaSchema } from "../../engine/protocol/generation.ts";
+import type { ChatMessage } from "../../engine/protocol/generation.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { refused } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -13,6 +13,7 @@ import {
   thinkingFromTemplateFields,
 } from "../reasoning-fields.ts";
 import { modelField } from "./completion-request.ts";
+import { chatInput, chatMessage, functionToolSchema, textParts, toolDefinition } from "../chat-input.ts";
 
 const content = z
   .union([z.string(), list(z.object({ type: z.literal("text"), text: z.string() }))])
@@ -37,18 +38,7 @@ const applyTemplateSchema = z
     messages: list(messageSchema, { min: 1 }).describe(
       "Messages as in POST /v1/chat/completions, without media.",
     ),
-    tools: list(
-      z.object({
-        type: z.literal("function").default("function"),
-        function: z.object({
-          name: z.string().min(1),
-          description: z.string().nullish(),
-          parameters: jsonSchemaSchema.nullish(),
-        }),
-      }),
-    )
-      .nullish()
-      .describe("Functions to pass to the template."),
+    tools: list(functionToolSchema).nullish().describe("Functions to pass to the template."),
     tool_choice: z.unknown().optional().describe('"none": the functions are not passed to the template.'),
     chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
     add_generation_prompt: refused("the prompt always ends with the start of an answer", true),
@@ -88,20 +78,12 @@ function toRequest(body: Body): InferenceRequest {
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
-    input: {
-      kind: "chat",
-      messages: body.messages.map(toMessage),
-      tools: (body.tool_choice === "none" ? [] : (body.tools ?? [])).map(
-        ({ function: { name, description, parameters } }) => ({
-          name,
-          description: description ?? undefined,
-          parameters: parameters ?? undefined,
-        }),
+    input: chatInput(body.messages.map(toMessage), {
+      tools: (body.tool_choice === "none" ? [] : (body.tools ?? [])).map((tool) =>
+        toolDefinition(tool.function),
       ),
-      toolChoice: "auto",
-      parallelToolCalls: true,
       ...thinkingFromTemplateFields(body),
-    },
+    }),
     // A budget above 0 enables thinking.
     ...toReasoningBudget(body),
     maxTokens: 1,
@@ -114,22 +96,18 @@ function toRequest(body: Body): InferenceRequest {
 }
 
 function toMessage(message: Message, index: number): ChatMessage {
-  const text =
-    typeof message.content === "string"
-      ? message.content
-      : (message.content ?? []).map((part) => part.text).join("");
-  const parts: ChatMessage["content"] = text === "" ? [] : [{ type: "text", text }];
-  const { role, tool_calls: calls, reasoning_content: reasoning, tool_call_id: id, name } = message;
-  if (role === "assistant") {
-    const toolCalls = calls?.map((call, at) => ({
-      id: call.id ?? `call_${index}_${at}`,
-      name: call.function.name,
-      arguments: call.function.arguments,
-    }));
-    return { role, content: parts, reasoning: reasoning ?? undefined, toolCalls };
-  }
-  if (role === "tool") return { role, content: parts, toolCallId: id ?? undefined, name: name ?? undefined };
-  return { role: role === "user" ? "user" : "system", content: parts };
+  const {
+    content: text,
+    reasoning_content: reasoning,
+    tool_calls: toolCalls,
+    tool_call_id: toolCallId,
+  } = message;
+  const joined = typeof text === "string" ? text : (text ?? []).map((part) => part.text).join("");
+  const name = message.role === "tool" ? message.name : undefined;
+  return chatMessage(
+    { role: message.role, content: textParts(joined), reasoning, toolCalls, toolCallId, name },
+    index,
+  );
 }
 
 /** Removes the leading special token, such as BOS: the tokenizer adds it again when the client sends the prompt. */

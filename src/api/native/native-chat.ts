@@ -4,7 +4,7 @@ import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.
 import { ndjsonLine } from "../../http/errors.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
+import { decodeAudio } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
@@ -31,6 +31,7 @@ import {
   wireToolCall,
   wireToolCallSchema,
 } from "./native-answer-fields.ts";
+import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
 
 export const messageSchema = z.discriminatedUnion("role", [
   z.object({
@@ -119,14 +120,11 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
-    input: {
-      kind: "chat",
-      messages: addImages(body.messages.map(toMessage), body.images ?? []),
+    input: chatInput(addImages(body.messages.map(toMessage), body.images ?? []), {
       tools: toTools(body.tools),
       toolChoice: toToolChoice(body.tool_choice),
-      parallelToolCalls: true,
       ...thinkingFromLevel(body.think),
-    },
+    }),
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
@@ -141,41 +139,33 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
 }
 
 function toMessage(message: WireMessage, index: number): ChatMessage {
-  const content: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
-  if (message.role === "user") {
-    const images = toImages(message.images ?? [], `messages.${index}.images`);
-    const audio = (message.audio ?? []).map((recording, at): ContentPart => ({
-      type: "audio",
-      data: decodeAudio(recording, `messages.${index}.audio.${at}`),
-    }));
-    return { role: "user", content: [...images, ...audio, ...content] };
+  const text = textParts(message.content);
+  switch (message.role) {
+    case "user": {
+      const images = imageParts(message.images, `messages.${index}.images`);
+      const audio = (message.audio ?? []).map((recording, at): ContentPart => ({
+        type: "audio",
+        data: decodeAudio(recording, `messages.${index}.audio.${at}`),
+      }));
+      return chatMessage({ role: "user", content: [...images, ...audio, ...text] }, index);
+    }
+    case "assistant": {
+      const { thinking: reasoning, tool_calls: toolCalls } = message;
+      return chatMessage({ role: "assistant", content: text, reasoning, toolCalls }, index);
+    }
+    case "tool": {
+      const { tool_call_id: toolCallId, name } = message;
+      return chatMessage({ role: "tool", content: text, toolCallId, name }, index);
+    }
+    default:
+      return chatMessage({ role: message.role, content: text }, index);
   }
-  if (message.role === "assistant") {
-    const toolCalls = message.tool_calls?.map((call, at) => ({
-      id: call.id ?? `call_${index}_${at}`,
-      name: call.function.name,
-      arguments:
-        typeof call.function.arguments === "string"
-          ? call.function.arguments
-          : JSON.stringify(call.function.arguments),
-    }));
-    return { role: "assistant", content, reasoning: message.thinking ?? undefined, toolCalls };
-  }
-  if (message.role === "tool") {
-    const { tool_call_id: toolCallId, name } = message;
-    return { role: "tool", content, toolCallId: toolCallId ?? undefined, name: name ?? undefined };
-  }
-  return { role: "system", content };
-}
-
-function toImages(images: readonly string[], param: string): ContentPart[] {
-  return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
 }
 
 /** Adds the request's top-level images to the last user message. */
 function addImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
   if (images.length === 0) return messages;
-  const parts = toImages(images, "images");
+  const parts = imageParts(images, "images");
   const target = messages.findLastIndex(({ role }) => role === "user");
   if (target < 0) return [...messages, { role: "user", content: parts }];
   return messages.map((message, index) =>

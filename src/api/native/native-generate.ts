@@ -1,8 +1,8 @@
 import { z } from "zod";
+import type { ChatMessage } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
 import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
@@ -29,6 +29,7 @@ import {
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
+import { chatInput, imageParts } from "../chat-input.ts";
 
 export const generateRequestSchema = z
   .object({
@@ -95,32 +96,23 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
 
 /** Converts the input. Tools require a chat; without tools, models without a chat template can answer too. */
 function toInput(body: GenerateRequest): InferenceRequest["input"] {
-  const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
+  const images = imageParts(body.images, "images");
   const tools = toTools(body.tools);
   const thinking = thinkingFromLevel(body.think);
   if (tools.length === 0) {
-    return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, ...thinking };
+    return {
+      kind: "instruct",
+      prompt: body.prompt,
+      system: body.system ?? undefined,
+      images: images.map(({ data }) => data),
+      ...thinking,
+    };
   }
-  return {
-    kind: "chat",
-    messages: [
-      // An empty system message overrides the Modelfile's.
-      ...(body.system == null
-        ? []
-        : [{ role: "system" as const, content: [{ type: "text" as const, text: body.system }] }]),
-      {
-        role: "user",
-        content: [
-          ...images.map((data) => ({ type: "image" as const, data })),
-          { type: "text", text: body.prompt },
-        ],
-      },
-    ],
-    tools,
-    toolChoice: toToolChoice(body.tool_choice),
-    parallelToolCalls: true,
-    ...thinking,
-  };
+  // An empty system message overrides the Modelfile's.
+  const system: ChatMessage[] =
+    body.system == null ? [] : [{ role: "system", content: [{ type: "text", text: body.system }] }];
+  const user: ChatMessage = { role: "user", content: [...images, { type: "text", text: body.prompt }] };
+  return chatInput([...system, user], { tools, toolChoice: toToolChoice(body.tool_choice), ...thinking });
 }
 
 export function toGenerateAnswer(model: string, answer: Answer): z.output<typeof generateAnswerSchema> {

@@ -14,6 +14,7 @@ import { engineFields, unsupportedFields, probabilitiesField, samplingFields } f
 import { thinkingFields, thinkSchema } from "../reasoning-fields.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { timingsPerTokenField } from "../progress-fields.ts";
+import { functionToolSchema, toolDefinition } from "../chat-input.ts";
 
 /** Maximum number of tokens if neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
@@ -23,15 +24,6 @@ export const streamField = z
   .boolean()
   .nullish()
   .describe("Stream the answer as lines of JSON. Default: false.");
-
-const toolSchema = z.object({
-  type: z.literal("function").default("function"),
-  function: z.object({
-    name: z.string().min(1).describe("Function name."),
-    description: z.string().nullish().describe("Description for the model."),
-    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-  }),
-});
 
 const toolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
@@ -57,7 +49,7 @@ export const generationFields = {
     .nullish()
     .describe("Stop sequences; not included in the answer."),
   repetition_guard: repetitionGuardField,
-  tools: list(toolSchema).nullish().describe("Functions the model may call."),
+  tools: list(functionToolSchema).nullish().describe("Functions the model may call."),
   tool_choice: toolChoiceSchema
     .nullish()
     .describe('"auto", "none", "required", or one function by name. Default: auto.'),
@@ -114,11 +106,7 @@ function toApiFormat(format: GenerationFields["format"]): OutputFormat {
 }
 
 export function toTools(tools: GenerationFields["tools"]): ToolDefinition[] {
-  return (tools ?? []).map(({ function: { name, description, parameters } }) => ({
-    name,
-    description: description ?? undefined,
-    parameters: parameters ?? undefined,
-  }));
+  return (tools ?? []).map((tool) => toolDefinition(tool.function));
 }
 
 export function toToolChoice(choice: GenerationFields["tool_choice"]): ToolChoice {

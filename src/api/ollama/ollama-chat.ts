@@ -3,9 +3,7 @@ import {
   type ChatMessage,
   type ContentPart,
   type FinishReason,
-  jsonSchemaSchema,
   type ToolCall,
-  type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
@@ -33,6 +31,7 @@ import {
   toLogprobs,
 } from "./ollama-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
+import { chatInput, chatMessage, functionSchema, textParts, toolDefinition } from "../chat-input.ts";
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
@@ -68,11 +67,7 @@ type WireMessage = z.output<typeof messageSchema>;
 
 const toolSchema = z.object({
   type: z.string().nullish(),
-  function: z.object({
-    name: z.string().min(1).describe("Function name."),
-    description: z.string().nullish().describe("Description for the model."),
-    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-  }),
+  function: functionSchema,
 });
 
 /** POST /api/chat of the Ollama API. Unknown fields are ignored. */
@@ -97,14 +92,10 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
     endpoint: "chat",
     model: model.alias,
     isBuffered: body.stream === false,
-    input: {
-      kind: "chat",
-      messages: linkToolResults((body.messages ?? []).map(toMessage)),
-      tools: (body.tools ?? []).map(toTool),
-      toolChoice: "auto",
-      parallelToolCalls: true,
+    input: chatInput(linkToolResults((body.messages ?? []).map(toMessage)), {
+      tools: (body.tools ?? []).map((tool) => toolDefinition(tool.function)),
       ...thinkingFromLevel(body.think),
-    },
+    }),
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),
     sampling: toSampling(body.options ?? {}),
@@ -117,46 +108,14 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
   };
 }
 
-function toTool({
-  function: { name, description, parameters },
-}: z.output<typeof toolSchema>): ToolDefinition {
-  return { name, description: description ?? undefined, parameters: parameters ?? undefined };
-}
-
 function toMessage(message: WireMessage, index: number): ChatMessage {
   const images = (message.images ?? []).map((file, at): ContentPart =>
     decodeMedia(file, `messages.${index}.images.${at}`),
   );
-  const text: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
-  const content = [...images, ...text];
-  switch (message.role) {
-    case "assistant":
-      return {
-        role: "assistant",
-        content,
-        reasoning: message.thinking ?? undefined,
-        toolCalls: message.tool_calls?.map((call, at) => ({
-          id: call.id ?? `call_${index}_${at}`,
-          name: call.function.name,
-          arguments: argumentsText(call.function.arguments),
-        })),
-      };
-    case "tool":
-      return {
-        role: "tool",
-        content,
-        toolCallId: message.tool_call_id ?? undefined,
-        name: message.tool_name ?? undefined,
-      };
-    case "user":
-      return { role: "user", content };
-    default:
-      return { role: "system", content };
-  }
-}
-
-function argumentsText(value: string | Record<string, unknown> | null | undefined): string {
-  return typeof value === "string" ? value : JSON.stringify(value ?? {});
+  const { role, thinking: reasoning, tool_calls: toolCalls, tool_call_id: toolCallId } = message;
+  const content = [...images, ...textParts(message.content)];
+  const name = role === "tool" ? message.tool_name : undefined;
+  return chatMessage({ role, content, reasoning, toolCalls, toolCallId, name }, index);
 }
 
 export const wireToolCallSchema = z

@@ -21,8 +21,9 @@ import type {
 } from "./chat-schema.ts";
 import { customFunctions, encodeInput } from "./custom-tools.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
-import { toChoices, toMaxTokens, toStop, toTextContent, unsupported, withChoice } from "./openai-fields.ts";
+import { toChoices, toMaxTokens, toStop, unsupported, withChoice } from "./openai-fields.ts";
 import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
+import { chatInput, textParts, toolDefinition } from "../chat-input.ts";
 
 /** Returns one request per choice. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -39,15 +40,13 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     endpoint: "chat",
     model: body.model ?? undefined,
     isBuffered: !body.stream,
-    input: {
-      kind: "chat",
-      messages: body.messages.map(toMessage),
+    input: chatInput(body.messages.map(toMessage), {
       continueLast: toContinueLast(body, format, toolChoice),
       tools,
       toolChoice,
       parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
       ...thinkingFromTemplateFields(body),
-    },
+    }),
     // The engine generates at least one token; see withoutText().
     maxTokens: limit === 0 ? 1 : toMaxTokens(limit),
     stop: toStop(body.stop),
@@ -79,7 +78,7 @@ function toMessage(
   if (message.role === "assistant") {
     return {
       role: "assistant",
-      content: toTextContent(message.content ?? message.refusal),
+      content: textParts(message.content ?? message.refusal),
       reasoning: message.reasoning_content ?? undefined,
       toolCalls: message.function_call
         ? [toLegacyCall(message.function_call, index)]
@@ -91,14 +90,14 @@ function toMessage(
   if (message.role === "tool") {
     return { role: "tool", content: toUserContent(message.content, param), toolCallId: message.tool_call_id };
   }
-  return { role: "system", content: toTextContent(message.content), name: message.name ?? undefined };
+  return { role: "system", content: textParts(message.content), name: message.name ?? undefined };
 }
 
 function toUserContent(
   content: Extract<ChatCompletionMessage, { role: "user" }>["content"],
   param: string,
 ): ContentPart[] {
-  if (content == null || typeof content === "string") return toTextContent(content);
+  if (content == null || typeof content === "string") return textParts(content);
   return content.map((part, at) => {
     if (part.type === "text") return part;
     if (part.type === "image_url") {
@@ -135,14 +134,7 @@ function toTools(
       const grammar = format?.type === "grammar" ? format.grammar : undefined;
       return toFunction({ ...custom, grammar });
     }
-    const { name, description, parameters, strict } = tool.function;
-    return {
-      name,
-      description: description ?? undefined,
-      parameters: parameters ?? undefined,
-      ...(strict != null && { strict }),
-      param: `tools.${at}.function.parameters`,
-    };
+    return toolDefinition(tool.function, `tools.${at}.function.parameters`);
   };
   const tools = (body.tools ?? []).map(toDefinition);
   const choice = body.tool_choice ?? "auto";

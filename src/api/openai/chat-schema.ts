@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
-import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
+import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused, refusedEvenEmpty } from "../../http/input/common-fields.ts";
 import { probabilitiesField } from "../sampling-fields.ts";
 import { templateThinkingFields, thinkingFields } from "../reasoning-fields.ts";
@@ -8,6 +8,7 @@ import { nestedFormatSchema } from "./custom-tools.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, tokenLimit } from "./openai-fields.ts";
 import { formatFields, verbosityField } from "./output-format.ts";
+import { functionSchema, strictField } from "../chat-input.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -93,15 +94,7 @@ const messageSchema = z.discriminatedUnion("role", [
 
 const functionTool = z.object({
   type: z.literal("function"),
-  function: z.object({
-    name: z.string().min(1),
-    description: z.string().nullish(),
-    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-    strict: z
-      .boolean()
-      .nullish()
-      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
-  }),
+  function: functionSchema.extend({ strict: strictField }),
 });
 
 const customTool = z.object({

@@ -1,24 +1,18 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import {
-  jsonSchemaSchema,
   type ChatMessage,
   type ToolCall,
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { functionSchema, textParts, toolDefinition } from "../chat-input.ts";
 
 // Functions, the API's predecessor of tools: at most one call per turn, and calls without an ID.
 
 export const functionFields = {
-  functions: list(
-    z.object({
-      name: z.string().min(1),
-      description: z.string().nullish(),
-      parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-    }),
-  )
+  functions: list(functionSchema)
     .nullish()
     .describe("Older form of tools; the answer then has function_call instead of tool_calls."),
   function_call: z
@@ -54,12 +48,7 @@ export function toFunctionTools(
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (tools.length > 0) throw invalid("functions: cannot be combined with tools; use tools.", "functions");
   return {
-    tools: (functions ?? []).map(({ name, description, parameters }, index) => ({
-      name,
-      description: description ?? undefined,
-      parameters: parameters ?? undefined,
-      param: `functions.${index}.parameters`,
-    })),
+    tools: (functions ?? []).map((tool, index) => toolDefinition(tool, `functions.${index}.parameters`)),
     toolChoice: call ?? "auto",
   };
 }
@@ -77,7 +66,7 @@ export function toFunctionResult(
   const call = earlier.findLastIndex((message) => message.function_call != null);
   return {
     role: "tool",
-    content: content ? [{ type: "text", text: content }] : [],
+    content: textParts(content),
     toolCallId: legacyId(call),
     name,
   };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ContentPart, Sampling, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+import type { Sampling, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, modelName, repetitionGuardField } from "../../http/input/common-fields.ts";
@@ -77,15 +77,6 @@ export function withChoice(sampling: Sampling, choice: number): Sampling {
 
 export function unsupported(message: string, param: string): ServiceError {
   return new ServiceError("unsupported_feature", message, { param });
-}
-
-/** Converts the text of a message: a string, or parts of text and refusals. */
-export function toTextContent(
-  content: string | readonly ({ text: string } | { refusal: string })[] | null | undefined,
-): ContentPart[] {
-  if (content == null || content === "") return [];
-  if (typeof content === "string") return [{ type: "text", text: content }];
-  return content.map((part) => ({ type: "text", text: "text" in part ? part.text : part.refusal }));
 }
 
 /** Fields that every chunk of an answer repeats. */

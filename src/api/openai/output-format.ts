@@ -10,6 +10,7 @@ import {
   patternFormat,
   toSingleFormat,
 } from "../structured-output-fields.ts";
+import { strictField } from "../chat-input.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()
@@ -26,10 +27,7 @@ const responseFormatSchema = z.discriminatedUnion("type", [
         name: z.string().nullish(),
         description: z.string().nullish(),
         schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
-        strict: z
-          .boolean()
-          .nullish()
-          .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
+        strict: strictField,
       })
       .nullish(),
     schema: schemaField,

@@ -10,6 +10,7 @@ import type { InferenceEvent, InferenceRequest } from "../../inference/inference
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Services } from "../services.ts";
 import { openaiEvents } from "./openai-error.ts";
+import { chatInput } from "../chat-input.ts";
 
 /** Maximum lengths of texts. */
 const MAX_LANGUAGE_LENGTH = 64;
@@ -111,9 +112,8 @@ async function toRequest(form: z.output<typeof formSchema>): Promise<InferenceRe
   return {
     endpoint: "chat",
     model: form.model,
-    input: {
-      kind: "chat",
-      messages: [
+    input: chatInput(
+      [
         {
           role: "user",
           content: [
@@ -122,10 +122,8 @@ async function toRequest(form: z.output<typeof formSchema>): Promise<InferenceRe
           ],
         },
       ],
-      tools: [],
-      toolChoice: "none",
-      parallelToolCalls: false,
-    },
+      { toolChoice: "none", parallelToolCalls: false },
+    ),
     sampling: { temperature: form.temperature },
     format: { type: "text" },
     defaults: { sampling: {} },

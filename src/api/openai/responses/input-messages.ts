@@ -2,9 +2,10 @@ import type { ChatMessage, ContentPart, ToolCall } from "../../../engine/protoco
 import { decodeImage } from "../../../inference/media-data.ts";
 import { historyText } from "../../../inference/history-text.ts";
 import { encodeInput } from "../custom-tools.ts";
-import { toTextContent, unsupported } from "../openai-fields.ts";
+import { unsupported } from "../openai-fields.ts";
 import { builtInOutput, fromBuiltInCall } from "./built-in-calls.ts";
 import { isMessage, type HistoryItem, type InputItem, type InputPart } from "./input-items.ts";
+import { textParts } from "../../chat-input.ts";
 
 /** Item of the assistant: reasoning, text, a tool call, or the call of a hosted tool. */
 type AssistantItem = Exclude<InputItem, ClientItem>;
@@ -87,7 +88,7 @@ function addItem(message: ChatMessage, item: AssistantItem): void {
   } else if (item.type === "history") {
     message.content.push({ type: "text", text: historyText(item.item) });
   } else if (isMessage(item)) {
-    message.content.push(...toTextContent(item.content));
+    message.content.push(...textParts(item.content));
   } else {
     message.toolCalls ??= [];
     message.toolCalls.push(toToolCall(item));
@@ -110,17 +111,17 @@ function toMessage(item: ClientItem, param: string): ChatMessage {
   if (isMessage(item)) {
     return item.role === "user"
       ? { role: "user", content: toContent(item.content, `${param}.content`) }
-      : { role: "system", content: toTextContent(item.content) };
+      : { role: "system", content: textParts(item.content) };
   }
   if (item.type === "function_call_output" || item.type === "custom_tool_call_output") {
     return { role: "tool", content: toContent(item.output, `${param}.output`), toolCallId: item.call_id };
   }
   const { callId, text } = builtInOutput(item);
-  return { role: "tool", content: toTextContent(text), toolCallId: callId };
+  return { role: "tool", content: textParts(text), toolCallId: callId };
 }
 
 function toContent(content: string | readonly InputPart[], param: string): ContentPart[] {
-  if (typeof content === "string") return toTextContent(content);
+  if (typeof content === "string") return textParts(content);
   return content.map((part, at) => {
     if (part.type === "input_file") {
       throw unsupported("File input is not supported; send text or images.", `${param}.${at}`);

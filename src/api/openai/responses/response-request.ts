@@ -11,6 +11,7 @@ import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 import type { ResponseStore } from "./response-store.ts";
 import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
+import { chatInput } from "../../chat-input.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
@@ -43,15 +44,13 @@ export function toInferenceRequest(
     endpoint: "chat",
     model: body.model ?? undefined,
     isBuffered: !body.stream,
-    input: {
-      kind: "chat",
-      messages,
+    input: chatInput(messages, {
       // Input items are complete; the answer is a new item.
       continueLast: false,
       ...tools,
       parallelToolCalls: body.parallel_tool_calls ?? true,
       ...thinkingFromEffort(body.reasoning?.effort),
-    },
+    }),
     maxTokens: body.max_output_tokens ?? undefined,
     sampling: toSampling(body),
     format,

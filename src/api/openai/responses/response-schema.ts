@@ -10,6 +10,7 @@ import { commonFields } from "../openai-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
 import { verbosityField } from "../output-format.ts";
+import { strictField } from "../../chat-input.ts";
 
 /** Maximum length of a response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;
@@ -24,10 +25,7 @@ export const textFormatSchema = z.discriminatedUnion("type", [
     name: z.string().nullish(),
     description: z.string().nullish(),
     schema: jsonSchemaSchema,
-    strict: z
-      .boolean()
-      .nullish()
-      .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
+    strict: strictField,
   }),
 ]);
 

@@ -2,21 +2,16 @@ import { z } from "zod";
 import { list } from "../../../http/input/bounded-lists.ts";
 import {
   type JsonSchema,
-  jsonSchemaSchema,
   type ToolChoice,
   type ToolDefinition,
 } from "../../../engine/protocol/generation.ts";
 import { customFormatSchema, customFunctions } from "../custom-tools.ts";
+import { functionSchema, strictField, toolDefinition } from "../../chat-input.ts";
 
 const functionTool = z.object({
   type: z.literal("function"),
-  name: z.string().min(1),
-  description: z.string().nullish(),
-  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-  strict: z
-    .boolean()
-    .nullish()
-    .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it."),
+  ...functionSchema.shape,
+  strict: strictField,
 });
 
 const customTool = z.object({
@@ -163,15 +158,7 @@ export function toFunctions(
 }
 
 function toDefinition(tool: ClientTool, toFunction: ReturnType<typeof customFunctions>): ToolDefinition {
-  if (tool.type === "function") {
-    const { name, description, parameters, strict } = tool;
-    return {
-      name,
-      description: description ?? undefined,
-      parameters: parameters ?? undefined,
-      ...(strict != null && { strict }),
-    };
-  }
+  if (tool.type === "function") return toolDefinition(tool);
   if (tool.type === "custom") {
     const { format, ...custom } = tool;
     return toFunction({ ...custom, grammar: format?.type === "grammar" ? format : undefined });
