@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { list } from "../http/input/bounded-lists.ts";
-import { refused } from "../http/input/common-fields.ts";
+import { refused, invalidField } from "../http/input/common-fields.ts";
 import { checkTextDepth } from "../json/json-reader.ts";
 import type { RequestedFormat } from "../inference/inference.ts";
 import {
@@ -124,9 +124,7 @@ function toSchema(param: string, source: JsonSchema | string): JsonSchema {
   }
   const result = jsonSchemaSchema.safeParse(parsed);
   if (result.success) return result.data;
-  throw new ServiceError("invalid_parameter", `${param}: must be a JSON Schema, which is an object.`, {
-    param,
-  });
+  throw invalidField(param, "must be a JSON Schema, which is an object.");
 }
 
 /** Returns a format whose grammar is compiled when the request starts. */
@@ -172,9 +170,8 @@ export function grammarFormat(
 /** @throws ServiceError invalid_parameter for a grammar combined with tools, whose calls use a grammar themselves */
 export function checkFormatWithTools(format: RequestedFormat, offersTools: boolean): void {
   if ((format.type !== "grammar" && format.type !== "texts") || !offersTools) return;
-  throw new ServiceError(
-    "invalid_parameter",
-    "grammar: a grammar, regex or choice cannot be combined with tools; use a JSON schema, or leave the tools out.",
-    { param: "grammar" },
+  throw invalidField(
+    "grammar",
+    "a grammar, regex or choice cannot be combined with tools; use a JSON schema, or leave the tools out.",
   );
 }

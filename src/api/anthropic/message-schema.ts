@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { ignored, modelName, refused, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { ignored, refused, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
 import { thinkingFields } from "../reasoning-fields.ts";
 import { engineFields, unsupportedFields, samplingFields } from "../sampling-fields.ts";
 import { constraintFields } from "../structured-output-fields.ts";
@@ -55,7 +55,7 @@ const contextManagementField = ignored(
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
 export const messageRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
+    model: modelField,
     max_tokens: z.int().min(1).describe("Maximum number of tokens to generate, thinking included."),
     messages: list(messageSchema, { min: 1 }).describe("The conversation."),
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),

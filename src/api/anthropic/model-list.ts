@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
 import type { Model } from "../../models/model.ts";
+import { invalidField } from "../../http/input/common-fields.ts";
 
 const DEFAULT_LIMIT = 20;
 /** Page limit of Anthropic's API. */
@@ -145,15 +145,13 @@ export function toModelList(
   { limit, after_id: after, before_id: before }: z.output<typeof modelListQuerySchema>,
 ): z.output<typeof anthropicModelListSchema> {
   if (after !== undefined && before !== undefined) {
-    throw new ServiceError("invalid_parameter", "before_id: send either after_id or before_id.", {
-      param: "before_id",
-    });
+    throw invalidField("before_id", "send either after_id or before_id.");
   }
   const listed = models.filter(({ state }) => state !== "downloading");
   const position = (id: string, param: string): number => {
     const found = listed.findIndex(({ alias }) => alias === id);
     if (found >= 0) return found;
-    throw new ServiceError("invalid_parameter", `${param}: no model "${id}" is on disk.`, { param });
+    throw invalidField(param, `no model "${id}" is on disk.`);
   };
   const end = before === undefined ? listed.length : position(before, "before_id");
   const begin =

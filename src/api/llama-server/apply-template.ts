@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../engine/protocol/generation.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { refused } from "../../http/input/common-fields.ts";
+import { refused, modelField } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
@@ -12,7 +12,6 @@ import {
   toReasoningBudget,
   thinkingFromTemplateFields,
 } from "../reasoning-fields.ts";
-import { modelField } from "./completion-request.ts";
 import { chatInput, chatMessage, functionToolSchema, textParts, toolDefinition } from "../chat-input.ts";
 
 const content = z

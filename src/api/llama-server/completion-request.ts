@@ -1,7 +1,12 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_LIST_LENGTH, MAX_STOPS, MAX_TOKENS } from "../../http/input/bounded-lists.ts";
-import { ignored, modelName, refused, repetitionGuardField } from "../../http/input/common-fields.ts";
+import {
+  ignored,
+  refused,
+  repetitionGuardField,
+  invalidField,
+  modelField,
+} from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import { returnProgressField, timingsPerTokenField } from "../progress-fields.ts";
@@ -23,8 +28,6 @@ const MAX_CHOICES = 128;
 /** Maximum number of selected fields; an answer has fewer. */
 const MAX_RESPONSE_FIELDS = 64;
 const MAX_FIELD_LENGTH = 256;
-
-export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 
 const tokenLimit = z
   .union([z.int().min(0), z.literal(-1), z.literal(-2)])
@@ -138,7 +141,7 @@ export function promptsOf({ prompt }: Pick<CompletionBody, "prompt">): readonly 
 
 function checkCount(param: string, count: number, most: number): void {
   if (count <= most) return;
-  throw new ServiceError("invalid_parameter", `${param}: must have at most ${most} texts.`, { param });
+  throw invalidField(param, `must have at most ${most} texts.`);
 }
 
 /** Maximum number of tokens to generate; undefined: until the context is full. */

@@ -3,14 +3,13 @@ import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import { MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { modelName } from "../../http/input/common-fields.ts";
+import { modelName, invalidField, modelField } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { adapterScales } from "../../inference/lora-adapters.ts";
 import { assertSavedName } from "../../models/slots/saved-header.ts";
 import { adapterChoiceSchema } from "../sampling-fields.ts";
 import type { ModelServices, Services } from "../services.ts";
-import { modelField } from "./completion-request.ts";
 import { generationSettings } from "./completion-routes.ts";
 import { requiredModel } from "./llama-server-error.ts";
 
@@ -237,7 +236,7 @@ export function slotActionRoute({ models }: ModelServices): Route {
       }
       const { filename } = body;
       if (filename == null) {
-        throw new ServiceError("invalid_parameter", "filename: is missing.", { param: "filename" });
+        throw invalidField("filename", "is missing.");
       }
       if (action === "save") assertSavedName(filename, "filename");
       const { tokens, bytes, milliseconds } = await models.slots[action](

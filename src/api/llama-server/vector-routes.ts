@@ -5,7 +5,8 @@ import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { longJson } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
-import { modelField, promptText } from "./completion-request.ts";
+import { promptText } from "./completion-request.ts";
+import { invalidField, modelField } from "../../http/input/common-fields.ts";
 
 const tag = "llama-server";
 /** Value of embd_normalize for no normalization; the engine only returns normalized vectors. */
@@ -76,8 +77,7 @@ export function embeddingRoute({ inference }: Services, path: "/embedding" | "/e
 
 function inputItems({ content, input }: EmbeddingBody): readonly (string | number[])[] {
   const items = content ?? input;
-  if (items == null)
-    throw new ServiceError("invalid_parameter", "content: is missing.", { param: "content" });
+  if (items == null) throw invalidField("content", "is missing.");
   if (typeof items === "string") return [items];
   const ids = items.filter((item) => typeof item === "number");
   return ids.length > 0 ? [ids] : items.filter((item) => typeof item !== "number");
@@ -129,7 +129,7 @@ export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranki
       const isTei = body.texts != null;
       const documents = body.texts ?? body.documents;
       if (documents == null) {
-        throw new ServiceError("invalid_parameter", "documents: is missing.", { param: "documents" });
+        throw invalidField("documents", "is missing.");
       }
       const request = { model: body.model ?? undefined, query: body.query, documents };
       const { model, scores, totalTokens } = await inference.rerank(request, context.req.raw.signal);

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BodyMemory } from "../../http/app-env.ts";
 import { assertServing, nativeErrorBody } from "../../http/errors.ts";
-import { parseInput } from "../../http/input/common-fields.ts";
+import { parseInput, invalidField } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Inference } from "../../inference/inference.ts";
 import { MAX_IMMEDIATE_LENGTH, parseJsonText, parseShortJson } from "../../json/parse-json.ts";
@@ -223,9 +223,7 @@ export class ChatSocket {
   #start(frame: ChatFrame, size: number): void {
     this.#options.assertServing();
     if (this.#chats.has(frame.id)) {
-      throw new ServiceError("invalid_parameter", `id: a chat "${frame.id}" is already in progress.`, {
-        param: "id",
-      });
+      throw invalidField("id", `a chat "${frame.id}" is already in progress.`);
     }
     if (this.#chats.size >= MAX_CHATS_PER_SOCKET) {
       throw new ServiceError(

@@ -21,13 +21,8 @@ import {
   wireToolCallSchema,
 } from "./native-answer-fields.ts";
 import { messageSchema, toChatRequest } from "./native-chat.ts";
-import {
-  DEFAULT_MAX_TOKENS,
-  generationFields,
-  modelField,
-  toFormat,
-  toMaxTokens,
-} from "./native-request-fields.ts";
+import { DEFAULT_MAX_TOKENS, generationFields, toFormat, toMaxTokens } from "./native-request-fields.ts";
+import { modelField } from "../../http/input/common-fields.ts";
 
 /** Default number of alternatives to report for each token. */
 const DEFAULT_ALTERNATIVES = 5;

@@ -12,7 +12,6 @@ import { toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
-  modelField,
   streamField,
   logprobFields,
   toFormat,
@@ -32,6 +31,7 @@ import {
   wireToolCallSchema,
 } from "./native-answer-fields.ts";
 import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
+import { modelField } from "../../http/input/common-fields.ts";
 
 export const messageSchema = z.discriminatedUnion("role", [
   z.object({

@@ -20,7 +20,6 @@ import {
 import {
   DEFAULT_MAX_TOKENS,
   generationFields,
-  modelField,
   streamField,
   logprobFields,
   toFormat,
@@ -30,6 +29,7 @@ import {
   toTools,
 } from "./native-request-fields.ts";
 import { chatInput, imageParts } from "../chat-input.ts";
+import { modelField } from "../../http/input/common-fields.ts";
 
 export const generateRequestSchema = z
   .object({

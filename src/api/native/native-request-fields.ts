@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelName, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { repetitionGuardField } from "../../http/input/common-fields.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import {
   jsonSchemaSchema,
@@ -19,7 +19,6 @@ import { functionToolSchema, toolDefinition } from "../chat-input.ts";
 /** Maximum number of tokens if neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
 
-export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 export const streamField = z
   .boolean()
   .nullish()

@@ -6,7 +6,7 @@ import { longJson } from "../../http/streaming/stream-response.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { TokenText } from "../../inference/tokens.ts";
 import type { Services } from "../services.ts";
-import { modelField } from "./native-request-fields.ts";
+import { modelField } from "../../http/input/common-fields.ts";
 
 // Tokenize and detokenize have the same paths, requests and answers as llama.cpp's server, plus `model`.
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Model } from "../../models/model.ts";
 import type { Models } from "../../models/models.ts";
+import { invalidField } from "../../http/input/common-fields.ts";
 
 /** Namespace of names without an owner; clients may write it out. */
 const LIBRARY = /^(?:registry\.ollama\.ai\/)?library\//;
@@ -29,7 +30,7 @@ export function requestedName(body: {
 }): string {
   const name = body.model || body.name;
   if (name) return name;
-  throw new ServiceError("invalid_parameter", "model: is required.", { param: "model" });
+  throw invalidField("model", "is required.");
 }
 
 /**

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { ignored, modelNameSchema, refused } from "../../http/input/common-fields.ts";
+import { ignored, modelNameSchema, refused, invalidField } from "../../http/input/common-fields.ts";
 import { MAX_MODELFILE_LENGTH, parameterLines, quote } from "../../models/modelfile/parse-instructions.ts";
 import type { Blobs } from "../../models/models.ts";
 import type { PullStep, QuantizeStep } from "../../models/progress-steps.ts";
@@ -88,9 +87,9 @@ export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]):
   const files = Object.entries(body.files ?? {});
   if (!body.from && files.length === 0) {
     if (body.modelfile) return body.modelfile;
-    throw invalid("from: is required, unless there are files or a modelfile.", "from");
+    throw invalidField("from", "is required, unless there are files or a modelfile.");
   }
-  if (body.from && files.length > 0) throw invalid("files: cannot be combined with from; send one.", "files");
+  if (body.from && files.length > 0) throw invalidField("files", "cannot be combined with from; send one.");
   const base = body.from ? [`FROM ${toModelName(body.from)}`] : await baseLines(files, findBlob);
   const adapters = Object.entries(body.adapters ?? {}).map(
     async ([name, digest]) =>
@@ -123,9 +122,9 @@ async function baseLines(files: readonly [string, string][], findBlob: Blobs["fi
   const models = files.filter(([name]) => !PROJECTOR.test(name));
   const [model] = models;
   if (!model || models.length > 1 || projectors.length > 1) {
-    throw invalid(
-      "files: must be one GGUF file, and at most one projector with mmproj in its name; join the parts of a split model first, with llama.cpp's llama-gguf-split --merge.",
+    throw invalidField(
       "files",
+      "must be one GGUF file, and at most one projector with mmproj in its name; join the parts of a split model first, with llama.cpp's llama-gguf-split --merge.",
     );
   }
   const lines = [`FROM ${await uploadedPath("files", ...model, findBlob)}`];
@@ -143,21 +142,17 @@ async function uploadedPath(
   findBlob: Blobs["find"],
 ): Promise<string> {
   if (FOREIGN_FORMAT.test(name)) {
-    throw invalid(
-      `${param}: ${JSON.stringify(name)} is not a GGUF file; convert the model to GGUF first, with llama.cpp's convert_hf_to_gguf.py.`,
+    throw invalidField(
       param,
+      `${JSON.stringify(name)} is not a GGUF file; convert the model to GGUF first, with llama.cpp's convert_hf_to_gguf.py.`,
     );
   }
   const file = await findBlob(digest);
   if (file !== undefined) return file;
-  throw invalid(
-    `${param}: there is no file with the digest ${digest}; upload it first, with POST /api/blobs/${digest}.`,
+  throw invalidField(
     param,
+    `there is no file with the digest ${digest}; upload it first, with POST /api/blobs/${digest}.`,
   );
-}
-
-function invalid(message: string, param: string): ServiceError {
-  return new ServiceError("invalid_parameter", message, { param });
 }
 
 function textLines(directive: string, text: string | null | undefined): string[] {

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { ignored } from "../../http/input/common-fields.ts";
+import { ignored, invalidField } from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
@@ -102,9 +101,7 @@ function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"]
   if (isRaw || body.suffix) {
     if (body.system || images.length > 0) {
       const param = isRaw ? "raw" : "suffix";
-      throw new ServiceError("invalid_parameter", `${param}: cannot be combined with system or images.`, {
-        param,
-      });
+      throw invalidField(param, "cannot be combined with system or images.");
     }
     return body.suffix ? { kind: "infill", prefix: prompt, suffix: body.suffix } : { kind: "prompt", prompt };
   }
@@ -119,9 +116,9 @@ function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"]
 
 /** Applies the template of a request here, because an engine only knows the loaded model's template. */
 function renderWithTemplate(body: GenerateRequest, template: string, { settings }: Model): string {
-  if (body.raw) throw invalid("raw: cannot be combined with a template, which raw leaves out.", "raw");
+  if (body.raw) throw invalidField("raw", "cannot be combined with a template, which raw leaves out.");
   if ((body.images ?? []).length > 0) {
-    throw invalid("template: cannot be combined with images; create a model with it instead.", "template");
+    throw invalidField("template", "cannot be combined with images; create a model with it instead.");
   }
   return renderPrompt(template, {
     system: body.system || settings.system || "",
@@ -129,10 +126,6 @@ function renderWithTemplate(body: GenerateRequest, template: string, { settings 
     suffix: body.suffix ?? "",
     thinking: thinkingFromLevel(body.think).thinking,
   });
-}
-
-function invalid(message: string, param: string): ServiceError {
-  return new ServiceError("invalid_parameter", message, { param });
 }
 
 const generateFields = {

@@ -5,7 +5,6 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../../engine/protocol/generation.ts";
-import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
@@ -24,6 +23,7 @@ import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "
 import { toChoices, toMaxTokens, toStop, unsupported, withChoice } from "./openai-fields.ts";
 import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
 import { chatInput, textParts, toolDefinition } from "../chat-input.ts";
+import { invalidField } from "../../http/input/common-fields.ts";
 
 /** Returns one request per choice. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -159,10 +159,9 @@ function toContinueLast(
   const last = messages.at(-1);
   if (requested !== false && last?.role === "assistant" && !last.tool_calls?.length && !last.function_call)
     return true;
-  throw new ServiceError(
-    "invalid_parameter",
-    "add_generation_prompt: can be false only if the answer continues a final assistant message; leave it out.",
-    { param: "add_generation_prompt" },
+  throw invalidField(
+    "add_generation_prompt",
+    "can be false only if the answer continues a final assistant message; leave it out.",
   );
 }
 
@@ -179,9 +178,7 @@ function toLogprobs(body: ChatCompletionRequest): number | undefined {
   if (body.logprobs) return body.top_logprobs ?? body.n_probs ?? 0;
   if (body.n_probs) return body.n_probs;
   if (body.top_logprobs == null) return undefined;
-  throw new ServiceError("invalid_parameter", "top_logprobs: requires logprobs to be true.", {
-    param: "top_logprobs",
-  });
+  throw invalidField("top_logprobs", "requires logprobs to be true.");
 }
 
 /** Maximum number of tokens of the answer; -1 and undefined: no limit. */

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
-import { ServiceError } from "../../errors/service-error.ts";
 import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -33,6 +32,7 @@ import {
   withChoice,
 } from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
+import { invalidField } from "../../http/input/common-fields.ts";
 
 /** POST /v1/completions. */
 export function completionsRoute({ inference, config }: Services): Route {
@@ -259,5 +259,5 @@ function checkCombinations(body: CompletionRequest): void {
 }
 
 function rejectField(param: string, what: string): never {
-  throw new ServiceError("invalid_parameter", `${param}: ${what}.`, { param });
+  throw invalidField(param, `${what}.`);
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { mapInTimeSlices } from "../../async/timers.ts";
 import { list, tokenList } from "../../http/input/bounded-lists.ts";
-import { ignored, modelName, refused } from "../../http/input/common-fields.ts";
+import { ignored, modelName, refused, modelField } from "../../http/input/common-fields.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
 import type {
   EmbedAnswer,
@@ -22,7 +22,7 @@ const tokens = tokenList({ min: 1 });
 /** POST /v1/embeddings. Unknown fields are ignored. */
 export const embeddingsRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
+    model: modelField,
     input: z
       .union([text, list(text, { min: 1 }), tokens, list(tokens, { min: 1 })])
       .describe("One text or several, each as a string or as token IDs."),

@@ -6,8 +6,8 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
-import { ServiceError } from "../../errors/service-error.ts";
 import { functionSchema, textParts, toolDefinition } from "../chat-input.ts";
+import { invalidField } from "../../http/input/common-fields.ts";
 
 // Functions, the API's predecessor of tools: at most one call per turn, and calls without an ID.
 
@@ -46,7 +46,7 @@ export function toFunctionTools(
   { functions, function_call: call }: FunctionFields,
   tools: readonly unknown[],
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  if (tools.length > 0) throw invalid("functions: cannot be combined with tools; use tools.", "functions");
+  if (tools.length > 0) throw invalidField("functions", "cannot be combined with tools; use tools.");
   return {
     tools: (functions ?? []).map((tool, index) => toolDefinition(tool, `functions.${index}.parameters`)),
     toolChoice: call ?? "auto",
@@ -74,8 +74,4 @@ export function toFunctionResult(
 
 function legacyId(index: number): string {
   return `call_function_${index + 1}`;
-}
-
-function invalid(message: string, param: string): ServiceError {
-  return new ServiceError("invalid_parameter", message, { param });
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Sampling, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { ignored, modelName, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { ignored, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import {
   answerTimings,
@@ -19,7 +19,7 @@ export const choiceCount = z.int().min(1).max(MAX_CHOICES);
 
 /** Fields common to chat and text completions. Null means the same as absent. */
 export const commonFields = {
-  model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
+  model: modelField,
   ...samplingFields,
   ...engineFields,
   timings_per_token: timingsPerTokenField,

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { ignored } from "../../http/input/common-fields.ts";
+import { ignored, invalidField } from "../../http/input/common-fields.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
 import {
   type FormatField,
@@ -70,9 +69,7 @@ function toTextFormat(format: FormatFields["response_format"]): FormatField[] {
 function fromResponseFormat(format: FormatFields["response_format"]): OutputFormat {
   if (format?.type !== "json_object" && format?.type !== "json_schema") return { type: "text" };
   if (format.type === "json_schema" && !format.json_schema && !format.schema) {
-    throw new ServiceError("invalid_parameter", "response_format.json_schema: is required.", {
-      param: "response_format.json_schema",
-    });
+    throw invalidField("response_format.json_schema", "is required.");
   }
   const named = format.type === "json_schema" ? format.json_schema : undefined;
   const schema = named?.schema ?? format.schema;

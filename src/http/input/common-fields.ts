@@ -11,6 +11,8 @@ const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
 
 /** Schema of a model name. */
 export const modelName = z.string().max(MAX_NAME_LENGTH, { abort: true });
+/** Field that names the model of a request. */
+export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 
 /** Schema of a model name in native routes: not empty, and printable. */
 export const modelNameSchema = modelName
@@ -59,10 +61,16 @@ export function pathName(context: AppContext): string {
   throw new ServiceError(
     "invalid_model_name",
     "The model name in the path is empty, too long or not printable.",
-    {
-      param: "name",
-    },
+    { param: "name" },
   );
+}
+
+/**
+ * Returns the error of an invalid field.
+ * @param problem rest of the message after the field's name, such as "is missing."
+ */
+export function invalidField(param: string, problem: string): ServiceError {
+  return new ServiceError("invalid_parameter", `${param}: ${problem}`, { param });
 }
 
 /** Daybreak's extension of all APIs that generate. */
@@ -89,5 +97,5 @@ export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unkn
   const text = issueText(explained);
   if (explained.path.length === 0) throw new ServiceError("invalid_parameter", `The request ${text}.`);
   const param = explained.path.map((part) => String(part).slice(0, MAX_PATH_PART)).join(".");
-  throw new ServiceError("invalid_parameter", `${param}: ${text}`, { param });
+  throw invalidField(param, text);
 }

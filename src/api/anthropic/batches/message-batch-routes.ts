@@ -14,6 +14,7 @@ import {
   toMessageBatch,
   toMessageBatchList,
 } from "./message-batch-object.ts";
+import { invalidField } from "../../../http/input/common-fields.ts";
 
 const tag = "Messages API";
 const PATH = "/v1/messages/batches";
@@ -102,9 +103,7 @@ function listRoute({ batches }: BatchServices): Route {
     answers: [{ description: "A page of batches.", schema: messageBatchListSchema }],
     async handle(context, { query: { limit, after_id: after, before_id: before } }) {
       if (after !== undefined && before !== undefined) {
-        throw new ServiceError("invalid_parameter", "before_id: send either after_id or before_id.", {
-          param: "before_id",
-        });
+        throw invalidField("before_id", "send either after_id or before_id.");
       }
       const viewer = context.get("owner");
       const page = { viewer, api: ANTHROPIC_BATCHES, limit, after, before, descending: true };
@@ -200,13 +199,7 @@ function checkUniqueIds(requests: readonly { readonly custom_id: string }[]): vo
   for (const [index, { custom_id: id }] of requests.entries()) {
     if (seen.has(id)) {
       const param = `requests.${index}.custom_id`;
-      throw new ServiceError(
-        "invalid_parameter",
-        `${param}: "${id}" is already used by an earlier request.`,
-        {
-          param,
-        },
-      );
+      throw invalidField(param, `"${id}" is already used by an earlier request.`);
     }
     seen.add(id);
   }

@@ -12,6 +12,7 @@ import type { ResponseRequest } from "./response-schema.ts";
 import type { ResponseStore } from "./response-store.ts";
 import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
 import { chatInput } from "../../chat-input.ts";
+import { invalidField } from "../../../http/input/common-fields.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
@@ -30,7 +31,7 @@ export function toInferenceRequest(
   const { instructions } = body;
   if (instructions) messages.unshift({ role: "system", content: [{ type: "text", text: instructions }] });
   if (messages.length === 0) {
-    throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
+    throw invalidField("input", "must not be empty.");
   }
   const warnings = [...omittedToolWarnings(body.tools), ...ignoredVerbosity(body.text?.verbosity)];
   const params = new Map((body.tools ?? []).map((tool, at) => [tool, `tools.${at}.parameters`]));

@@ -13,6 +13,7 @@ import { generateWithTruncation, resolveConversation, toInferenceRequest } from 
 import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
 import { StoredResponses, ResponseStore, type StoredResponse } from "./response-store.ts";
 import { type ResponseEvent, ResponseWriter } from "./response-writer.ts";
+import { invalidField } from "../../../http/input/common-fields.ts";
 
 const tag = "Responses API";
 
@@ -240,9 +241,7 @@ function toInputItemList(
   const ordered = order === "asc" ? listed : listed.toReversed();
   const begin = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   if (begin === 0 && after !== undefined) {
-    throw new ServiceError("invalid_parameter", `after: the response has no input item "${after}".`, {
-      param: "after",
-    });
+    throw invalidField("after", `the response has no input item "${after}".`);
   }
   const data = ordered.slice(begin, begin + limit);
   return {
