@@ -18,6 +18,17 @@ export async function abortable<Value>(promise: PromiseLike<Value>, signal: Abor
   }
 }
 
+/** Waits for a time; rejects with the signal's reason when it aborts. */
+export async function pause(millis: number, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, millis);
+  try {
+    await (signal ? abortable(promise, signal) : promise);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Lock for one holder at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<void> = Promise.resolve();

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
 import { parse, TomlError } from "smol-toml";
+import { isRecord } from "../json/json-values.ts";
 import { toError } from "../errors/to-error.ts";
 import { ConfigError } from "./config-error.ts";
 
@@ -95,14 +96,10 @@ export interface Tree {
   [key: string]: unknown;
 }
 
-function isTree(value: unknown): value is Tree {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Value at a path; undefined if any table on the way is missing. */
 export function getPath(tree: Tree, keys: readonly string[]): unknown {
   let value: unknown = tree;
-  for (const key of keys) value = isTree(value) ? value[key] : undefined;
+  for (const key of keys) value = isRecord(value) ? value[key] : undefined;
   return value;
 }
 
@@ -115,7 +112,7 @@ export function setPath(tree: Tree, keys: readonly string[], value: unknown): vo
     return;
   }
   const child = tree[key];
-  const branch = isTree(child) ? child : {};
+  const branch = isRecord(child) ? child : {};
   tree[key] = branch;
   setPath(branch, rest, value);
 }

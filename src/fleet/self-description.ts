@@ -9,7 +9,7 @@ import { machineProcessors } from "../engine/machine-limits.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { DaemonState } from "../http/errors.ts";
 import type { Inference } from "../inference/inference.ts";
-import { withoutUndefined } from "../json/json-values.ts";
+import { isRecord, withoutUndefined } from "../json/json-values.ts";
 import { memoryTotal } from "../machine/memory.ts";
 import { configuredAllowance } from "../models/loading/available-memory.ts";
 import type { Model } from "../models/model.ts";
@@ -281,7 +281,7 @@ function updateSorted(hash: Hash, value: unknown): Hash {
 
 /** JSON replacer that sorts the members of objects. */
 function sortKeys(_key: string, value: unknown): unknown {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
+  return isRecord(value)
     ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
     : value;
 }

@@ -1,8 +1,9 @@
+import { isRecord } from "../json/json-values.ts";
 import { GrammarWriter } from "./gbnf/grammar-writer.ts";
 import { ValueBuilder } from "./build/build-value.ts";
 import { BLANK, choice, type Part, SEPARATOR, sequence, SPACE, text as partText } from "./build/part.ts";
 import { PartWriter } from "./build/write-parts.ts";
-import { isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
+import type { JsonSchema, SchemaNode } from "./json-schema.ts";
 import { isKeyword } from "./keywords.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import {
@@ -148,7 +149,7 @@ function checkCall(
 ): CheckFailure | undefined {
   const parsed = parseAnswer(value);
   if ("failure" in parsed) return parsed.failure;
-  const call = isObject(parsed.value) ? parsed.value : {};
+  const call = isRecord(parsed.value) ? parsed.value : {};
   const source = typeof call.name === "string" ? sources.get(call.name) : undefined;
   const callFailure = source?.checkValue(call.arguments, budget);
   if (source && callFailure === undefined) return undefined;

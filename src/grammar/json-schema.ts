@@ -71,11 +71,6 @@ export function isNames(needed: SchemaNode | readonly string[]): needed is reado
   return Array.isArray(needed);
 }
 
-/** True if a value is a JSON object. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Types of JSON Schema. */
 export type TypeName = "null" | "boolean" | "integer" | "number" | "string" | "array" | "object";
 

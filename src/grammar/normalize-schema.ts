@@ -1,4 +1,5 @@
-import { isObject, type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
+import { isRecord } from "../json/json-values.ts";
+import { type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
 
 /** Keyword with an invalid value, which is ignored. */
@@ -58,7 +59,7 @@ class Normalizer {
     if (typeof raw === "string" && TYPE_NAMES.has(raw.toLowerCase())) {
       return this.normalize({ type: raw }, path, depth);
     }
-    if (!isObject(raw) || depth > MAX_DEPTH) {
+    if (!isRecord(raw) || depth > MAX_DEPTH) {
       this.#ignore(path, "it is not a schema", raw);
       return true;
     }
@@ -118,7 +119,7 @@ class Normalizer {
   }
 
   #list(value: unknown, path: string, depth: number): readonly unknown[] | undefined {
-    if (isObject(value)) {
+    if (isRecord(value)) {
       return [this.normalize(value, join(path, "0"), depth + 1)];
     }
     if (!Array.isArray(value) || value.length === 0)
@@ -127,7 +128,7 @@ class Normalizer {
   }
 
   #map(value: unknown, path: string, each: (value: unknown, path: string) => unknown): object | undefined {
-    if (!isObject(value)) return this.#ignore(path, "it is not an object", value);
+    if (!isRecord(value)) return this.#ignore(path, "it is not an object", value);
     const out: Record<string, unknown> = {};
     for (const [name, entry] of Object.entries(value)) {
       if (entry !== undefined) define(out, name, each(entry, join(path, name)));
@@ -144,7 +145,7 @@ class Normalizer {
 
   #values(value: unknown, path: string): readonly unknown[] | undefined {
     if (Array.isArray(value)) return value.length > 0 ? value : undefined;
-    if (isObject(value) || value === null) return this.#ignore(path, "it is not a list", value);
+    if (isRecord(value) || value === null) return this.#ignore(path, "it is not a list", value);
     return [value];
   }
 
@@ -195,9 +196,9 @@ class Normalizer {
 
   /** Converts `required: true` within a property, as in draft 3. */
   #requireMarkedProperties(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>): void {
-    if (!isObject(raw.properties)) return;
+    if (!isRecord(raw.properties)) return;
     const marked = Object.entries(raw.properties)
-      .filter(([, value]) => isObject(value) && value.required === true)
+      .filter(([, value]) => isRecord(value) && value.required === true)
       .map(([name]) => name);
     if (marked.length === 0) return;
     const required = Array.isArray(out.required) ? out.required : [];

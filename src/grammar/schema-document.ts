@@ -1,4 +1,5 @@
-import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
+import { isRecord } from "../json/json-values.ts";
+import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "./json-schema.ts";
 import { normalizeSchema, type NormalizedNodes, type IgnoredKeyword } from "./normalize-schema.ts";
 
 /** Base URI of references in a schema without `$id`; no real URI has this host. */
@@ -88,10 +89,10 @@ export class SchemaDocument {
     for (const step of pointer.slice(1).split("/")) {
       const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
       if (Array.isArray(at)) at = /^\d+$/.test(name) ? at[Number(name)] : undefined;
-      else at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+      else at = isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined;
     }
     if (typeof at === "boolean") return at;
-    if (!isObject(at)) return undefined;
+    if (!isRecord(at)) return undefined;
     return this.#normalize(at, pointer.slice(1).replaceAll("/", "."), base);
   }
 

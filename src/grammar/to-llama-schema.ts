@@ -1,5 +1,6 @@
+import { isRecord } from "../json/json-values.ts";
 import { toJsonPattern } from "./json-pattern.ts";
-import { isObject, type JsonSchema, type SchemaNode, type TypeName } from "./json-schema.ts";
+import type { JsonSchema, SchemaNode, TypeName } from "./json-schema.ts";
 import { SchemaDocument } from "./schema-document.ts";
 
 /** Keyword that llama.cpp's grammar of a schema does not enforce. */
@@ -251,7 +252,7 @@ function impliedTypes(schema: JsonSchema): readonly TypeName[] {
 }
 
 function annotationsOf(original: unknown): LlamaNode {
-  if (!isObject(original)) return {};
+  if (!isRecord(original)) return {};
   return Object.fromEntries(
     ANNOTATIONS.filter((name) => original[name] !== undefined && original[name] !== null).map((name) => [
       name,

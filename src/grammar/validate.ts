@@ -1,4 +1,5 @@
-import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
+import { isRecord } from "../json/json-values.ts";
+import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "./json-schema.ts";
 import { canonicalText, isMultipleOf, lengthOf, typeOf } from "./json-value.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import { WorkBudget } from "./schema-errors.ts";
@@ -114,7 +115,7 @@ class NodeValidation {
     if (typeof value === "string") this.#checkText(value);
     else if (typeof value === "number") this.#checkNumber(value);
     else if (Array.isArray(value)) this.#checkItems(value);
-    else if (isObject(value)) this.#checkProperties(value);
+    else if (isRecord(value)) this.#checkProperties(value);
     return this.#violation
       ? { violation: this.#violation, evaluated: VALID.evaluated }
       : { evaluated: this.#evaluated };
@@ -141,7 +142,7 @@ class NodeValidation {
   #markAllEvaluated(): void {
     const value = this.#value;
     if (Array.isArray(value)) for (const index of value.keys()) this.#evaluated.items.add(index);
-    else if (isObject(value)) {
+    else if (isRecord(value)) {
       for (const name of Object.keys(value)) this.#evaluated.names.add(name);
     }
   }

@@ -1,3 +1,4 @@
+import { pause } from "../async/promises.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ModelLease, Models, Residency } from "../models/models.ts";
 import type { AdmissionRequest } from "./admission-queue.ts";
@@ -54,8 +55,7 @@ export class ModelLeases {
     try {
       for (let waitedMs = 0; ; waitedMs += POLL_INTERVAL_MS) {
         for (const preempt of this.#preemptable) preempt();
-        await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
-        signal.throwIfAborted();
+        await pause(POLL_INTERVAL_MS, signal);
         try {
           return await lease();
         } catch (error) {

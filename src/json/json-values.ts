@@ -1,3 +1,8 @@
+/** True for a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Parses a JSON text; undefined for invalid JSON. */
 export function tryJson(text: string): unknown {
   try {

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { isObject } from "../../src/grammar/json-schema.ts";
 import addFormats from "ajv-formats";
+import { isRecord } from "../../src/json/json-values.ts";
 import type { Draft } from "./schema-suite.ts";
 
 /** Compiles a schema with ajv, which shares no code with our own validator. */
@@ -20,5 +20,5 @@ export function judge(schema: unknown, draft: Draft): ValidateFunction | undefin
 /** Removes "$schema", since ajv refuses the address of a meta-schema that it does not have. */
 function withoutSchemaKeyword(schema: unknown): object | boolean {
   if (typeof schema === "boolean") return schema;
-  return isObject(schema) ? { ...schema, $schema: undefined } : true;
+  return isRecord(schema) ? { ...schema, $schema: undefined } : true;
 }

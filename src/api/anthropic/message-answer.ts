@@ -3,7 +3,7 @@ import type { Usage } from "../../engine/protocol/generation.ts";
 import { sseEvent } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { type InferenceEvent, limitField, limitFields } from "../../inference/inference.ts";
-import { tryJson } from "../../json/json-values.ts";
+import { isRecord, tryJson } from "../../json/json-values.ts";
 import { signOmittedThinking, signThinking } from "./content-blocks.ts";
 import { appliedEdits, appliedEditsField } from "./message-schema.ts";
 
@@ -141,7 +141,7 @@ export function parseInput(text: string): Record<string, unknown> {
   const candidates = /[\d.]$/.test(text) ? [last] : [text + rest, last];
   for (const candidate of candidates) {
     const value = tryJson(candidate);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+    if (isRecord(value)) return { ...value };
   }
   return {};
 }

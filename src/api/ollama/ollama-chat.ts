@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isRecord } from "../../json/json-values.ts";
 import {
   type ChatMessage,
   type ContentPart,
@@ -237,7 +238,7 @@ function parseObject(text: string): Record<string, unknown> | undefined {
   if (text.trim() === "") return {};
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+    return isRecord(value) ? { ...value } : undefined;
   } catch {
     return undefined;
   }

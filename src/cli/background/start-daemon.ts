@@ -2,7 +2,7 @@ import { type ChildProcess, spawn as nodeSpawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { replaceFile, writeRefusal } from "../../files/file-operations.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";

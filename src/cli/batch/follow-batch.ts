@@ -1,5 +1,5 @@
 import { SingleBar } from "cli-progress";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, type Output, writeLine } from "../cli-io.ts";
 import { formatDuration } from "../../json/quantities.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect, daemonAddress } from "../client/daemon-address.ts";

@@ -1,5 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { abortable } from "../../async/promises.ts";
+import { abortable, pause } from "../../async/promises.ts";
 import type { HubPeers, PeerListing, SharedFile } from "../../models/hub/cache/cached-files.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { readJson, writeJson } from "../wire-format.ts";
@@ -204,9 +203,4 @@ function pickMachines(machines: readonly MachineState[], repo: string): MachineS
     .toSorted((a, b) => a.rank - b.rank)
     .slice(0, MAX_MACHINES)
     .map(({ machine }) => machine);
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
-  signal.throwIfAborted();
 }

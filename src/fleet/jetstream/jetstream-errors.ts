@@ -5,7 +5,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { errors, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { reasonOf } from "../../errors/reason-of.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";

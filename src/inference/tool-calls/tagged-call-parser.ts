@@ -1,3 +1,4 @@
+import { isRecord } from "../../json/json-values.ts";
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
 import { type EventFilter, partialTagLength } from "../stream-filters.ts";
@@ -150,8 +151,4 @@ function readCall(value: unknown): WrittenCall | undefined {
   // Some models write the arguments as a string with JSON.
   if (typeof written === "string") return { name, arguments: written };
   return { name, arguments: JSON.stringify(written) };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
 import { mkdir, realpath } from "node:fs/promises";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { freeSpace, type FreeSpace } from "../../files/file-operations.ts";

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { pause } from "../../async/pause.ts";
+import { pause } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { chooseModelFiles, groupModels } from "../names/hub-spec.ts";
 import { isQuantization, quantizationOf } from "../names/model-file-names.ts";

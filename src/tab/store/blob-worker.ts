@@ -1,6 +1,7 @@
 import "../older-browsers.ts";
 import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
+import { pause } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { type BlobMessage, type BlobTask, isQuotaExceeded, noSpaceError, openBlobs } from "./blob-folder.ts";
@@ -116,7 +117,7 @@ async function download(task: Extract<BlobTask, { type: "download" }>): Promise<
         if (error instanceof ServiceError || isQuotaExceeded(error)) throw error;
         failures = file.size > before ? 1 : failures + 1;
         if (failures >= MAX_TRIES) throw interruptedError(name, error);
-        await new Promise((resolve) => setTimeout(resolve, FIRST_RETRY_MS * 2 ** failures));
+        await pause(FIRST_RETRY_MS * 2 ** failures);
       }
     }
     if (file.size !== size || file.digest() !== sha256) {

@@ -1,3 +1,4 @@
+import { isRecord } from "../../json/json-values.ts";
 import type { ChatMessage, ChatSettings, TextFile } from "./conversation.ts";
 
 /** Alternatives per token that are requested. */
@@ -37,7 +38,7 @@ export function chatRequest(
 export function parseSchema(text: string): object {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+    if (isRecord(value)) return value;
   } catch (error) {
     throw new Error("The JSON Schema of the settings is not valid JSON. Mend it, or choose another format.", {
       cause: error,

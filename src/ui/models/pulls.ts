@@ -1,9 +1,8 @@
 import { computed, signal as createSignal } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
-import { storePulls, storedPulls } from "./stored-pulls.ts";
+import { DownloadSpeed, storePulls, storedPulls } from "./stored-pulls.ts";
 import { discardPull, pullModel } from "./models-api.ts";
-import { SpeedMeter } from "./speed-meter.ts";
 
 /** A download of a model from the hub. */
 export interface Pull {
@@ -60,7 +59,7 @@ export async function startPull(name: string): Promise<void> {
   controllers.set(name, controller);
   const known = localPulls.value.find((each) => each.name === name) ?? { downloaded: 0, total: 0 };
   setPull({ name, state: "running", downloaded: known.downloaded, total: known.total });
-  const meter = new SpeedMeter();
+  const meter = new DownloadSpeed();
   try {
     for await (const line of pullModel(name, controller.signal)) {
       if (line.status === "success") setPull({ ...findPull(name), state: "done", model: line.model });

@@ -1,4 +1,5 @@
 import { computed, signal as createSignal } from "@preact/signals";
+import { pause } from "../../async/promises.ts";
 import type { ActivityReport } from "../../api/management/activity-schemas.ts";
 import { toError } from "../../errors/to-error.ts";
 import { request } from "../daemon-api.ts";
@@ -176,7 +177,7 @@ class EventStream {
       await this.#read(signal).catch(() => undefined);
       if (signal.aborted) return;
       this.#onState(false);
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await pause(RETRY_MS);
     }
   }
 

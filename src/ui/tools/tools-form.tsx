@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { isRecord } from "../../json/json-values.ts";
 import { toError } from "../../errors/to-error.ts";
 import { showProblem } from "../page-state.ts";
 import { allowServer, forgetServer } from "../page/allowed-servers.ts";
@@ -149,7 +150,7 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
 function problemOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return "";
+    if (isRecord(value)) return "";
     return 'The parameters must be a JSON Schema such as {"type": "object", "properties": {}}.';
   } catch (error) {
     return `The parameters are not valid JSON: ${toError(error).message}.`;

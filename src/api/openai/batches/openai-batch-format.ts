@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isRecord } from "../../../json/json-values.ts";
 import type {
   AnsweredLine,
   BatchFormat,
@@ -110,7 +111,7 @@ function describeProblem(value: unknown): Omit<InputProblem, "line"> {
     return { code: "invalid_method", message: 'method must be "POST".', param: "method" };
   if (typeof url !== "string")
     return { code: "missing_required_parameter", message: "url must be a string.", param: "url" };
-  if (typeof body !== "object" || body === null || Array.isArray(body))
+  if (!isRecord(body))
     return { code: "missing_required_parameter", message: "body must be an object.", param: "body" };
   return {
     code: "invalid_request",

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { SpeedMeter } from "../../../src/ui/models/speed-meter.ts";
+import { DownloadSpeed } from "../../../src/ui/models/stored-pulls.ts";
 
 describe("the speed of a download", () => {
   test("is measured over the last seconds, and unknown at first", () => {
     let now = 0;
-    const meter = new SpeedMeter(() => now);
+    const meter = new DownloadSpeed(() => now);
     meter.add(500);
     expect(meter.speed).toBeUndefined();
     now = 100;
