@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { z } from "zod";
 import { BrowserPage } from "../../test/support/browser-page.ts";
 import { FirefoxPage, findFirefox } from "../../test/support/firefox-page.ts";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../../test/support/launch-chromium.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
 import { median } from "./daemon/statistics.ts";

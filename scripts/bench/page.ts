@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { z } from "zod";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../../test/support/launch-chromium.ts";
 import { BrowserPage } from "../../test/support/browser-page.ts";
 import { startDaemon } from "../../test/support/start-daemon.ts";
 import { median } from "./daemon/statistics.ts";

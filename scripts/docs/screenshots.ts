@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../../test/support/launch-chromium.ts";
 import { BrowserPage } from "../../test/support/browser-page.ts";
 import { PageActions } from "../../test/support/page-actions.ts";
 import { startDaemon } from "../../test/support/start-daemon.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BrowserPage } from "../support/browser-page.ts";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 

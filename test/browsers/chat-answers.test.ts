@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import type { BrowserPage } from "../support/browser-page.ts";
 import type { PageActions } from "../support/page-actions.ts";
 import { need } from "../support/need.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { fromFragment, parseExperiment, toFragment } from "../../src/experiments/experiment-file.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 

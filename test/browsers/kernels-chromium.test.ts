@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { runTestFilesInPage } from "../support/chromium.ts";
 import { need } from "../support/need.ts";
 

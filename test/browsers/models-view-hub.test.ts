@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import type { BrowserPage } from "../support/browser-page.ts";
 import type { FixtureHub } from "../support/fixture-hub.ts";
 import {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import type { BrowserPage } from "../support/browser-page.ts";
 import {
   card,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { PageActions } from "../support/page-actions.ts";
 import { need } from "../support/need.ts";

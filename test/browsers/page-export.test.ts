@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { type FixtureHub, startFixtureHub } from "../support/fixture-hub.ts";
 import { PageActions } from "../support/page-actions.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { ENGINES_IN_PAGE } from "../support/engines-in-page.ts";
 import { need } from "../support/need.ts";

@@ -1,20 +1,15 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema } from "../../src/api/native/experiment.ts";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
 import { postJson } from "../support/post-json.ts";
-import { need } from "../support/need.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "./cli-process.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../configs/experiments/hello.json", import.meta.url));
-
-const chromium = findChromium();
-const CHROMIUM = need("Chromium", chromium !== undefined);
 
 let daemon: TestDaemon;
 let folder: string;
@@ -54,40 +49,6 @@ describe("an experiment", () => {
     expect(other.code).toBe(1);
     expect(other.stdout).toMatch(/^Differs at token \d+ /m);
   });
-});
-
-describe.skipIf(CHROMIUM.isMissing)(`an experiment in Chromium${CHROMIUM.note}`, () => {
-  test("reproduces the tokens and log-probabilities of a daemon", async () => {
-    const run = await experiment("run", EXAMPLE, "--where", "chromium", "--tolerance", "0", "--json");
-    expect(run.stderr).toBe("");
-    expect(JSON.parse(run.stdout)).toMatchObject({
-      isSame: true,
-      sameTokens: 24,
-      result: { where: "browser" },
-    });
-    expect(run.code).toBe(0);
-    // Folder for the settings of this test's processes.
-    expect(existsSync("/nonexistent")).toBe(false);
-  });
-
-  test("reports an error of the page", async () => {
-    const file = path.join(folder, "embed.json");
-    writeFileSync(
-      file,
-      JSON.stringify({ experiment: 1, model: { name: "daybreak-mini-embed" }, request: { prompt: "hi" } }),
-    );
-    const run = await experiment("run", file, "--where", "chromium");
-    expect(run.code).toBe(1);
-    expect(run.stderr).toMatch(/^daybreak: The experiment failed in .*: .*generate/);
-  });
-});
-
-test("--where chromium without a browser explains how to name one", async () => {
-  const run = await runCli(["experiment", "run", EXAMPLE, "--where", "chromium"], {
-    env: { SERVICE_SOCKET: daemon.socket, CHROMIUM: "/nonexistent/chromium" },
-  });
-  expect(run).toMatchObject({ code: 1 });
-  expect(run.stderr).toContain("name its program in the variable CHROMIUM");
 });
 
 describe("POST /api/experiment", () => {

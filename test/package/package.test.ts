@@ -18,7 +18,7 @@ import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
 import { packProgram } from "../../scripts/release/pack-program.ts";
-import { findChromium } from "../../src/cli/browser/chromium.ts";
+import { findChromium } from "../support/launch-chromium.ts";
 import { findRuntime, isSuitableRuntime } from "../../src/launch/runtime.mjs";
 import { BrowserPage } from "../support/browser-page.ts";
 import { ipcAddress } from "../support/ipc-address.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { launchChromium, type LaunchOptions } from "../../src/cli/browser/chromium.ts";
+import { launchChromium, type LaunchOptions } from "./launch-chromium.ts";
 
 const POLL_MS = 50;
 

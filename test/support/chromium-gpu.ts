@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import type { LaunchOptions } from "../../src/cli/browser/chromium.ts";
+import type { LaunchOptions } from "./launch-chromium.ts";
 
 /** Where .ci/install-chromium-gpu puts it. */
 const FOLDER = "/usr/local/lib/daybreak-chromium-gpu";

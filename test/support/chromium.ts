@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { ChromiumPage } from "../../src/cli/browser/chromium.ts";
+import { BrowserPage } from "./browser-page.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /**
@@ -26,10 +26,8 @@ export async function runTestFilesInPage(
   const address = server.address();
   if (address === null || typeof address === "string") throw new TypeError("the server has no port");
   try {
-    const { signal } = new AbortController();
-    await using opened = await ChromiumPage.open(chromium, `http://127.0.0.1:${address.port}/`, { signal });
-    // The second rejects when the browser ends.
-    return await Promise.race([report.promise, opened.evaluate("new Promise(() => {})").then(() => ({}))]);
+    await using _ = await BrowserPage.open(chromium, `http://127.0.0.1:${address.port}/`);
+    return await report.promise;
   } finally {
     server.closeAllConnections();
     server.close();

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { Argument, type Command, Option } from "commander";
+import { Argument, type Command } from "commander";
 import { z } from "zod";
 import { modelFilesSchema } from "../../api/management/model-file-routes.ts";
 import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
@@ -11,7 +11,6 @@ import {
   parseExperiment,
   printExperiment,
 } from "../../experiments/experiment-file.ts";
-import { runInChromium } from "../browser/chromium.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
@@ -32,7 +31,6 @@ interface ExperimentOptions extends ClientOptions, GenerationOptions {
   alternatives?: number;
   tolerance?: number;
   anyModel?: boolean;
-  where?: string;
 }
 
 /** Origin in the description of a model. */
@@ -61,11 +59,6 @@ export function experimentCommand(io: CliIo): Command {
       "--tolerance <n>",
       "largest difference of log-probabilities that is not one; 0: equal to the last bit",
       parseNumber,
-    )
-    .addOption(
-      new Option("--where <place>", "run: in the daemon, or in a tab of Chromium that takes all from it")
-        .choices(["daemon", "chromium"])
-        .default("daemon"),
     )
     .option("--any-model", "run: with the model of that name, even if its files are others")
     .action(async (action: keyof typeof ACTIONS, words: string[], options: ExperimentOptions) =>
@@ -114,10 +107,7 @@ async function run(io: CliIo, words: readonly string[], options: ExperimentOptio
   const client = connect(io, options);
   const name = options.model ?? experiment.model.name;
   if (!options.anyModel) await checkModel(client, name, experiment);
-  const result =
-    options.where === "chromium"
-      ? await runInChromium(io, client, options, { model: name, request: experiment.request })
-      : await requestResult(io, client, name, experiment.request);
+  const result = await requestResult(io, client, name, experiment.request);
   if (options.output !== undefined) await save(options.output, { ...experiment, result });
   if (!options.json) await showAnswer(io, result, options);
   if (experiment.result) return report(io, experiment.result, result, ["recorded", "now"], options);

@@ -5,8 +5,7 @@ import { startDaemonIfNone } from "../background/start-daemon.ts";
 import { CliError, EXIT, ProgramEnded } from "../cli-error.ts";
 import { type CliIo, writeJson } from "../cli-io.ts";
 import { connect, daemonAddress, httpAddress } from "../client/daemon-address.ts";
-import { findInPath } from "../find-program.ts";
-import { CODING_AGENTS } from "../launch/coding-agents.ts";
+import { CODING_AGENTS, findInPath } from "../launch/coding-agents.ts";
 import { MIN_AGENT_CONTEXT, loadForAgent } from "../launch/load-for-agent.ts";
 import { clientCommand, type ClientOptions, parseInteger } from "../options/common-options.ts";
 

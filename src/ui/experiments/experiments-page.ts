@@ -1,5 +1,4 @@
 import "../../tab/older-browsers.ts";
-import type { ExperimentRequest, ExperimentResult } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import {
   type Experiment,
@@ -207,11 +206,6 @@ async function start(): Promise<void> {
   const handedOver = takeExperiment();
   if (handedOver !== undefined) openExperiment(parseExperiment(handedOver));
   else if (location.hash.length > 1) openExperiment(await fromFragment(location.hash.slice(1)));
-}
-
-/** Runs an experiment in this tab. Called by programs that control the browser. */
-export async function runHere(model: string, request: ExperimentRequest): Promise<ExperimentResult> {
-  return await runner.run("browser", model, request, new AbortController().signal);
 }
 
 addEventListener("hashchange", () => void attempt(start));
