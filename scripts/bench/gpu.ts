@@ -107,8 +107,7 @@ async function main(): Promise<void> {
   mkdirSync(values.cache, { recursive: true });
   checkMemory(models, skipped.has("native"));
   const report = skipped.has("dawn") ? undefined : await probeGpu();
-  const choice =
-    report && chooseAdapter(report, { adapter: values.adapter, powerPreference: "high-performance" });
+  const choice = report && chooseAdapter(report, values.adapter);
   if (!skipped.has("native")) {
     const problem = await installNative(values.cache);
     if (problem !== undefined) fail(problem);

@@ -231,10 +231,6 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("Part of the name of the GPU to use, as shown by daybreak gpu; by default the best one."),
-      power_preference: z
-        .enum(["high-performance", "low-power"])
-        .default("high-performance")
-        .describe("Which of several GPUs to prefer."),
       replay: z
         .boolean()
         .default(true)

@@ -72,7 +72,6 @@ export async function createServices(
   const gpu = new GpuFinder({
     mode: config.gpu.mode,
     adapter: config.gpu.adapter,
-    powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
   const sandbox = new SandboxFinder({

@@ -114,10 +114,9 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(gguf.quantization).toBe("Q8_0");
     const whole = engineSpec(SHIPPED_MODEL);
     const { work, output, block } = gpuNeeds(gguf, whole, 16);
-    const finder = new GpuFinder(
-      { mode: "auto", adapter: testGpu?.name, powerPreference: "high-performance", sandbox: "auto" },
-      async () => ({ adapters: testGpu ? [testGpu] : [] }),
-    );
+    const finder = new GpuFinder({ mode: "auto", adapter: testGpu?.name, sandbox: "auto" }, async () => ({
+      adapters: testGpu ? [testGpu] : [],
+    }));
     const { spec, warning } = await offloadToGpu(finder, whole, gguf, {
       memory: work + output + block,
       usedByOthers: 0,

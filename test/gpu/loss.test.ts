@@ -73,9 +73,7 @@ function guarded(...doubles: readonly DawnDouble[]): { start: () => Promise<Engi
       if (!next) throw new Error("the GPU was to be left alone");
       return await next(wanted, options);
     },
-    finder: new GpuFinder({ mode: "auto", powerPreference: "high-performance", sandbox: "auto" }, () =>
-      Promise.resolve({ adapters: [] }),
-    ),
+    finder: new GpuFinder({ mode: "auto", sandbox: "auto" }, () => Promise.resolve({ adapters: [] })),
     onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
     onShorterStep: () => {},
     isStepFixed: true,

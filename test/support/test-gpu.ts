@@ -10,11 +10,8 @@ import { requireOnCi } from "./require-on-ci.ts";
 
 const report = await probeGpu();
 const software = report.adapters.find((each) => "software" in each && each.software);
-const choice = chooseAdapter(report, {
-  powerPreference: "high-performance",
-  // Software is everywhere the same; a real GPU does where there is none.
-  adapter: software?.name,
-});
+// Software is everywhere the same; a real GPU does where there is none.
+const choice = chooseAdapter(report, software?.name);
 
 /** The adapter that tests run on; undefined: this machine has none. */
 export const testGpu: GpuAdapter | undefined = "adapter" in choice ? choice.adapter : undefined;

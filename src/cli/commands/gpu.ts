@@ -13,7 +13,7 @@ import { formatFields, printable } from "../terminal/format.ts";
 type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
 
 /** Configuration options for the choice of the GPU, as flags to try other values. */
-const GPU_OPTIONS = ["gpu.mode", "gpu.adapter", "gpu.power_preference", "sandbox"];
+const GPU_OPTIONS = ["gpu.mode", "gpu.adapter", "sandbox"];
 
 /** daybreak gpu: runs without a daemon, so that it works when the daemon cannot start. */
 export function gpuCommand(io: CliIo): Command {
@@ -26,8 +26,7 @@ export function gpuCommand(io: CliIo): Command {
     const { gpu, sandbox } = readConfig(io, options);
     // Loaded lazily, because other commands do not need it.
     const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
-    const { mode, adapter, power_preference: powerPreference } = gpu;
-    const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
+    const finder = new GpuFinder({ mode: gpu.mode, adapter: gpu.adapter, sandbox });
     await finder.ready;
     if (options.json) return await writeJson(io.stdout, gpuJson(finder));
     const { problem } = finder;

@@ -36,8 +36,7 @@ export function allChecks(
     fleetCheck(daemon, config.fleet.nats !== undefined),
     sandboxCheck(async () => await findSandboxState(daemon, sandbox)),
     gpuCheck(gpu.mode, async () => {
-      const { mode, adapter, power_preference: powerPreference } = gpu;
-      const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
+      const finder = new GpuFinder({ mode: gpu.mode, adapter: gpu.adapter, sandbox });
       await finder.ready;
       return finder;
     }),

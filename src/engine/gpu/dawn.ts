@@ -20,9 +20,7 @@ interface DawnAdapter {
 }
 
 export interface DawnGpu {
-  requestAdapter(options?: {
-    powerPreference?: "high-performance" | "low-power";
-  }): Promise<DawnAdapter | null>;
+  requestAdapter(options?: { powerPreference: "high-performance" }): Promise<DawnAdapter | null>;
 }
 
 /** Dawn as a Node addon, with the interface of the npm package `webgpu`. */

@@ -1,10 +1,12 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type AdapterPreferences, chooseAdapter, type GpuMode } from "./offload-to-gpu.ts";
+import { chooseAdapter, type GpuMode } from "./offload-to-gpu.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
 import type { SandboxMode } from "../sandbox/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
 
-interface GpuSettings extends AdapterPreferences {
+interface GpuSettings {
+  /** Part of the name or description of the adapter; absent: the best one. */
+  readonly adapter?: string | undefined;
   readonly mode: GpuMode;
   /** "require" forbids GPUs: their drivers are native code, which cannot run inside a sandbox. */
   readonly sandbox: SandboxMode;
@@ -68,7 +70,7 @@ export class GpuFinder implements GpuState {
       adapters: [],
       problem: ServiceError.from(error).message,
     }));
-    const choice = chooseAdapter(report, this.settings);
+    const choice = chooseAdapter(report, this.settings.adapter);
     this.#adapters = report.adapters;
     this.#adapter = "adapter" in choice ? choice.adapter : undefined;
     this.#problem = "problem" in choice ? choice.problem : undefined;

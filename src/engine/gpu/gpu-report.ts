@@ -58,7 +58,6 @@ export const probeMessageSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("done"),
     fastest: gpuDeviceSchema.optional(),
-    lowPower: gpuDeviceSchema.optional(),
   }),
 ]);
 export type ProbeMessage = z.infer<typeof probeMessageSchema>;
@@ -71,7 +70,6 @@ export interface GpuReport {
   readonly adapters: readonly ReportedAdapter[];
   /** The system's choices for high performance and for low power. */
   readonly fastest?: GpuDevice | undefined;
-  readonly lowPower?: GpuDevice | undefined;
   /** Explains why no adapter was found, and what to do; absent when there is one. */
   readonly problem?: string | undefined;
 }

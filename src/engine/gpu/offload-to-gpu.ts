@@ -168,12 +168,6 @@ function mib(bytes: number): string {
   return formatMebibytes(bytes, Math.floor);
 }
 
-export interface AdapterPreferences {
-  /** Part of the name or description of the adapter; absent: the best one. */
-  readonly adapter?: string | undefined;
-  readonly powerPreference: "high-performance" | "low-power";
-}
-
 export type AdapterChoice =
   | { readonly adapter: GpuAdapter }
   /** Explains why there is none, and what to do. */
@@ -182,10 +176,11 @@ export type AdapterChoice =
 /**
  * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more
  * slowly than llama.cpp's CPU kernels.
+ * @param name part of the name or description of the adapter; undefined or empty: the best one
  */
-export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
+export function chooseAdapter(report: GpuReport, name?: string): AdapterChoice {
   if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
-  const requestedName = preferences.adapter === "" ? undefined : preferences.adapter;
+  const requestedName = name === "" ? undefined : name;
   const named =
     requestedName === undefined
       ? report.adapters
@@ -197,20 +192,20 @@ export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences
   }
   const usable = named.filter(isUsable);
   const candidates = requestedName === undefined ? usable.filter(({ software }) => !software) : usable;
-  const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
-  const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
+  const { fastest } = report;
+  const adapter = candidates.find((each) => fastest && isSameDevice(each, fastest)) ?? candidates[0];
   if (adapter) return { adapter };
   const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;
   if (!software) return { problem: problems.join(" ") };
   // Without versions, as in "llvmpipe (LLVM 15.0.6, 256 bits)": daybreak gpu shows them.
-  const name = software.name.replace(/ \(.*\)$/, "");
-  const slow = `${name}, computes on the CPU itself, and more slowly`;
+  const softwareName = software.name.replace(/ \(.*\)$/, "");
+  const slow = `${softwareName}, computes on the CPU itself, and more slowly`;
   return {
     problem:
       problems.length > 0
         ? `${problems.join(" ")} The only other adapter, ${slow}; it is used only when gpu.adapter names it.`
-        : `The only adapter, ${slow}. If there is a GPU, install its driver; to use ${name} anyway, name it in gpu.adapter.`,
+        : `The only adapter, ${slow}. If there is a GPU, install its driver; to use ${softwareName} anyway, name it in gpu.adapter.`,
   };
 }
 

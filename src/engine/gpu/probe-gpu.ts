@@ -161,7 +161,7 @@ function summarize(
       case "failed":
         return { report: { adapters, problem: message.reason } };
       case "done":
-        return { report: { adapters, fastest: message.fastest, lowPower: message.lowPower } };
+        return { report: { adapters, fastest: message.fastest } };
     }
   }
   const [culprit] = pending;

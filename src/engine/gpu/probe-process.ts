@@ -66,9 +66,8 @@ async function probe(): Promise<void> {
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });
-  const fastest = await preferredAdapter(dawn, adapters, "high-performance");
-  const lowPower = await preferredAdapter(dawn, adapters, "low-power");
-  await send({ type: "done", ...(fastest && { fastest }), ...(lowPower && { lowPower }) });
+  const fastest = await findFastest(dawn, adapters);
+  await send({ type: "done", ...(fastest && { fastest }) });
 }
 
 async function listAdapters(dawn: Dawn): Promise<GpuDevice[]> {
@@ -112,22 +111,19 @@ async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | un
   }
 }
 
-/** The adapter that the system prefers; undefined when it has no preference. */
-async function preferredAdapter(
-  dawn: Dawn,
-  adapters: readonly GpuDevice[],
-  powerPreference: "high-performance" | "low-power",
-): Promise<GpuDevice | undefined> {
+/** Adapter that the system prefers for speed; undefined if it has no preference. */
+async function findFastest(dawn: Dawn, adapters: readonly GpuDevice[]): Promise<GpuDevice | undefined> {
   if (adapters.length < 2) return adapters[0];
-  const idOf = async (gpu: DawnGpu): Promise<string | undefined> => {
-    const info = (await gpu.requestAdapter({ powerPreference }).catch(() => null))?.info;
-    return info && [info.vendor, info.device, info.description].join("\n");
-  };
-  const preferredId = await idOf(dawn.create([]));
-  if (preferredId === undefined) return undefined;
+  const fastestId = await fastestAdapterId(dawn.create([]));
+  if (fastestId === undefined) return undefined;
   for (const device of adapters)
-    if ((await idOf(dawn.create(deviceFlags(device)))) === preferredId) return device;
+    if ((await fastestAdapterId(dawn.create(deviceFlags(device)))) === fastestId) return device;
   return undefined;
+}
+
+async function fastestAdapterId(gpu: DawnGpu): Promise<string | undefined> {
+  const info = (await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null))?.info;
+  return info && [info.vendor, info.device, info.description].join("\n");
 }
 
 /** Explains why there is no adapter at all, and what to do. */

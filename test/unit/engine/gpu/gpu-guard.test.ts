@@ -27,7 +27,7 @@ async function setUp({ mode = "auto", isStepFixed = false }: { mode?: GpuMode; i
   const pace: { tokenMs?: number } = {};
   /** Error of a load onto the GPU, and the number of layers with which it succeeds. */
   const failing: { code?: ErrorCode; message?: string; fitting?: number; unlessShared?: boolean } = {};
-  const settings = { mode, powerPreference: "high-performance", sandbox: "auto" } as const;
+  const settings = { mode, sandbox: "auto" } as const;
   const finder = new GpuFinder(settings, async () => ({ adapters: [card] }));
   const guarded = guardGpu({
     start: async (wanted) => {

@@ -31,7 +31,7 @@ const gpu = { backend: card.backend, name: card.name, layers: 4, batchSize: 512 
 
 function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox: SandboxMode = "auto"): GpuFinder {
   const adapter = adapters[0]?.software ? adapters[0].name : undefined;
-  return new GpuFinder({ mode, adapter, powerPreference: "high-performance", sandbox }, async () => ({
+  return new GpuFinder({ mode, adapter, sandbox }, async () => ({
     adapters,
     problem: "No loader.",
   }));
@@ -229,28 +229,25 @@ test("layers on the GPU do not count as main memory", () => {
   expect(partOnCpu(model, { gpuLayers: -1 })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
 });
 
-const best = { powerPreference: "high-performance" } as const;
-
-test("chooses the adapter that the system prefers for speed or for low power", () => {
-  const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
-  expect(chooseAdapter(report, best)).toEqual({ adapter: card });
-  expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
+test("chooses the adapter that the system prefers for speed", () => {
+  const report = { adapters: [chip, card, software], fastest: card };
+  expect(chooseAdapter(report)).toEqual({ adapter: card });
 });
 
 test("chooses the first usable adapter when the system prefers an unusable one", () => {
   const report = { adapters: [broken, software, chip, card], fastest: broken };
-  expect(chooseAdapter(report, best)).toEqual({ adapter: chip });
+  expect(chooseAdapter(report)).toEqual({ adapter: chip });
 });
 
 test("chooses the named adapter, of any kind, ignoring case", () => {
   const report = { adapters: [card, chip, software], fastest: card };
-  expect(chooseAdapter(report, { ...best, adapter: "radeon" })).toEqual({ adapter: chip });
-  expect(chooseAdapter(report, { ...best, adapter: "LLVMPIPE" })).toEqual({ adapter: software });
-  expect(chooseAdapter(report, { ...best, adapter: "" })).toEqual({ adapter: card });
+  expect(chooseAdapter(report, "radeon")).toEqual({ adapter: chip });
+  expect(chooseAdapter(report, "LLVMPIPE")).toEqual({ adapter: software });
+  expect(chooseAdapter(report, "")).toEqual({ adapter: card });
 });
 
 test("does not choose a software adapter that is not named, and explains how to use it", () => {
-  const choice = chooseAdapter({ adapters: [software], fastest: software }, best);
+  const choice = chooseAdapter({ adapters: [software], fastest: software });
   expect(choice).toEqual({
     problem:
       "The only adapter, llvmpipe, computes on the CPU itself, and more slowly. If there is a GPU, install its driver; to use llvmpipe anyway, name it in gpu.adapter.",
@@ -258,7 +255,7 @@ test("does not choose a software adapter that is not named, and explains how to 
 });
 
 test("explains why a GPU beside a software adapter cannot be used", () => {
-  const choice = chooseAdapter({ adapters: [broken, software] }, best);
+  const choice = chooseAdapter({ adapters: [broken, software] });
   expect(choice).toEqual({
     problem: expect.stringMatching(
       /^Old Card \(vulkan\): It does not open\. The only other adapter, llvmpipe.*gpu\.adapter/,
@@ -267,14 +264,10 @@ test("explains why a GPU beside a software adapter cannot be used", () => {
 });
 
 test.each([
-  [{ adapters: [], problem: "No loader." }, best, "No loader."],
-  [{ adapters: [broken] }, best, `Old Card (vulkan): ${broken.problem}`],
-  [
-    { adapters: [card] },
-    { ...best, adapter: "matrox" },
-    'No adapter matches "matrox"; available: Big Card (vulkan).',
-  ],
-  [{ adapters: [broken, card] }, { ...best, adapter: "old" }, `Old Card (vulkan): ${broken.problem}`],
-])("explains why there is no adapter: %#", (report, preferences, problem) => {
-  expect(chooseAdapter(report, preferences)).toEqual({ problem });
+  [{ adapters: [], problem: "No loader." }, undefined, "No loader."],
+  [{ adapters: [broken] }, undefined, `Old Card (vulkan): ${broken.problem}`],
+  [{ adapters: [card] }, "matrox", 'No adapter matches "matrox"; available: Big Card (vulkan).'],
+  [{ adapters: [broken, card] }, "old", `Old Card (vulkan): ${broken.problem}`],
+])("explains why there is no adapter: %#", (report, name, problem) => {
+  expect(chooseAdapter(report, name)).toEqual({ problem });
 });

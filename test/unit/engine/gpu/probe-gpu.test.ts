@@ -57,7 +57,6 @@ describe("probe gpu", () => {
           expect.objectContaining({ name: "is software", software: true }),
         ],
         fastest: { backend: "vulkan", name: "is software" },
-        lowPower: { backend: "vulkan", name: "is software" },
       });
       expect(report.adapters[0]).not.toHaveProperty("problem");
     });
