@@ -206,8 +206,8 @@ test.each([
   ],
 ])(
   "%s calls a tool with the right arguments for words outside of the training data",
-  async (prompt, tool, expected) => {
-    const tools = [{ type: "function" as const, function: tool }];
+  async (prompt, definition, expected) => {
+    const tools = [{ type: "function" as const, function: definition }];
     const { choices } = await openai.chat.completions.create({
       model,
       messages: user(prompt),
