@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
@@ -26,20 +26,14 @@ interface LaunchOptions {
   readonly heapLimitBytes: number;
   /** The model's files, which the engine may read in addition to its code. */
   readonly files: readonly string[];
-  /** Absent: the engine uses no GPU. */
   readonly gpu?: EngineGpu | undefined;
-  /** Not used with a GPU, because drivers need more access. */
   readonly sandbox?: Sandbox | undefined;
   readonly spawn: SpawnEngine;
 }
 
-interface EngineGpu {
-  /** Entry file of Dawn; the engine may load native addons. */
-  readonly dawnPath: string;
+interface EngineGpu extends ProcessGpu {
   /** Longest wait for the GPU, in milliseconds. */
   readonly maxWaitMs: number;
-  /** Folder for the driver's cache of compiled programs; absent: the driver's default. */
-  readonly programCache?: string | undefined;
 }
 
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
@@ -87,122 +81,142 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
   );
 }
 
-/** Node's permission model covers the network from version 25 on. */
-const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
+interface RestrictedProcess {
+  /** The Node binary, version 24.20 or later; absent: the one that runs this. */
+  readonly runtime?: string;
+  /** Modules that the process loads by their path, in addition to imports; named like the entry. */
+  readonly modules?: readonly string[];
+  /** Files that the process may read in addition to its code. */
+  readonly files?: readonly string[];
+  readonly args?: readonly string[];
+  /** Absent: the process uses no GPU. */
+  readonly gpu?: ProcessGpu | undefined;
+  /** Not used with a GPU, because drivers need more access. */
+  readonly sandbox?: Sandbox | undefined;
+}
+
+interface ProcessGpu {
+  /** Entry file of Dawn, a native addon. */
+  readonly dawnPath: string;
+  /** Folder for the driver's cache of compiled shaders; absent: the driver's default. */
+  readonly programCache?: string | undefined;
+}
+
+/** True if Node's permission model restricts the network, as it does from version 25 on. */
+const RESTRICTS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
+
+/** Module that disables the network where Node's permission model does not. */
+const CLOSE_NETWORK = "host/close-network";
+
+/** Limit of the JavaScript heap. Weights and models are in WebAssembly memory, which has a separate limit. */
+const SCRIPT_HEAP_MIB = 512;
 
 /**
- * Module that disables the network where Node's permission model does not; processes with {@link engineRights} must be
- * able to read it.
+ * Returns the start of a process for files and text of unknown origin. It may only read its code and the given files: it
+ * cannot write, use the network, start processes or load addons, and gets no environment variables. With a GPU it may also
+ * load Dawn, and gets the variables of graphics drivers.
+ * @param entry module of the process, as a path in this folder without its ending
  */
-export const NETWORK_CLOSER = hostFile("close-network");
-
-/** Node flags that restrict a process which handles files and text from strangers. */
-export function engineRights(readable: readonly string[]): string[] {
-  return [
-    "--permission",
-    "--allow-worker",
-    // SQLite ignores the permission model.
-    "--no-experimental-sqlite",
-    // Otherwise a signal opens the inspector.
-    "--disable-sigusr1",
-    "--disable-proto=delete",
-    ...readable.map((file) => `--allow-fs-read=${file}`),
-    ...(NODE_GUARDS_NETWORK ? [] : ["--require", NETWORK_CLOSER]),
-    "--disable-warning=ExperimentalWarning",
-    "--disable-warning=SecurityWarning",
-  ];
+export function restrictedProcess(
+  entry: string,
+  { runtime = process.execPath, modules = [], files = [], args = [], gpu, sandbox }: RestrictedProcess,
+): ProcessStart {
+  const closers = RESTRICTS_NETWORK ? [] : [CLOSE_NETWORK];
+  const readable = [...readableCode([entry, ...modules, ...closers].map(moduleFile)), ...files];
+  const start: ProcessStart = {
+    command: runtime,
+    args: [
+      "--permission",
+      "--allow-worker",
+      // SQLite ignores the permission model.
+      "--no-experimental-sqlite",
+      // Otherwise a signal opens the inspector.
+      "--disable-sigusr1",
+      "--disable-proto=delete",
+      ...readable.map((file) => `--allow-fs-read=${file}`),
+      ...(gpu
+        ? ["--allow-addons", `--allow-fs-read=${path.join(path.dirname(gpu.dawnPath), path.sep)}`]
+        : []),
+      ...closers.flatMap((closer) => ["--require", moduleFile(closer)]),
+      "--disable-warning=ExperimentalWarning",
+      "--disable-warning=SecurityWarning",
+      `--max-old-space-size=${SCRIPT_HEAP_MIB}`,
+      moduleFile(entry),
+      ...args,
+    ],
+    env: { ...(gpu && gpuEnvironment(gpu)), ...MINIMAL_ENVIRONMENT },
+    // In Node 26.10 a worker started from text can read the working folder despite the permission model, so this must be
+    // a folder that the process may read anyway.
+    cwd: path.dirname(moduleFile(entry)),
+  };
+  return sandbox && !gpu ? sandbox.enclose(start, readable) : start;
 }
 
 /**
- * Starts an engine process that may read only its code and the given files: it cannot write, use the network, start
- * processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and gets the variables
- * of graphics drivers.
- * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
+ * Starts an engine process.
+ * @throws ServiceError resources_exhausted or model_load_failed if the process cannot be started
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
   const { runtime, wasmPath, heapLimitBytes, files, gpu, sandbox, spawn: start } = options;
-  const readable = [...readableCode(), wasmPath, ...files];
-  const args = [
-    ...engineRights(readable),
-    ...(gpu ? gpuPermissions(gpu.dawnPath) : []),
-    `--max-old-space-size=${SCRIPT_HEAP_MIB}`,
-    hostFile("engine-main"),
-    pathToFileURL(wasmPath).href,
-    String(heapLimitBytes),
-    ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
-  ];
-  const env = {
-    ...(gpu ? gpuEnvironment(gpu) : {}),
-    ...MINIMAL_ENVIRONMENT,
-  };
-  const plain: ProcessStart = { command: runtime, args, env, cwd: WORKING_FOLDER };
-  const { command, args: all, ...rest } = sandbox && !gpu ? sandbox.enclose(plain, { readable }) : plain;
+  const { command, args, ...rest } = restrictedProcess("host/engine-main", {
+    runtime,
+    modules: gpu ? ["gpu/calls/open-gpu"] : [],
+    files: [wasmPath, ...files],
+    args: [
+      pathToFileURL(wasmPath).href,
+      String(heapLimitBytes),
+      ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
+    ],
+    gpu,
+    sandbox,
+  });
   try {
-    return start(command, all, rest);
+    return start(command, args, rest);
   } catch (error) {
     // Some failures are thrown, others are emitted by the child.
     throw spawnFailure("The model's engine", error);
   }
 }
 
-/**
- * Limit of the JavaScript heap of an engine's main thread, which only passes messages on; a request needs several times
- * its size. The model is in WebAssembly memory, which has a separate limit.
- */
-const SCRIPT_HEAP_MIB = 512;
-
-/**
- * Working folder of restricted processes. In Node 26.10 a worker started from text can read the working folder despite
- * the permission model, so it must be a folder that the process may read anyway.
- */
-const WORKING_FOLDER = import.meta.dirname;
-
-/** A module in host/: TypeScript in the repository, JavaScript in the built package. */
-function hostFile(name: string): string {
-  return path.join(import.meta.dirname, "host", `${name}${path.extname(import.meta.filename)}`);
+/** File of a module in this folder: TypeScript in the repository, JavaScript in the built package. */
+function moduleFile(name: string): string {
+  return path.join(import.meta.dirname, `${name}${path.extname(import.meta.filename)}`);
 }
 
-/** Files and folders that an engine process imports from, and the package.json that Node needs to find them. */
-export function readableCode(): string[] {
-  const wllama = findPackage("@wllama/wllama");
-  const zod = findPackage("zod");
-  const webp = findPackage("@jsquash/webp");
-  const folders = [
-    import.meta.dirname,
-    ...["async", "errors", "json", "machine", "grammar"].map((folder) =>
-      path.join(import.meta.dirname, "..", folder),
-    ),
-    path.join(import.meta.dirname, "..", "..", "wasm"),
-    path.join(wllama.folder, "esm"),
-    zod.folder,
-    webp.folder,
-  ];
+/** Statements that load a module, and dynamic imports. Imports of types load nothing. */
+const IMPORTS = /^(?:import|export)\s+(?!type\b)(?:[\w$*{},\s]+?\sfrom\s+)?"([^"]+)"|\bimport\("([^"]+)"\)/gm;
+
+/**
+ * Paths that a process must be allowed to read in order to load modules: the folders of all modules that they import,
+ * and the packages. Links to packages come first: Node 26.10 drops a permission for a link if it already has one for a
+ * path inside it.
+ */
+function readableCode(entries: readonly string[]): string[] {
+  const modules = new Set(entries);
+  const packages = new Set<string>();
+  for (const file of modules) {
+    for (const [, statement, dynamic] of readFileSync(file, "utf8").matchAll(IMPORTS)) {
+      const name = statement ?? dynamic ?? "";
+      if (name.startsWith(".")) modules.add(path.resolve(path.dirname(file), name));
+      else if (!name.startsWith("node:")) packages.add(/^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+    }
+  }
+  const installed = [...packages].map(findPackage);
+  const folders = new Set([...modules].map((file) => path.join(path.dirname(file), path.sep)));
   return [
-    ...wllama.links,
-    ...zod.links,
-    ...webp.links,
-    ...folders.map((folder) => path.join(folder, path.sep)),
-    path.join(wllama.folder, "package.json"),
-    path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),
-    path.join(import.meta.dirname, "..", "config", `load-settings${path.extname(import.meta.filename)}`),
+    ...installed.flatMap(({ links }) => links),
+    ...[...folders].filter(
+      (folder) => ![...folders].some((other) => other !== folder && folder.startsWith(other)),
+    ),
+    ...installed.map(({ folder }) => path.join(folder, path.sep)),
   ];
 }
 
-/**
- * Environment of a process that handles files and text from strangers, without the daemon's variables. Node adds the
- * variables that Windows needs to start a process.
- */
-export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
+/** Variables of every restricted process. Node adds those that Windows needs to start a process. */
+const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
   // Without it, glibc caches freed memory for each thread. Other C libraries ignore it.
   MALLOC_ARENA_MAX: "1",
 };
-
-/**
- * Additional permissions to load Dawn. Only processes that use a GPU get them, because no sandbox confines native code.
- */
-export function gpuPermissions(dawnPath: string): string[] {
-  return ["--allow-addons", `--allow-fs-read=${path.join(path.dirname(dawnPath), path.sep)}`];
-}
 
 /**
  * Variables that configure graphics drivers and name the folders where they cache compiled shaders. None of them holds
@@ -211,20 +225,14 @@ export function gpuPermissions(dawnPath: string): string[] {
 const DRIVER_VARIABLES =
   /^(VK_|MESA_|RADV_|ANV_|NVK_|TU_|LP_|GALLIUM_|LIBGL_|DRI_|__NV_|__GLX_|__EGL_|__GL_|CUDA_VISIBLE_DEVICES$|XDG_RUNTIME_DIR$|XDG_CACHE_HOME$|XDG_DATA_DIRS$|XDG_DATA_HOME$|XDG_CONFIG_DIRS$|LD_LIBRARY_PATH$|HOME$|TMPDIR$|PATH$|LOCALAPPDATA$|APPDATA$|USERPROFILE$|ProgramData$|ProgramFiles|TEMP$|TMP$)/;
 
-function gpuEnvironment({ programCache }: EngineGpu): Record<string, string> {
+function gpuEnvironment({ programCache }: ProcessGpu): Record<string, string> {
+  const variables = Object.entries(process.env).flatMap(([name, value]) =>
+    value !== undefined && DRIVER_VARIABLES.test(name) ? [[name, value] as const] : [],
+  );
   return {
-    ...driverEnvironment(process.env),
+    ...Object.fromEntries(variables),
     ...(programCache === undefined ? {} : programCacheVariables(programCache, process.env)),
   };
-}
-
-/** Variables of an environment that graphics drivers use. */
-export function driverEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const selected: Record<string, string> = {};
-  for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && DRIVER_VARIABLES.test(name)) selected[name] = value;
-  }
-  return selected;
 }
 
 interface InstalledPackage {
@@ -235,11 +243,10 @@ interface InstalledPackage {
 }
 
 /**
- * Finds the paths that a process must be allowed to read in order to import an installed package. The links must come
- * first among its permissions: Node 26.10 drops a permission for a link when it already has one for a path inside it.
- * @throws Error when the package is not installed
+ * Finds an installed package.
+ * @throws Error if the package is not installed
  */
-export function findPackage(name: string): InstalledPackage {
+function findPackage(name: string): InstalledPackage {
   for (let above = import.meta.dirname; ; above = path.dirname(above)) {
     const found = path.join(above, "node_modules", name);
     if (existsSync(found)) return { folder: realpathSync(found), links: linksOn(found) };

@@ -4,7 +4,6 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { findPackage } from "../../src/engine/launch.ts";
 import { engineSpec, promptRequest, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -23,8 +22,4 @@ test("an engine runs with linked packages, as pnpm installs them", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   expect(stdout).toBe("done\n");
   fs.rmSync(folder, { recursive: true });
-});
-
-test("the error names a missing package", () => {
-  expect(() => findPackage("no-such-package")).toThrow("The package no-such-package is not installed.");
 });

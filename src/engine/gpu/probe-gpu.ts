@@ -1,19 +1,11 @@
 import type { ChildProcess } from "node:child_process";
-import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
 import { ChildChannel } from "../channel/child-channel.ts";
 import { LastLines } from "../child-process.ts";
-import {
-  driverEnvironment,
-  gpuPermissions,
-  MINIMAL_ENVIRONMENT,
-  type SpawnEngine,
-  spawnEngine,
-  spawnFailure,
-} from "../launch.ts";
+import { restrictedProcess, type SpawnEngine, spawnEngine, spawnFailure } from "../launch.ts";
 import { PROBE_MESSAGE_KINDS } from "./dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
@@ -189,24 +181,12 @@ function probeFailure(cause: unknown): ServiceError {
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 function launchProbe({ spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
-  const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
-  const args = [
-    "--permission",
-    ...gpuPermissions(dawnPath),
-    `--allow-fs-read=${path.join(import.meta.dirname, path.sep)}`,
-    `--allow-fs-read=${path.join(import.meta.dirname, "..", "channel", path.sep)}`,
-    `--allow-fs-read=${path.join(import.meta.dirname, "..", "..", "json", path.sep)}`,
-    "--disable-warning=ExperimentalWarning",
-    "--disable-warning=SecurityWarning",
-    entry,
-    dawnPath,
-    JSON.stringify(skipped),
-  ];
+  const { command, args, ...options } = restrictedProcess("gpu/probe-process", {
+    args: [dawnPath, JSON.stringify(skipped)],
+    gpu: { dawnPath },
+  });
   try {
-    return spawn(process.execPath, args, {
-      env: { ...driverEnvironment(process.env), ...MINIMAL_ENVIRONMENT },
-      cwd: path.parse(entry).root,
-    });
+    return spawn(command, args, options);
   } catch (error) {
     // Some failures are thrown, others are emitted by the child.
     throw probeFailure(error);

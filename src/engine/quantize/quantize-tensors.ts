@@ -1,11 +1,10 @@
 import type { ChildProcess } from "node:child_process";
-import path from "node:path";
 import { Readable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
 import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import { STOCK_WASM_PATH } from "../engine-image.ts";
-import { engineRights, MINIMAL_ENVIRONMENT, readableCode, spawnEngine, spawnFailure } from "../launch.ts";
+import { restrictedProcess, spawnEngine, spawnFailure } from "../launch.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
@@ -84,25 +83,19 @@ async function watchExit(child: ChildProcess): Promise<ServiceError | undefined>
 /** Name of the process in errors. */
 const PROCESS_NAME = "The process that quantizes";
 
-/** Limit of the JavaScript heap. The weights are in WebAssembly memory and buffers, which do not count. */
-const SCRIPT_HEAP_MIB = 512;
-
 /**
- * Starts a process with the rights of an engine: it may read its own code and the given files, and nothing else.
- * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
+ * Starts a process with the rights of an engine.
+ * @throws ServiceError resources_exhausted or model_load_failed if the process cannot be started
  */
 function launchQuantizer(files: readonly string[], sandbox: Sandbox | undefined): ChildProcess {
-  const entry = path.join(import.meta.dirname, `quantizer-main${path.extname(import.meta.filename)}`);
-  const readable = [...readableCode(), STOCK_WASM_PATH, ...files];
-  const start = {
-    command: process.execPath,
-    args: [...engineRights(readable), `--max-old-space-size=${SCRIPT_HEAP_MIB}`, entry, STOCK_WASM_PATH],
-    env: MINIMAL_ENVIRONMENT,
-    cwd: import.meta.dirname,
-  };
-  const { command, args, ...rest } = sandbox ? sandbox.enclose(start, { readable }) : start;
+  const { command, args, ...options } = restrictedProcess("quantize/quantizer-main", {
+    modules: ["quantize/quantizer-thread"],
+    files: [STOCK_WASM_PATH, ...files],
+    args: [STOCK_WASM_PATH],
+    sandbox,
+  });
   try {
-    return spawnEngine(command, args, rest);
+    return spawnEngine(command, args, options);
   } catch (error) {
     // Some failures are thrown, others are emitted by the child.
     throw spawnFailure(PROCESS_NAME, error);

@@ -3,7 +3,7 @@ import path from "node:path";
 import { z } from "zod";
 import { FIRST_INPUT_FD } from "../channel/parent-channel.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
-import type { ProcessStart, Sandbox, SandboxView } from "./sandbox.ts";
+import type { ProcessStart, Sandbox } from "./sandbox.ts";
 
 interface BubblewrapOptions {
   /** Path of bwrap. */
@@ -22,7 +22,7 @@ const NOBODY = "65534";
  */
 export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Sandbox {
   const filter = isFilteredArch(arch) ? seccompFilter(arch) : undefined;
-  const enclose = (start: ProcessStart, { readable }: SandboxView): ProcessStart => {
+  const enclose = (start: ProcessStart, readable: readonly string[]): ProcessStart => {
     const visible = new Set([start.command, ...runtimeFiles, ...readable]);
     return {
       ...start,

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import type { ProcessStart, Sandbox, SandboxView } from "./sandbox.ts";
+import type { ProcessStart, Sandbox } from "./sandbox.ts";
 
 /** Path of sandbox-exec, a part of every macOS installation. */
 export const SANDBOX_EXEC = "/usr/bin/sandbox-exec";
@@ -16,11 +16,11 @@ export function sandboxExec(): Sandbox {
   };
 }
 
-function enclose(start: ProcessStart, view: SandboxView): ProcessStart {
+function enclose(start: ProcessStart, readable: readonly string[]): ProcessStart {
   return {
     ...start,
     command: SANDBOX_EXEC,
-    args: ["-p", sandboxProfile([start.command, ...view.readable]), start.command, ...start.args],
+    args: ["-p", sandboxProfile([start.command, ...readable]), start.command, ...start.args],
   };
 }
 

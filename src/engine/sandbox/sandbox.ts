@@ -8,11 +8,6 @@ export interface ProcessStart {
   readonly inputs?: readonly Uint8Array[];
 }
 
-/** Part of the disk that a process inside a sandbox may read, in addition to Node. */
-export interface SandboxView {
-  readonly readable: readonly string[];
-}
-
 export type SandboxName = "bubblewrap" | "namespaces" | "sandbox-exec";
 
 /** Sandbox of the operating system around an engine, in addition to Node's permission model. */
@@ -20,6 +15,9 @@ export interface Sandbox {
   readonly name: SandboxName;
   /** Restrictions of the sandbox, for people. */
   readonly parts: readonly string[];
-  /** Returns the start of the same process inside the sandbox. */
-  enclose(start: ProcessStart, view: SandboxView): ProcessStart;
+  /**
+   * Returns the start of the same process inside the sandbox.
+   * @param readable files and folders that the process may read, in addition to Node
+   */
+  enclose(start: ProcessStart, readable: readonly string[]): ProcessStart;
 }

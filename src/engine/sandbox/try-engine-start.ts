@@ -1,18 +1,11 @@
 import type { ChildProcess } from "node:child_process";
-import path from "node:path";
 import { Readable } from "node:stream";
 import { Watchdog } from "../../async/timers.ts";
 import { exhaustedResource } from "../../errors/service-error.ts";
 import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
-import {
-  engineRights,
-  MINIMAL_ENVIRONMENT,
-  NETWORK_CLOSER,
-  type SpawnEngine,
-  spawnEngine,
-} from "../launch.ts";
-import type { ProcessStart, Sandbox } from "./sandbox.ts";
+import { restrictedProcess, type SpawnEngine, spawnEngine } from "../launch.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 /** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
 export const TRIAL_MS = 60_000;
@@ -42,7 +35,12 @@ export async function tryEngineStart({
   spawn = spawnEngine,
   deadlineMs = TRIAL_MS,
 }: Trial): Promise<string | undefined> {
-  const { command, args, ...options } = trialStart(runtime, sandbox);
+  const hidesProcesses = sandbox !== undefined && sandbox.name !== "sandbox-exec";
+  const { command, args, ...options } = restrictedProcess("sandbox/trial-process", {
+    runtime,
+    args: hidesProcesses ? ["own-processes"] : [],
+    sandbox,
+  });
   const child = spawn(command, args, options);
   const output = new LastLines(MAX_OUTPUT_LINES);
   if (child.stderr) output.watch(child.stderr);
@@ -66,24 +64,6 @@ export async function tryEngineStart({
     });
   }).finally(() => watchdog.stop());
   return isLate ? `no result within ${deadlineMs / 1000} s` : why;
-}
-
-function trialStart(runtime: string, sandbox: Sandbox | undefined): ProcessStart {
-  const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
-  const readable = [
-    NETWORK_CLOSER,
-    ...[".", "../channel", "../../errors", "../../json"].map((folder) =>
-      path.join(import.meta.dirname, folder, path.sep),
-    ),
-  ];
-  const hidesProcesses = sandbox !== undefined && sandbox.name !== "sandbox-exec";
-  const plain: ProcessStart = {
-    command: runtime,
-    args: [...engineRights(readable), entry, ...(hidesProcesses ? ["own-processes"] : [])],
-    env: MINIMAL_ENVIRONMENT,
-    cwd: import.meta.dirname,
-  };
-  return sandbox ? sandbox.enclose(plain, { readable }) : plain;
 }
 
 /** Collects what a process writes to the channel; the result is complete when the process has ended. */

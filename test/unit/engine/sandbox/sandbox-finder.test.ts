@@ -128,7 +128,7 @@ const start = { command: "/opt/node", args: ["engine.js"], env: {}, cwd: "/opt/c
 
 test("in bubblewrap an engine sees only the runtime and its own files, read-only", () => {
   const sandbox = bubblewrap({ binary: "/usr/bin/bwrap", runtimeFiles: ["/lib/libc.so.6"], arch: "x64" });
-  const { command, args, inputs } = sandbox.enclose(start, { readable: ["/models/a.gguf", "/opt/code/"] });
+  const { command, args, inputs } = sandbox.enclose(start, ["/models/a.gguf", "/opt/code/"]);
   expect(command).toBe("/usr/bin/bwrap");
   const shown = args.flatMap((arg, index) => (arg === "--ro-bind" ? [args[index + 1]] : []));
   expect(shown).toEqual(["/lib/libc.so.6", "/models/a.gguf", "/opt/code/", "/opt/node"]);
@@ -154,5 +154,5 @@ test("the macOS profile denies everything that it does not name, and quotes file
   expect(profile).toContain(`(allow file-read* (subpath "${folder}"))`);
   expect(profile).toContain('(allow file-read* (literal "/models/a\\"b\\\\c.gguf"))');
   expect(profile).not.toMatch(/file-write|network|process-fork|allow default|target others/);
-  expect(sandboxExec().enclose(start, { readable: [] }).args.slice(-2)).toEqual(["/opt/node", "engine.js"]);
+  expect(sandboxExec().enclose(start, []).args.slice(-2)).toEqual(["/opt/node", "engine.js"]);
 });
