@@ -2,7 +2,7 @@ import path from "node:path";
 import type { z } from "zod";
 import { explainIssue, EXPLAINABLE, issueText } from "../errors/explain-issue.ts";
 import { findCacheDir } from "../launch/default-cache-dir.mjs";
-import { resolvePath } from "../launch/resolve-path.mjs";
+import { resolvePath } from "../launch/home-folder.mjs";
 import { ConfigError } from "./config-error.ts";
 import { type ConfigOption, configOptions } from "./config-options.ts";
 import { parseDecimal } from "./config-values.ts";

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { exhaustedResource, isSystemError, ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_FD } from "./channel/parent-channel.ts";
 import { programCacheVariables } from "./gpu/program-cache.ts";
-import type { ProcessStart, Sandbox } from "./sandbox/sandbox.ts";
+import type { ProcessStart, Sandbox } from "./sandbox/sandboxes.ts";
 
 /** Starts a process with the pipes of a {@link ChildChannel}. */
 export type SpawnEngine = (

@@ -10,7 +10,7 @@ import { findDawn } from "./gpu/probe-gpu.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { loadEngine } from "./load-engine.ts";
 import { type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
-import type { Sandbox } from "./sandbox/sandbox.ts";
+import type { Sandbox } from "./sandbox/sandboxes.ts";
 
 export interface EngineStarterOptions {
   /** Longest time without progress while a model loads, in milliseconds. */

@@ -1,6 +1,6 @@
 import { abortable } from "../async/promises.ts";
 import type { TokenLogprob } from "../engine/protocol/generation.ts";
-import { joinDeltas } from "../engine/protocol/piece.ts";
+import { joinDeltas } from "../engine/protocol/text-delta.ts";
 import type { GeneratedTokens, Inference, InferenceEvent } from "../inference/inference.ts";
 import type { CallRequest, GenerateCall, Report } from "./call-schemas.ts";
 import { WINDOW_BYTES } from "./remote-calls.ts";

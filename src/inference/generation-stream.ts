@@ -1,6 +1,6 @@
 import { EventQueue } from "../async/event-queue.ts";
 import type { Figures, GenerationEvent } from "../engine/protocol/generation.ts";
-import { isTextDelta, type TextDelta } from "../engine/protocol/piece.ts";
+import { isTextDelta, type TextDelta } from "../engine/protocol/text-delta.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
 import { type EventFilter, applyFilters } from "./stream-filters.ts";

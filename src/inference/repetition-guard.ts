@@ -1,5 +1,5 @@
 import type { GenerationEvent, Timings, Usage } from "../engine/protocol/generation.ts";
-import { firstTokens, isTextDelta, tokenTexts } from "../engine/protocol/piece.ts";
+import { firstTokens, isTextDelta, tokenTexts } from "../engine/protocol/text-delta.ts";
 import type { EventFilter } from "./stream-filters.ts";
 
 interface RepetitionOptions {

@@ -1,8 +1,7 @@
 // @ts-check
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { compileCacheFolder } from "./keep-compiled-code.mjs";
-import { findModule } from "./find-module.mjs";
 import { WASM_IS_OFF, wasmProblem } from "./machine-problem.mjs";
 import { findRuntime, bundledRuntime, isSuitableRuntime } from "./runtime.mjs";
 import { recordSuccess, hasSucceeded } from "./trial-record.mjs";
@@ -102,4 +101,16 @@ function isSameFile(file, other) {
   } catch {
     return file === other;
   }
+}
+
+/**
+ * Finds a module of the program: TypeScript in the repository, JavaScript in the published package, where Node does not
+ * strip types.
+ * @param {string} name path without its ending, such as "../cli/main"
+ * @param {string | URL} launcher file to which the path is relative
+ * @param {(file: URL) => boolean} [exists]
+ * @returns {URL | undefined}
+ */
+export function findModule(name, launcher, exists = existsSync) {
+  return [".ts", ".js"].map((ending) => new URL(name + ending, launcher)).find((file) => exists(file));
 }

@@ -2,10 +2,8 @@
 // @ts-check
 // Finds the Node that runs the rest. This file and its imports are plain JavaScript that any Node since 18 can run.
 import { fileURLToPath } from "node:url";
-import { chooseRuntime } from "./choose-runtime.mjs";
-import { findModule } from "./find-module.mjs";
+import { chooseRuntime, findModule } from "./choose-runtime.mjs";
 import { handOver } from "./hand-over.mjs";
-import { ignoreDebuggerSignal } from "./ignore-debugger-signal.mjs";
 import { enableCompileCache } from "./keep-compiled-code.mjs";
 import { machineProblem } from "./machine-problem.mjs";
 import { isNode } from "./runtime.mjs";
@@ -38,6 +36,15 @@ async function runHere() {
   skipZodLocales();
   const { main } = await import(entryPoint.href);
   process.exitCode = await main(process.argv.slice(2));
+}
+
+/**
+ * Prevents SIGUSR1 from opening Node's inspector, through which any user of this machine can take over the process. Any
+ * process of the same account can send the signal, including a hostile engine. Node's flag --disable-sigusr1 works only on
+ * the command line, so a running program cannot set it.
+ */
+function ignoreDebuggerSignal() {
+  if (process.platform !== "win32") process.on("SIGUSR1", () => {});
 }
 
 /** @param {string} message */

@@ -2,7 +2,7 @@
 import module from "node:module";
 import path from "node:path";
 import { defaultCacheDir } from "./default-cache-dir.mjs";
-import { resolvePath } from "./resolve-path.mjs";
+import { resolvePath } from "./home-folder.mjs";
 
 const FLAG = "--cache-dir";
 

@@ -14,7 +14,7 @@ import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import { findCandidates } from "../../src/engine/sandbox/sandbox-finder.ts";
 import { tryEngineStart } from "../../src/engine/sandbox/try-engine-start.ts";
-import type { Sandbox } from "../../src/engine/sandbox/sandbox.ts";
+import type { Sandbox } from "../../src/engine/sandbox/sandboxes.ts";
 import {
   collect,
   engineSpec,

@@ -1,4 +1,4 @@
-import { isTextDelta, joinDeltas, deltaText } from "../protocol/piece.ts";
+import { isTextDelta, joinDeltas, deltaText } from "../protocol/text-delta.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 

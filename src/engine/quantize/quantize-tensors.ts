@@ -5,7 +5,7 @@ import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import { STOCK_WASM_PATH } from "../engine-image.ts";
 import { restrictedProcess, spawnEngine, spawnFailure } from "../launch.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandbox } from "../sandbox/sandboxes.ts";
 import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
 /**

@@ -4,10 +4,16 @@ import { exhaustedResource, ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
 import { readSystemFile } from "../../machine/memory.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
-import { bubblewrap, findRuntimeFiles, unshare } from "./bubblewrap.ts";
-import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
 import { tryEngineStart } from "./try-engine-start.ts";
-import type { Sandbox, SandboxName } from "./sandbox.ts";
+import {
+  bubblewrap,
+  findRuntimeFiles,
+  type Sandbox,
+  SANDBOX_EXEC,
+  sandboxExec,
+  type SandboxName,
+  unshare,
+} from "./sandboxes.ts";
 
 /** auto: the best sandbox that works on this machine; require: engines start only inside a sandbox; off: no sandbox. */
 export type SandboxMode = "auto" | "require" | "off";

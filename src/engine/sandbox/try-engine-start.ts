@@ -5,7 +5,7 @@ import { exhaustedResource } from "../../errors/service-error.ts";
 import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
 import { killGroup, LastLines } from "../child-process.ts";
 import { restrictedProcess, type SpawnEngine, spawnEngine } from "../launch.ts";
-import type { Sandbox } from "./sandbox.ts";
+import type { Sandbox } from "./sandboxes.ts";
 
 /** Longest time for the trial, in milliseconds; it takes a tenth of a second on an idle machine. */
 export const TRIAL_MS = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findModule } from "../../../src/launch/find-module.mjs";
+import { findModule } from "../../../src/launch/choose-runtime.mjs";
 
 const having =
   (...files: string[]) =>

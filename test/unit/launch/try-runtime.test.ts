@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startProblem } from "../../../src/launch/try-runtime.mjs";
+import { startProblem } from "../../../src/launch/runtime.mjs";
 import { need } from "../../support/need.ts";
 
-const TRY_RUNTIME = new URL("../../../src/launch/try-runtime.mjs", import.meta.url).href;
+const RUNTIME = new URL("../../../src/launch/runtime.mjs", import.meta.url).href;
 
 let folder: string;
 beforeAll(() => {
@@ -68,7 +68,7 @@ describe.skipIf(process.platform === "win32")("the bundled Node binary", () => {
     onNoexec("true").status === 0,
   );
   it.skipIf(NOEXEC.isMissing)(`on a file system without execute permission is reported${NOEXEC.note}`, () => {
-    const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
+    const code = `import(${JSON.stringify(RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
     const { stdout } = onNoexec(`${process.execPath} --eval '${code}'`);
     expect(String(stdout)).toMatch(/may not be executed \(\/mnt\/node\)/);
   });

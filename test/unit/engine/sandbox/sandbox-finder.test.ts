@@ -1,10 +1,8 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { spawnEngine } from "../../../../src/engine/launch.ts";
-import { bubblewrap } from "../../../../src/engine/sandbox/bubblewrap.ts";
-import { sandboxExec, sandboxProfile } from "../../../../src/engine/sandbox/sandbox-exec.ts";
+import { bubblewrap, type Sandbox, sandboxExec } from "../../../../src/engine/sandbox/sandboxes.ts";
 import { type Candidates, SandboxFinder } from "../../../../src/engine/sandbox/sandbox-finder.ts";
-import type { Sandbox } from "../../../../src/engine/sandbox/sandbox.ts";
 
 /** A sandbox that starts another program instead of the requested one. */
 function sandboxRunning(name: Sandbox["name"], script: string): Sandbox {
@@ -148,11 +146,12 @@ test("in bubblewrap an engine sees only the runtime and its own files, read-only
 
 test("the macOS profile denies everything that it does not name, and quotes file names", () => {
   const folder = import.meta.dirname.replaceAll(path.sep, "/");
-  const profile = sandboxProfile(["/opt/node", `${folder}/`, '/models/a"b\\c.gguf']);
+  const { args } = sandboxExec().enclose(start, [`${folder}/`, '/models/a"b\\c.gguf']);
+  const profile = args[1];
   expect(profile).toMatch(/^\(version 1\)\n\(deny default\)\n/);
   expect(profile).toContain('(allow process-exec (literal "/opt/node"))');
   expect(profile).toContain(`(allow file-read* (subpath "${folder}"))`);
   expect(profile).toContain('(allow file-read* (literal "/models/a\\"b\\\\c.gguf"))');
   expect(profile).not.toMatch(/file-write|network|process-fork|allow default|target others/);
-  expect(sandboxExec().enclose(start, []).args.slice(-2)).toEqual(["/opt/node", "engine.js"]);
+  expect(args.slice(-2)).toEqual(["/opt/node", "engine.js"]);
 });
