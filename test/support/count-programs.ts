@@ -3,7 +3,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
 import { EngineCore } from "../../src/engine/core/engine-core.ts";
-import { warmUp } from "../../src/engine/core/warm-up.ts";
+import { deferredSteps, warmUpBeforeRequests } from "../../src/engine/core/warm-up.ts";
 import { deviceFlags } from "../../src/engine/gpu/dawn.ts";
 import { findDawn } from "../../src/engine/gpu/probe-gpu.ts";
 import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
@@ -58,7 +58,8 @@ const engine = await EngineCore.load(
   openEngineFiles(spec, () => {}),
 );
 const programs = [counts[0]];
-await warmUp(engine, spec);
+await warmUpBeforeRequests(engine, spec);
+for (const step of deferredSteps(engine, spec)) await step({ signal: NEVER });
 programs.push(counts[0]);
 for (const length of [1, 3, 9, 30]) {
   const text = "a".repeat(length);

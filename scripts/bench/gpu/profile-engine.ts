@@ -2,7 +2,7 @@ import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
 import { EngineCore } from "../../../src/engine/core/engine-core.ts";
-import { warmUp } from "../../../src/engine/core/warm-up.ts";
+import { deferredSteps, warmUpBeforeRequests } from "../../../src/engine/core/warm-up.ts";
 import { deviceFlags } from "../../../src/engine/gpu/dawn.ts";
 import { findDawn } from "../../../src/engine/gpu/probe-gpu.ts";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
@@ -57,7 +57,9 @@ export async function profileEngine(
     openEngineFiles(spec, () => {}),
   );
   try {
-    await warmUp(engine, spec);
+    await warmUpBeforeRequests(engine, spec);
+    const { signal } = new AbortController();
+    for (const step of deferredSteps(engine, spec)) await step({ signal });
     const { totalMs, ...costs } = await costsOfToken(engine, figures, tokens);
     figures[TIME_SHADERS] = 1;
     const { shaderMs } = await costsOfToken(engine, figures, tokens);

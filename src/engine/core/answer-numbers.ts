@@ -2,7 +2,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
 import { PREFIX_TOKENS_VERB } from "./worker-verbs.ts";
 import type { RequestLoop } from "./request-loop.ts";
-import type { WllamaSession } from "./wllama-session.ts";
 
 /** A request number has 15 bits (see encodeKernelOptions()). */
 const MAX_NUMBERS = 0x7fff;
@@ -11,17 +10,11 @@ const MAX_NUMBERS = 0x7fff;
  * Assigns numbers to requests for which our kernels process single tokens: those with prefix tokens or token reports.
  */
 export class RequestNumbers {
-  readonly #session: Pick<WllamaSession, "call">;
-  readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
+  readonly #loop: RequestLoop;
   readonly #vocabSize: number;
   #last = 0;
 
-  constructor(
-    session: Pick<WllamaSession, "call">,
-    loop: Pick<RequestLoop, "runBetweenPolls">,
-    vocabSize: number,
-  ) {
-    this.#session = session;
+  constructor(loop: RequestLoop, vocabSize: number) {
     this.#loop = loop;
     this.#vocabSize = vocabSize;
   }
@@ -38,12 +31,20 @@ export class RequestNumbers {
     const value = this.#last;
     if (!given?.length) return { value, [Symbol.dispose]: () => undefined };
     this.#checkTokens(given);
-    const isStored = await this.#call("give", value, given, logprobs !== undefined);
+    const isStored = await this.#loop.call(PREFIX_TOKENS_VERB, [
+      "give",
+      value,
+      given,
+      logprobs !== undefined,
+    ]);
     if (isStored !== true) {
       const message = "The engine has no memory left for the tokens that the answer begins with.";
       throw new ServiceError("insufficient_memory", message);
     }
-    return { value, [Symbol.dispose]: () => void this.#call("take", value).catch(() => {}) };
+    return {
+      value,
+      [Symbol.dispose]: () => void this.#loop.call(PREFIX_TOKENS_VERB, ["take", value]).catch(() => {}),
+    };
   }
 
   /** Checks the tokens, because llama.cpp aborts on a token that is not in its vocabulary. */
@@ -53,10 +54,6 @@ export class RequestNumbers {
       "invalid_parameter",
       "The answer begins with tokens that are not in the model's vocabulary; start it again.",
     );
-  }
-
-  async #call(...args: readonly unknown[]): Promise<unknown> {
-    return await this.#loop.runBetweenPolls(() => this.#session.call(PREFIX_TOKENS_VERB, ...args));
   }
 }
 

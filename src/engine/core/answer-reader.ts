@@ -42,13 +42,7 @@ export class AnswerReader {
     this.#request = request;
     this.#share = share;
     this.#onEvent = onEvent;
-    this.#chunks = new ChunkReader({
-      maxTokens: request.maxTokens,
-      topLogprobs: request.logprobs ?? 0,
-      details: request.details,
-      timings: request.timings,
-      countsDraftTokens: request.given === undefined,
-    });
+    this.#chunks = new ChunkReader(request);
     this.#depth = new AnswerDepthCheck(request.format);
   }
 
@@ -101,13 +95,8 @@ type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 const REPLACEMENT_CHARACTER = "\uFFFD";
 
 /** Converts the chunks of one answer of llama.cpp's server into events. */
-export class ChunkReader {
-  readonly #maxTokens: number | undefined;
-  /** Number of requested alternatives per position. Raw completions always contain at least one. */
-  readonly #topLogprobs: number;
-  readonly #includesDetails: boolean;
-  readonly #includesTimings: boolean;
-  readonly #countsDraftTokens: boolean;
+class ChunkReader {
+  readonly #request: GenerationRequest;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
   #stopSequence: string | undefined;
@@ -118,19 +107,8 @@ export class ChunkReader {
   #usage: CompletionChunk["usage"];
   #timings: CompletionChunk["timings"];
 
-  constructor(options: {
-    maxTokens: number | undefined;
-    topLogprobs: number;
-    details?: boolean | undefined;
-    timings?: boolean | undefined;
-    /** False: do not report drafts, because llama.cpp also counts prefix tokens as drafted tokens. */
-    countsDraftTokens?: boolean | undefined;
-  }) {
-    this.#countsDraftTokens = options.countsDraftTokens ?? true;
-    this.#maxTokens = options.maxTokens;
-    this.#includesDetails = options.details ?? false;
-    this.#includesTimings = options.timings ?? false;
-    this.#topLogprobs = options.topLogprobs;
+  constructor(request: GenerationRequest) {
+    this.#request = request;
   }
 
   /** Yields the events of one chunk. */
@@ -169,14 +147,14 @@ export class ChunkReader {
   /** Returns the last event. If the final chunk was lost, the figures are derived from the other chunks. */
   finish(): DoneEvent {
     const { usage, timings } = this.#soFar();
-    const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;
+    const isFull = usage.completionTokens >= (this.#request.maxTokens ?? Number.POSITIVE_INFINITY);
     return {
       type: "done",
       reason: this.#reason ?? (isFull ? "length" : "stop"),
       ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
       usage,
       timings,
-      ...(this.#includesDetails && this.#details && { details: this.#details }),
+      ...(this.#request.details && this.#details && { details: this.#details }),
     };
   }
 
@@ -188,7 +166,7 @@ export class ChunkReader {
 
   /** Returns the figures so far as fields of a delta, if the request asks for timings. */
   #requestedFigures(): { soFar?: Figures } {
-    return this.#includesTimings && this.#timings ? { soFar: this.#soFar() } : {};
+    return this.#request.timings && this.#timings ? { soFar: this.#soFar() } : {};
   }
 
   #soFar(): Figures {
@@ -207,8 +185,8 @@ export class ChunkReader {
         completionTokens,
         cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
         reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
-        ...(draft_n &&
-          this.#countsDraftTokens && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
+        // llama.cpp also counts prefix tokens as drafted tokens.
+        ...(draft_n && !this.#request.given && { guesses: { tokens: draft_n, kept: draft_n_accepted ?? 0 } }),
       },
       timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
     };
@@ -245,7 +223,8 @@ export class ChunkReader {
   #logprob(entry: ChunkToken): TokenLogprob {
     return {
       ...plainLogprob(entry),
-      top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),
+      // Raw completions always contain at least one alternative.
+      top: (entry.top_logprobs ?? []).slice(0, this.#request.logprobs ?? 0).map(plainLogprob),
     };
   }
 }
@@ -273,7 +252,7 @@ function finishReason(reason: string): FinishReason {
  * parses the entire answer recursively after every token, so deeper nesting would overflow its stack and end the
  * engine.
  */
-export const MAX_ANSWER_DEPTH = 100;
+const MAX_ANSWER_DEPTH = 100;
 
 /** Tracks the nesting of JSON that arrives in parts. */
 class JsonDepth {
@@ -301,7 +280,7 @@ class JsonDepth {
 }
 
 /** Checks the nesting of an answer while it is generated: of text that must be JSON, and of arguments of tool calls. */
-export class AnswerDepthCheck {
+class AnswerDepthCheck {
   readonly #text: JsonDepth | undefined;
   readonly #calls = new Map<number, JsonDepth>();
 

@@ -52,23 +52,15 @@ export class EngineCore {
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #mustDisableReasoning: boolean;
   readonly #adapterScales: readonly number[];
-  readonly #purpose: EngineSettings["purpose"];
-  readonly #guessTokens: number;
+  readonly #settings: EngineSettings;
   readonly #promptSchedule: PromptSchedule;
-  readonly #sharesContext: boolean;
   readonly #templateEnding: TemplateEndingProbe;
 
   private constructor(
     session: WllamaSession,
-    { decodeWebp }: Pick<EnginePlatform, "decodeWebp">,
+    platform: EnginePlatform,
     info: EngineInfo,
-    {
-      purpose,
-      sharedContext,
-      chatTemplate,
-      slots,
-      guessTokens = 0,
-    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate" | "slots" | "guessTokens">,
+    settings: EngineSettings,
     steps: StepControl | undefined,
     adapterScales: readonly number[],
   ) {
@@ -79,19 +71,17 @@ export class EngineCore {
     this.#templateEnding = new TemplateEndingProbe((body, onResult, signal) =>
       this.#requests.run("completion", body, onResult, signal),
     );
-    this.#tokenizer = new Tokenizer(session, loop);
-    this.#slots = new Slots(session, loop, { count: slots, vocabSize: info.vocabSize });
-    this.#numbers = new RequestNumbers(session, loop, info.vocabSize);
+    this.#tokenizer = new Tokenizer(loop);
+    this.#slots = new Slots(loop, { count: settings.slots, vocabSize: info.vocabSize });
+    this.#numbers = new RequestNumbers(loop, info.vocabSize);
     this.#mediaMarker = session.info.media_marker ?? "";
-    this.#decodeWebp = decodeWebp;
+    this.#decodeWebp = (file) => platform.decodeWebp(file);
     this.#mustDisableReasoning = mustDisableReasoning(
-      chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
+      settings.chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
     );
-    this.#purpose = purpose;
-    this.#guessTokens = guessTokens;
-    this.#sharesContext = sharedContext;
+    this.#settings = settings;
     this.#promptSchedule = new PromptSchedule(
-      sharedContext ? new SharedContext(info.contextTokens, () => loop.steps) : undefined,
+      settings.sharedContext ? new SharedContext(info.contextTokens, () => loop.steps) : undefined,
       (text, signal) => this.#tokenizer.count(text, signal),
     );
     this.info = info;
@@ -155,7 +145,7 @@ export class EngineCore {
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#purpose !== "generate") throw unsupportedFeature("generate text");
+    if (this.#settings.purpose !== "generate") throw unsupportedFeature("generate text");
     checkRequestSpecialTokens(original);
     const request = this.info.hasImageInput ? await withReadableImages(original, this.#decodeWebp) : original;
     signal.throwIfAborted();
@@ -164,10 +154,10 @@ export class EngineCore {
       number: number?.value,
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
-      sharedContext: this.#sharesContext,
+      sharedContext: this.#settings.sharedContext,
       mustDisableReasoning: this.#mustDisableReasoning,
       adapterScales: this.#adapterScales,
-      guessTokens: this.#guessTokens,
+      guessTokens: this.#settings.guessTokens ?? 0,
     });
     if (hasMedia(request, "image") && !this.info.hasImageInput) throw unsupportedFeature("see images");
     if (hasMedia(request, "audio") && !this.info.hasAudioInput) throw unsupportedFeature("hear audio");
@@ -196,12 +186,12 @@ export class EngineCore {
 
   /** Embeds one text; the vector is L2-normalized. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
-    if (this.#purpose === "rerank") throw unsupportedFeature("embed texts");
+    if (this.#settings.purpose === "rerank") throw unsupportedFeature("embed texts");
     checkSpecialTokens(text);
     // llama.cpp splits the texts of a step at the end of the shortest and averages only the last part of each, so a
     // text to average must be alone in its step.
     using locks = new DisposableStack();
-    if (this.#purpose === "generate") locks.use(await this.#promptSchedule.lockPrompts(signal));
+    if (this.#settings.purpose === "generate") locks.use(await this.#promptSchedule.lockPrompts(signal));
     const share = await this.#promptSchedule.enter(text, 0, signal);
     if (share) locks.use(share);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
@@ -210,7 +200,7 @@ export class EngineCore {
 
   /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
-    if (this.#purpose !== "rerank") throw unsupportedFeature("rerank documents");
+    if (this.#settings.purpose !== "rerank") throw unsupportedFeature("rerank documents");
     checkSpecialTokens(document);
     const body = { _name: "rrnk_req", data_json: toRequestJson({ query, document }) } as const;
     return readRerank(await this.#requests.runForResult("rerank", body, signal));

@@ -9,7 +9,7 @@ import type { WllamaSession } from "./wllama-session.ts";
  * @throws ServiceError invalid_model_file if the model or its projector cannot be used
  */
 export function readEngineInfo(
-  { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
+  { info, gpuLayers }: WllamaSession,
   settings: EngineSettings,
   hasProjector: boolean,
 ): EngineInfo {

@@ -1,7 +1,7 @@
 import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { templateTooSlow } from "./failure-text.ts";
-import type { BlobLike, LogLevel } from "./platform.ts";
+import type { LogLevel } from "./platform.ts";
 
 /**
  * Time limit for accepting a request: llama.cpp renders the chat template and tokenizes the prompt. The model does not
@@ -48,12 +48,8 @@ export class LoadEndWatchdog {
   #watchdog: Watchdog | undefined;
   #isOver = false;
 
-  constructor(
-    blobs: readonly Pick<BlobLike, "size">[],
-    usesGpu: boolean,
-    onTimeout: (error: ServiceError) => void,
-  ) {
-    const bytes = blobs.reduce((sum, { size }) => sum + size, 0);
+  /** @param bytes size of the model */
+  constructor(bytes: number, usesGpu: boolean, onTimeout: (error: ServiceError) => void) {
     this.#limitMs = (usesGpu ? GPU_LOAD_END_LIMIT_MS : LOAD_END_LIMIT_MS) + (bytes / BYTES_PER_SECOND) * 1000;
     this.#onTimeout = onTimeout;
   }

@@ -26,6 +26,13 @@ export interface EngineWorker {
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
+/** Pixels in rows from the top left. Four bytes each: red, green, blue and alpha, not premultiplied. */
+export interface Pixels {
+  readonly width: number;
+  readonly height: number;
+  readonly data: Uint8ClampedArray | Uint8Array;
+}
+
 /** The engine core's interface to its environment, a Node process or a web page. */
 export interface EnginePlatform {
   /** URL of llama.cpp's WASM, readable from inside the worker. */
@@ -42,48 +49,4 @@ export interface EnginePlatform {
   decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels>;
   /** Receives the lines that llama.cpp and wllama log. */
   log(level: LogLevel, line: string): void;
-}
-
-const HEADER_BYTES = 54;
-const INFO_BYTES = 40;
-const BITS_PER_PIXEL = 24;
-const WHITE = 255;
-
-/** Pixels in rows from the top left. Four bytes each: red, green, blue and alpha, not premultiplied. */
-export interface Pixels {
-  readonly width: number;
-  readonly height: number;
-  readonly data: Uint8ClampedArray | Uint8Array;
-}
-
-/** Encodes a BMP file of 24 bits per pixel, the format that is fastest to read. Transparent pixels become white. */
-export function toBmp({ width, height, data }: Pixels): Uint8Array<ArrayBuffer> {
-  const rowBytes = Math.ceil((width * 3) / 4) * 4;
-  const bmp = new Uint8Array(HEADER_BYTES + rowBytes * height);
-  const view = new DataView(bmp.buffer);
-  bmp.set([0x42, 0x4d]);
-  view.setUint32(2, bmp.length, true);
-  view.setUint32(10, HEADER_BYTES, true);
-  view.setUint32(14, INFO_BYTES, true);
-  view.setInt32(18, width, true);
-  // Rows from the top have a negative height.
-  view.setInt32(22, -height, true);
-  view.setUint16(26, 1, true);
-  view.setUint16(28, BITS_PER_PIXEL, true);
-  let from = 0;
-  for (let row = 0; row < height; row += 1) {
-    let to = HEADER_BYTES + row * rowBytes;
-    for (let column = 0; column < width; column += 1) {
-      const opacity = data[from + 3]!;
-      bmp[to++] = blendOnWhite(data[from + 2]!, opacity);
-      bmp[to++] = blendOnWhite(data[from + 1]!, opacity);
-      bmp[to++] = blendOnWhite(data[from]!, opacity);
-      from += 4;
-    }
-  }
-  return bmp;
-}
-
-function blendOnWhite(color: number, opacity: number): number {
-  return opacity === WHITE ? color : Math.round((color * opacity + WHITE * (WHITE - opacity)) / WHITE);
 }

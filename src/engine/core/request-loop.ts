@@ -25,8 +25,6 @@ function isInvalidUtf8({ message }: EngineCallError): boolean {
   return INVALID_UTF8.test(message.trimEnd().split("\n").at(-1) ?? "");
 }
 
-type StepSettings = Pick<StepControl, "prepareStep" | "recordStep" | "abortStep" | "draftTokens">;
-
 /**
  * Runs all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
  * time. So one loop polls the requests round robin; cancellations and new requests go first. A cancellation waits for
@@ -40,9 +38,9 @@ type StepSettings = Pick<StepControl, "prepareStep" | "recordStep" | "abortStep"
  * The caller must not run more requests than there are slots; llama.cpp would never answer them.
  */
 export class RequestLoop {
-  readonly #session: Pick<WllamaSession, "act">;
-  readonly #steps: StepSettings | undefined;
-  readonly #sampled: Pick<SampledTokenReader, "take"> | undefined;
+  readonly #session: Pick<WllamaSession, "act" | "call">;
+  readonly #steps: StepControl | undefined;
+  readonly #sampled: SampledTokenReader | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
@@ -61,9 +59,9 @@ export class RequestLoop {
    * @param sampled reads the tokens of requests that have a number; absent: tokens are not reported
    */
   constructor(
-    session: Pick<WllamaSession, "act">,
-    steps?: StepSettings,
-    sampled?: Pick<SampledTokenReader, "take">,
+    session: Pick<WllamaSession, "act" | "call">,
+    steps?: StepControl,
+    sampled?: SampledTokenReader,
   ) {
     this.#session = session;
     this.#steps = steps;
@@ -102,9 +100,15 @@ export class RequestLoop {
     }
   }
 
-  /** Runs a call that does not need a slot. At most one runs between two polls, so that requests are not delayed. */
-  runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
-    return this.#queue(this.#betweenPolls, call);
+  /**
+   * Calls a verb of the worker that does not need a slot. At most one runs between two polls, so that requests are not
+   * delayed. Rejects with the signal's reason if it is aborted before the call begins.
+   */
+  call(verb: string, args: readonly unknown[], signal?: AbortSignal): Promise<unknown> {
+    return this.#queue(this.#betweenPolls, () => {
+      signal?.throwIfAborted();
+      return this.#session.call(verb, ...args);
+    });
   }
 
   /** Runs a call before the next poll. */

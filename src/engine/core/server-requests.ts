@@ -7,9 +7,9 @@ import { EngineCallError } from "./wllama-session.ts";
 
 /** Runs requests of llama.cpp's server that need a slot, and converts its errors to ServiceErrors. */
 export class ServerRequests {
-  readonly #loop: Pick<RequestLoop, "run">;
+  readonly #loop: RequestLoop;
 
-  constructor(loop: Pick<RequestLoop, "run">) {
+  constructor(loop: RequestLoop) {
     this.#loop = loop;
   }
 

@@ -11,7 +11,7 @@ import {
 } from "../protocol/calls.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { NO_MEMORY, SLOTS_VERB, TOO_LARGE } from "./worker-verbs.ts";
-import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
+import { EngineCallError, StockEngineError } from "./wllama-session.ts";
 
 /** Results of the worker. A negative number is an error. */
 const listSchema = z.array(z.object({ tokens: z.int().min(0), isBusy: z.boolean(), lastUsed: z.number() }));
@@ -47,17 +47,14 @@ const ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
 
 /** Lists, saves, restores and erases the slots of llama.cpp's server. */
 export class Slots {
-  readonly #session: Pick<WllamaSession, "call">;
-  readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
+  readonly #loop: RequestLoop;
   readonly #count: number;
   readonly #vocabSize: number;
 
   constructor(
-    session: Pick<WllamaSession, "call">,
-    loop: Pick<RequestLoop, "runBetweenPolls">,
+    loop: RequestLoop,
     { count, vocabSize }: { readonly count: number; readonly vocabSize: number },
   ) {
-    this.#session = session;
     this.#loop = loop;
     this.#count = count;
     this.#vocabSize = vocabSize;
@@ -111,10 +108,7 @@ export class Slots {
 
   async #call(signal: AbortSignal, action: string, args: readonly unknown[]): Promise<unknown> {
     try {
-      return await this.#loop.runBetweenPolls(() => {
-        signal.throwIfAborted();
-        return this.#session.call(SLOTS_VERB, action, ...args);
-      });
+      return await this.#loop.call(SLOTS_VERB, [action, ...args], signal);
     } catch (error) {
       if (error instanceof StockEngineError) throw unsupported(error);
       if (error instanceof EngineCallError) throw slotError(-5, error);

@@ -8,16 +8,14 @@ import {
 } from "../protocol/calls.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
 import type { RequestLoop } from "./request-loop.ts";
-import { EngineCallError, StockEngineError, type WllamaSession } from "./wllama-session.ts";
+import { EngineCallError, StockEngineError } from "./wllama-session.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./worker-verbs.ts";
 
 /** llama.cpp's tokenizer with the loaded model's vocabulary. Does not occupy a slot. */
 export class Tokenizer {
-  readonly #session: Pick<WllamaSession, "call">;
-  readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
+  readonly #loop: RequestLoop;
 
-  constructor(session: Pick<WllamaSession, "call">, loop: Pick<RequestLoop, "runBetweenPolls">) {
-    this.#session = session;
+  constructor(loop: RequestLoop) {
     this.#loop = loop;
   }
 
@@ -30,9 +28,7 @@ export class Tokenizer {
     checkSpecialTokens(text);
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
-    return tokenIdsSchema.parse(
-      await this.#call(signal, () => this.#session.call(TOKENIZE_VERB, bytes, addSpecial, parseSpecial)),
-    );
+    return tokenIdsSchema.parse(await this.#call(signal, TOKENIZE_VERB, bytes, addSpecial, parseSpecial));
   }
 
   /** Returns the number of tokens of a prompt; 0 on the stock WASM, or if the engine will reject the text. */
@@ -47,15 +43,12 @@ export class Tokenizer {
 
   /** Returns the bytes of tokens. @throws ServiceError unsupported_feature on the stock WASM */
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    return tokenPiecesSchema.parse(await this.#call(signal, () => this.#session.call(PIECES_VERB, tokens)));
+    return tokenPiecesSchema.parse(await this.#call(signal, PIECES_VERB, tokens));
   }
 
-  async #call(signal: AbortSignal, call: () => Promise<unknown>): Promise<unknown> {
+  async #call(signal: AbortSignal, verb: string, ...args: readonly unknown[]): Promise<unknown> {
     try {
-      return await this.#loop.runBetweenPolls(() => {
-        signal.throwIfAborted();
-        return call();
-      });
+      return await this.#loop.call(verb, args, signal);
     } catch (error) {
       if (error instanceof StockEngineError) throw unsupported(error);
       throw error instanceof EngineCallError ? failed(error) : error;

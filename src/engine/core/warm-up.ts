@@ -47,23 +47,10 @@ interface DeferredStepOptions {
 const NEVER = new AbortController().signal;
 
 /**
- * Makes the GPU's driver compile the shaders that requests need; otherwise the first requests would wait for it.
+ * Makes the GPU's driver compile the shaders of a single request; otherwise the first request would wait for that. Also
+ * shows if the model fits into GPU memory.
  * @param onProgress called between requests
  * @returns duration of a full prefill step in milliseconds; undefined for embedding models and rerankers
- */
-export async function warmUp(
-  engine: EngineCore,
-  settings: WarmUpSettings,
-  onProgress: () => void = () => {},
-): Promise<number | undefined> {
-  const stepMs = await warmUpBeforeRequests(engine, settings, onProgress);
-  for (const step of deferredSteps(engine, settings)) await step({ signal: NEVER });
-  return stepMs;
-}
-
-/**
- * Runs the part of {@link warmUp} that has to precede requests: it compiles the shaders of a single request, shows if
- * the model fits into GPU memory, and measures a step.
  */
 export async function warmUpBeforeRequests(
   engine: EngineCore,
@@ -114,7 +101,7 @@ async function emptySlots(engine: WarmUpEngine, slots: readonly number[]): Promi
   }
 }
 
-/** Returns the part of {@link warmUp} for several slots and for drafts: steps with small numbers of tokens. */
+/** Returns the part of the warm-up for several slots and for drafts: steps with small numbers of tokens. */
 export function deferredSteps(engine: WarmUpEngine, settings: WarmUpSettings): DeferredStep[] {
   if (settings.purpose !== "generate") return [];
   const stepTokens = Math.min(maxStepTokens(settings), maxPromptTokens(engine));

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ContentPart, GenerationRequest } from "../protocol/generation.ts";
-import { type EnginePlatform, toBmp } from "./platform.ts";
+import type { EnginePlatform, Pixels } from "./platform.ts";
 
 /**
  * Converts the WebP images of a request to BMP, because llama.cpp does not support WebP.
@@ -76,7 +76,7 @@ interface StillWebp {
   readonly file: Uint8Array<ArrayBuffer>;
 }
 
-export function isWebp(file: Uint8Array): boolean {
+function isWebp(file: Uint8Array): boolean {
   return nameAt(file, 0) === "RIFF" && nameAt(file, 8) === "WEBP";
 }
 
@@ -84,7 +84,7 @@ export function isWebp(file: Uint8Array): boolean {
  * Returns the size of an image and the image itself, or the first frame of an animation.
  * @throws ServiceError invalid_parameter for a damaged file, and for one with too many pixels
  */
-export function readWebp(file: Uint8Array<ArrayBuffer>): StillWebp {
+function readWebp(file: Uint8Array<ArrayBuffer>): StillWebp {
   const chunks = [...readChunks(file.subarray(HEADER_BYTES))];
   const frame = chunks.find(({ name }) => name === "ANMF");
   if (!frame) return checkPixelCount({ ...sizeOf(chunks), file });
@@ -186,4 +186,41 @@ function writeName(bytes: Uint8Array, at: number, name: string): void {
 
 function viewOf({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): DataView<ArrayBuffer> {
   return new DataView(buffer, byteOffset, byteLength);
+}
+
+const BMP_HEADER_BYTES = 54;
+const BMP_INFO_BYTES = 40;
+const BITS_PER_PIXEL = 24;
+const WHITE = 255;
+
+/** Encodes a BMP file of 24 bits per pixel, the format that is fastest to read. Transparent pixels become white. */
+function toBmp({ width, height, data }: Pixels): Uint8Array<ArrayBuffer> {
+  const rowBytes = Math.ceil((width * 3) / 4) * 4;
+  const bmp = new Uint8Array(BMP_HEADER_BYTES + rowBytes * height);
+  const view = new DataView(bmp.buffer);
+  bmp.set([0x42, 0x4d]);
+  view.setUint32(2, bmp.length, true);
+  view.setUint32(10, BMP_HEADER_BYTES, true);
+  view.setUint32(14, BMP_INFO_BYTES, true);
+  view.setInt32(18, width, true);
+  // Rows from the top have a negative height.
+  view.setInt32(22, -height, true);
+  view.setUint16(26, 1, true);
+  view.setUint16(28, BITS_PER_PIXEL, true);
+  let from = 0;
+  for (let row = 0; row < height; row += 1) {
+    let to = BMP_HEADER_BYTES + row * rowBytes;
+    for (let column = 0; column < width; column += 1) {
+      const opacity = data[from + 3]!;
+      bmp[to++] = blendOnWhite(data[from + 2]!, opacity);
+      bmp[to++] = blendOnWhite(data[from + 1]!, opacity);
+      bmp[to++] = blendOnWhite(data[from]!, opacity);
+      from += 4;
+    }
+  }
+  return bmp;
+}
+
+function blendOnWhite(color: number, opacity: number): number {
+  return opacity === WHITE ? color : Math.round((color * opacity + WHITE * (WHITE - opacity)) / WHITE);
 }

@@ -100,7 +100,8 @@ export class WllamaSession {
   ): Promise<WllamaSession> {
     const log = new FailureLog();
     const offload = new OffloadLog();
-    const endWatchdog = new LoadEndWatchdog(files.blobs, parameters.n_gpu_layers > 0, (blame) =>
+    const bytes = files.blobs.reduce((sum, { size }) => sum + size, 0);
+    const endWatchdog = new LoadEndWatchdog(bytes, parameters.n_gpu_layers > 0, (blame) =>
       session.#markLost(new EngineFatalError("the load did not finish", { blame })),
     );
     const wllama = createWllama(platform, (level, line) => {

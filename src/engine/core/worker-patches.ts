@@ -10,21 +10,16 @@ export interface TextPatch {
   readonly replace: string;
 }
 
-/** The patches do not match the installed version of the package. */
-export class PatchMismatchError extends Error {
-  override readonly name = "PatchMismatchError";
-}
-
 /**
  * Applies every patch exactly once.
- * @throws PatchMismatchError if a text to replace does not occur exactly once
+ * @throws Error if a text to replace does not occur exactly once
  */
 export function applyPatches(script: string, patches: readonly TextPatch[]): string {
   let patched = script;
   for (const { purpose, find, replace } of patches) {
     const at = patched.indexOf(find);
     if (at < 0 || patched.indexOf(find, at + 1) >= 0) {
-      throw new PatchMismatchError(
+      throw new Error(
         `This version of @wllama/wllama is not supported: cannot patch its worker (${purpose}).`,
       );
     }

@@ -29,9 +29,11 @@ export function openEngineFiles(spec: EngineSpec, onProgress: (progress: number)
   };
 }
 
+/** Opens a file, which stays open until the process exits because the engine may read it at any time. */
 function openFile(path: string, onRead: (bytes: number) => void): FileBlob {
   try {
-    return FileBlob.open(path, onRead);
+    const fd = fs.openSync(path, "r");
+    return new FileBlob(fd, 0, fs.fstatSync(fd).size, onRead);
   } catch (error) {
     throw new ServiceError("model_load_failed", `Cannot open ${path}: ${toError(error).message}`, {
       cause: error,
@@ -46,27 +48,18 @@ const STREAM_CHUNK_BYTES = 1024 * 1024;
  * A range of an open file, as a Blob. Node's `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32, and does
  * not report progress.
  */
-export class FileBlob implements BlobLike {
+class FileBlob implements BlobLike {
   readonly #fd: number;
   readonly #start: number;
   readonly #onRead: (bytes: number) => void;
   readonly size: number;
 
-  private constructor(fd: number, start: number, size: number, onRead: (bytes: number) => void) {
+  /** @param onRead called with the number of bytes after each read */
+  constructor(fd: number, start: number, size: number, onRead: (bytes: number) => void) {
     this.#fd = fd;
     this.#start = start;
     this.size = size;
     this.#onRead = onRead;
-  }
-
-  /**
-   * Opens a file, which stays open until the process exits because the engine may read it at any time.
-   * @param onRead called with the number of bytes after each read
-   * @throws the system's error if the file cannot be opened
-   */
-  static open(path: string, onRead: (bytes: number) => void = () => {}): FileBlob {
-    const fd = fs.openSync(path, "r");
-    return new FileBlob(fd, 0, fs.fstatSync(fd).size, onRead);
   }
 
   slice(start = 0, end = this.size): FileBlob {

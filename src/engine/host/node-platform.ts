@@ -146,7 +146,7 @@ type Decode = (file: ArrayBuffer) => Promise<Pixels>;
 let decoder: Promise<Decode> | undefined;
 
 /** Decodes a WebP image in WebAssembly, which is loaded for the first image. Rejects if the image is damaged. */
-export async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
+async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
   decoder ??= loadDecoder();
   const decode = await decoder;
   return await decode(file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength));

@@ -1,18 +1,19 @@
 import { expect, test } from "vitest";
 import { RequestNumbers } from "../../../../src/engine/core/answer-numbers.ts";
+import { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
 import { promptRequest } from "../../../support/engine-fixture.ts";
 
 /** RequestNumbers with a fake worker, which can or cannot store prefix tokens. */
 function numbers(canStore: boolean) {
   const called: unknown[] = [];
   const session = {
+    act: () => Promise.reject(new Error("no request is expected")),
     call: async (_verb: string, ...args: readonly unknown[]): Promise<unknown> => {
       called.push(args[0]);
       return args[0] === "give" ? canStore : true;
     },
   };
-  const loop = { runBetweenPolls: async <Result>(call: () => Promise<Result>) => await call() };
-  return { called, numbers: new RequestNumbers(session, loop, 100) };
+  return { called, numbers: new RequestNumbers(new RequestLoop(session), 100) };
 }
 
 const REQUEST = { ...promptRequest("a"), given: [1, 2] };
@@ -29,5 +30,5 @@ test("removes the prefix tokens of a request when its number is disposed", async
     expect(number?.value).toBe(1);
     expect(some.called).toEqual(["give"]);
   }
-  expect(some.called).toEqual(["give", "take"]);
+  await expect.poll(() => some.called).toEqual(["give", "take"]);
 });

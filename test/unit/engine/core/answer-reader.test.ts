@@ -1,18 +1,23 @@
 import { describe, expect, test } from "vitest";
-import {
-  AnswerDepthCheck,
-  ChunkReader,
-  MAX_ANSWER_DEPTH,
-} from "../../../../src/engine/core/answer-reader.ts";
+import { AnswerReader } from "../../../../src/engine/core/answer-reader.ts";
 import type { CompletionChunk } from "../../../../src/engine/core/loop-request.ts";
-import type { GenerationEvent, OutputFormat } from "../../../../src/engine/protocol/generation.ts";
+import type {
+  GenerationEvent,
+  GenerationRequest,
+  OutputFormat,
+} from "../../../../src/engine/protocol/generation.ts";
+import { promptRequest } from "../../../support/engine-fixture.ts";
 
+/** Events of an answer with these chunks, after the start. */
 function fold(
   chunks: readonly CompletionChunk[],
-  options: { maxTokens?: number; topLogprobs?: number; timings?: boolean } = {},
+  request: Partial<GenerationRequest> = {},
 ): GenerationEvent[] {
-  const reader = new ChunkReader({ maxTokens: undefined, topLogprobs: 0, ...options });
-  return [...chunks.flatMap((chunk) => [...reader.push(chunk)]), reader.finish()];
+  const events: GenerationEvent[] = [];
+  const reader = new AnswerReader(promptRequest("x", request), undefined, (event) => events.push(event));
+  for (const data of chunks) reader.receive({ kind: "data", data });
+  reader.finish();
+  return events.slice(1);
 }
 
 type Delta = NonNullable<NonNullable<CompletionChunk["choices"]>[0]["delta"]>;
@@ -33,7 +38,7 @@ const call = (index: number, part: object): CompletionChunk => delta({ tool_call
 const figuresOf = (events: GenerationEvent[]): unknown[] =>
   events.flatMap((event) => ("soFar" in event && event.soFar ? [event.soFar] : []));
 
-describe("ChunkReader", () => {
+describe("AnswerReader", () => {
   test("returns text, finish reason, usage and timings", () => {
     expect(fold([delta({ content: "Hel" }), delta({ content: "lo" }), end("stop"), usage])).toEqual([
       { type: "text-delta", text: "Hel" },
@@ -157,7 +162,7 @@ describe("ChunkReader", () => {
       { choices: [{ delta: { content: "a" }, logprobs: { content: [entry] } }] },
       { choices: [{ delta: {}, logprobs: { content: [{ id: 0, token: "", logprob: -1, bytes: [] }] } }] },
     ];
-    const [first, ...rest] = fold(chunks, { topLogprobs: 1 });
+    const [first, ...rest] = fold(chunks, { logprobs: 1 });
     expect(first).toMatchObject({
       logprobs: [{ id: 1, token: "a", logprob: -0.1, bytes: [97], top: [{ id: 1, token: "a" }] }],
     });
@@ -169,8 +174,13 @@ describe("ChunkReader", () => {
   });
 
   test("completes an answer whose last chunks were lost", () => {
-    const reader = new ChunkReader({ maxTokens: 2, topLogprobs: 0 });
-    expect([...reader.push(delta({ content: "a" })), reader.lostText(), reader.finish()]).toMatchObject([
+    const events: GenerationEvent[] = [];
+    const request = promptRequest("x", { maxTokens: 2 });
+    const reader = new AnswerReader(request, undefined, (event) => events.push(event));
+    reader.receive({ kind: "data", data: delta({ content: "a" }) });
+    reader.receive({ kind: "unreadable" });
+    reader.finish();
+    expect(events.slice(1)).toMatchObject([
       { type: "text-delta", text: "a" },
       { type: "text-delta", text: "\uFFFD" },
       { type: "done", reason: "length", usage: { completionTokens: 2 } },
@@ -178,20 +188,18 @@ describe("ChunkReader", () => {
   });
 });
 
-const text = (value: string): GenerationEvent => ({ type: "text-delta", text: value });
-const callArguments = (index: number, value: string): GenerationEvent => ({
-  type: "tool-call-delta",
-  index,
-  arguments: value,
-});
+const MAX_ANSWER_DEPTH = 100;
+
+const text = (value: string): CompletionChunk => delta({ content: value });
+const callArguments = (index: number, value: string): CompletionChunk =>
+  call(index, { function: { name: "f", arguments: value } });
 const deepest = "[{".repeat(MAX_ANSWER_DEPTH / 2);
 
-function checkOf(format: OutputFormat, events: readonly GenerationEvent[]): () => void {
-  const depth = new AnswerDepthCheck(format);
-  return () => events.forEach((event) => depth.check(event));
+function answerWith(format: OutputFormat, chunks: readonly CompletionChunk[]): () => unknown {
+  return () => fold(chunks, { format });
 }
 
-describe("AnswerDepthCheck", () => {
+describe("the nesting of an answer", () => {
   test.each([
     ["JSON", { type: "json" }, [text(deepest), text("[")]],
     ["JSON with a schema", { type: "json_schema", schema: {} }, [text(`{"a": ${deepest}`)]],
@@ -206,8 +214,8 @@ describe("AnswerDepthCheck", () => {
       { type: "json" },
       [text('["\\'), text('"",'), text(deepest)],
     ],
-  ] as const)("stops an answer that is nested too deeply: %s", (_, format, events) => {
-    expect(checkOf(format, events)).toThrow(`more than ${MAX_ANSWER_DEPTH} levels deep`);
+  ] as const)("stops an answer that is nested too deeply: %s", (_, format, chunks) => {
+    expect(answerWith(format, chunks)).toThrow(`more than ${MAX_ANSWER_DEPTH} levels deep`);
   });
 
   test.each([
@@ -216,7 +224,7 @@ describe("AnswerDepthCheck", () => {
     ["many short arrays", { type: "json" }, [text(`[${"[],".repeat(500)}`)]],
     ["several tool calls", { type: "text" }, [callArguments(0, deepest), callArguments(1, deepest)]],
     ["text that is not JSON", { type: "text" }, [text(deepest), text(deepest)]],
-  ] as const)("accepts an answer that is not nested too deeply: %s", (_, format, events) => {
-    expect(checkOf(format, events)).not.toThrow();
+  ] as const)("accepts an answer that is not nested too deeply: %s", (_, format, chunks) => {
+    expect(answerWith(format, chunks)).not.toThrow();
   });
 });

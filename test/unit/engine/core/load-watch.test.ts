@@ -6,7 +6,7 @@ const RESERVED = "sched_reserve: reserve took 18.55 ms, sched copies = 1";
 
 function watch(bytes = 0): { ending: LoadEndWatchdog; errors: ServiceError[] } {
   const errors: ServiceError[] = [];
-  return { ending: new LoadEndWatchdog([{ size: bytes }], false, (error) => errors.push(error)), errors };
+  return { ending: new LoadEndWatchdog(bytes, false, (error) => errors.push(error)), errors };
 }
 
 describe("the time limits of llama.cpp", () => {

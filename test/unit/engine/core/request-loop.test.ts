@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { RequestResult } from "../../../../src/engine/core/loop-request.ts";
+import { StepControl } from "../../../../src/engine/core/kernel-controls.ts";
 import { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
 import type { ActionResult, WorkerActions } from "../../../../src/engine/core/wllama-api.ts";
 import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
@@ -54,6 +55,12 @@ class FakeSession {
     if (next instanceof Error) throw next;
     return typeof next === "function" ? await next() : next;
   }
+
+  async call(verb: string, ...args: readonly unknown[]): Promise<unknown> {
+    if (verb === "fail") throw new Error("no");
+    this.log.push(`call ${String(args[0])}`);
+    return args[0];
+  }
 }
 
 const partial = (data: unknown): ActionResult => ({
@@ -78,15 +85,21 @@ function loopWith(results: (id: number) => Answer[], draftTokens = () => 0) {
   const stepCalls: string[] = [];
   const measured: number[] = [];
   const session = new FakeSession(results);
-  const loop = new RequestLoop(session, {
-    get draftTokens() {
+  class RecordedSteps extends StepControl {
+    override get draftTokens() {
       return draftTokens();
-    },
-    prepareStep: (isOnlyRequest, isUnsplittable) =>
-      void stepCalls.push(`${isOnlyRequest ? "single" : "shared"}${isUnsplittable ? ", one step" : ""}`),
-    abortStep: () => void stepCalls.push("abort"),
-    recordStep: (tokens) => void measured.push(tokens),
-  });
+    }
+    override prepareStep(isOnlyRequest: boolean, isUnsplittable: boolean) {
+      stepCalls.push(`${isOnlyRequest ? "single" : "shared"}${isUnsplittable ? ", one step" : ""}`);
+    }
+    override abortStep() {
+      stepCalls.push("abort");
+    }
+    override recordStep(tokens: number) {
+      measured.push(tokens);
+    }
+  }
+  const loop = new RequestLoop(session, new RecordedSteps(1, 1, undefined));
   return { loop, session, stepCalls, measured };
 }
 
@@ -129,12 +142,7 @@ describe("the loop that drives llama.cpp", () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
-    const calls = [1, 2, 3].map((number) =>
-      loop.runBetweenPolls(async () => {
-        session.log.push(`call ${number}`);
-        return number;
-      }),
-    );
+    const calls = [1, 2, 3].map((number) => loop.call("verb", [number]));
     expect(await Promise.all(calls)).toEqual([1, 2, 3]);
     await running;
     const first = session.log.indexOf("call 1");
@@ -143,22 +151,20 @@ describe("the loop that drives llama.cpp", () => {
 
   test("runs calls without a slot while there are no requests, and rejects when they fail", async () => {
     const loop = new RequestLoop(new FakeSession(() => []));
-    const failing = loop.runBetweenPolls(() => Promise.reject(new Error("no")));
-    const next = loop.runBetweenPolls(() => Promise.resolve("yes"));
+    const failing = loop.call("fail", []);
+    const next = loop.call("verb", ["yes"]);
     await expect(failing).rejects.toThrow("no");
     expect(await next).toBe("yes");
   });
 
-  test("continues after a call that throws synchronously", async () => {
+  test("continues after a call that was aborted before it began", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => partial(id)), last(id)]);
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
-    const failing = loop.runBetweenPolls(() => {
-      throw new Error("the client has left");
-    });
+    const failing = loop.call("verb", [], AbortSignal.abort(new Error("the client has left")));
     await expect(failing).rejects.toThrow("the client has left");
     await running;
-    expect(await loop.runBetweenPolls(() => Promise.resolve("yes"))).toBe("yes");
+    expect(await loop.call("verb", ["yes"])).toBe("yes");
   });
 
   test("polls requests round robin", async () => {

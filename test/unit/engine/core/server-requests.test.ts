@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
+import { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
 import { ServerRequests } from "../../../../src/engine/core/server-requests.ts";
 import { EngineCallError } from "../../../../src/engine/core/wllama-session.ts";
 
@@ -8,13 +8,17 @@ const BODY = { _name: "embd_req" as const, data_json: "{}", files: [] };
 
 /** Requests with these results; an Error is thrown. */
 function requests(...results: readonly unknown[]): ServerRequests {
-  const run: RequestLoop["run"] = async (_action, _body, onResult) => {
-    for (const result of results) {
+  const remaining = [...results];
+  const loop = new RequestLoop({
+    act: async (name) => {
+      if (name !== "get_result") return { success: true, req_id: 1 };
+      const result = remaining.shift();
       if (result instanceof Error) throw result;
-      onResult(result === null ? { kind: "accepted" } : { kind: "data", data: result }, undefined);
-    }
-  };
-  return new ServerRequests({ run });
+      return { success: true, has_more: remaining.length > 0, data_json: JSON.stringify(result) };
+    },
+    call: () => Promise.reject(new Error("no call is expected")),
+  });
+  return new ServerRequests(loop);
 }
 
 test("returns the first result that has data", async () => {

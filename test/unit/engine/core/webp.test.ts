@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isWebp, readWebp, withReadableImages } from "../../../../src/engine/core/webp.ts";
-import { toBmp } from "../../../../src/engine/core/platform.ts";
-import { decodeWebp } from "../../../../src/engine/host/node-platform.ts";
+import { withReadableImages } from "../../../../src/engine/core/webp.ts";
+import { createNodePlatform } from "../../../../src/engine/host/node-platform.ts";
 import { chatRequest } from "../../../support/engine-fixture.ts";
 import { tinyPng } from "../../../support/tiny-png.ts";
 import { animatedWebp, losslessWebp, lossyWebp, WEBP_SIZE } from "../../../support/tiny-webp.ts";
@@ -19,12 +18,21 @@ function pixelOf(bmp: Uint8Array, column: number, row: number): number[] {
   return [...bmp.subarray(at, at + 3)];
 }
 
-describe("a WebP file", () => {
+const platform = createNodePlatform("file:///none.wasm", () => {});
+
+/** Converts the image of a request. */
+async function convert(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const request = chatRequest([{ type: "image", data }]);
+  const { input } = await withReadableImages(request, (file) => platform.decodeWebp(file));
+  const [part] = input.kind === "chat" ? (input.messages.at(-1)?.content ?? []) : [];
+  return part?.type === "image" ? part.data : new Uint8Array();
+}
+
+describe("a WebP image of a request", () => {
   test.each(IMAGES)("is converted to a BMP with the same colors, on white: %s", async (_, webp) => {
-    expect(isWebp(webp())).toBe(true);
-    const still = readWebp(webp());
-    expect(still).toMatchObject(WEBP_SIZE);
-    const bmp = toBmp(await decodeWebp(still.file));
+    const bmp = await convert(webp());
+    const view = new DataView(bmp.buffer);
+    expect({ width: view.getInt32(18, true), height: -view.getInt32(22, true) }).toEqual(WEBP_SIZE);
     const [blue = 255, , red = 0] = pixelOf(bmp, 2, 2);
     expect(red).toBeGreaterThan(200);
     expect(blue).toBeLessThan(60);
@@ -32,50 +40,41 @@ describe("a WebP file", () => {
     expect(pixelOf(bmp, 2, 11)).toEqual([255, 255, 255]);
   });
 
-  test.each(IMAGES.slice(0, 2))("is rejected when it is cut off anywhere: %s", (_, webp) => {
+  test.each(IMAGES.slice(0, 2))("is rejected when it is cut off anywhere: %s", async (_, webp) => {
     const file = webp();
     const cuts = Array.from({ length: file.length - 13 }, (_unused, at) => at + 12);
     for (const length of cuts) {
-      expect(() => readWebp(file.slice(0, length)), `${length} bytes`).toThrow(
-        expect.objectContaining(DAMAGED),
-      );
+      await expect(convert(file.slice(0, length)), `${length} bytes`).rejects.toMatchObject(DAMAGED);
     }
   });
 
-  test("is rejected when the first frame of its animation is cut off", () => {
-    expect(() => readWebp(animatedWebp().slice(0, 120))).toThrow(expect.objectContaining(DAMAGED));
+  test("is rejected when the first frame of its animation is cut off", async () => {
+    await expect(convert(animatedWebp().slice(0, 120))).rejects.toMatchObject(DAMAGED);
   });
 
-  test("is rejected before decoding if it has too many pixels", () => {
+  test("is rejected before decoding if it has too many pixels", async () => {
     const large = losslessWebp();
     new DataView(large.buffer).setUint32(21, 0x0fff_ffff, true);
-    expect(() => readWebp(large)).toThrow(/16384 × 16384 pixels/);
+    await expect(convert(large)).rejects.toThrow(/16384 × 16384 pixels/);
+  });
+
+  test("is rejected if the decoder cannot read it", async () => {
+    await expect(convert(losslessWebp().fill(255, 25))).rejects.toMatchObject(DAMAGED);
   });
 });
 
-describe("the images of a request", () => {
+describe("the other parts of a request", () => {
   const text = { type: "text", text: "what is it" } as const;
 
   test("are unchanged if llama.cpp supports their format", async () => {
     const request = chatRequest([{ type: "image", data: tinyPng(2, 2) }, text]);
-    expect(await withReadableImages(request, decodeWebp)).toBe(request);
+    expect(await withReadableImages(request, (file) => platform.decodeWebp(file))).toBe(request);
   });
 
-  test("are converted from WebP to BMP", async () => {
+  test("keep their positions around a converted image", async () => {
     const request = chatRequest([text, { type: "image", data: losslessWebp() }, text]);
-    const { input } = await withReadableImages(request, decodeWebp);
+    const { input } = await withReadableImages(request, (file) => platform.decodeWebp(file));
     const content = input.kind === "chat" ? input.messages.at(-1)?.content : [];
-    expect(content).toMatchObject([
-      text,
-      { type: "image", data: toBmp(await decodeWebp(losslessWebp())) },
-      text,
-    ]);
-  });
-
-  test("are rejected if the decoder cannot read them", async () => {
-    const webp = losslessWebp().fill(255, 25);
-    await expect(
-      withReadableImages(chatRequest([{ type: "image", data: webp }, text]), decodeWebp),
-    ).rejects.toMatchObject(DAMAGED);
+    expect(content).toMatchObject([text, { type: "image", data: await convert(losslessWebp()) }, text]);
   });
 });

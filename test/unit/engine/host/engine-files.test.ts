@@ -1,19 +1,25 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { FileBlob } from "../../../../src/engine/host/engine-files.ts";
-import { temporaryFolder } from "../../../support/engine-fixture.ts";
+import type { BlobLike } from "../../../../src/engine/core/platform.ts";
+import { openEngineFiles } from "../../../../src/engine/host/engine-files.ts";
+import { engineSpec, temporaryFolder } from "../../../support/engine-fixture.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 const file = path.join(folder, "digits");
 fs.writeFileSync(file, "0123456789");
 
-async function textOf(blob: FileBlob): Promise<string> {
+/** The blob of a model file. */
+function open(name: string, onProgress: (progress: number) => void = () => {}): BlobLike {
+  return openEngineFiles(engineSpec(name), onProgress).model[0]!;
+}
+
+async function textOf(blob: BlobLike): Promise<string> {
   return Buffer.from(await blob.arrayBuffer()).toString();
 }
 
-describe("FileBlob", () => {
+describe("a file of a model", () => {
   test.each([
     [[], "0123456789"],
     [[3], "3456789"],
@@ -25,25 +31,25 @@ describe("FileBlob", () => {
     [[100], ""],
   ] as [number[], string][])("slices by %j like a Blob", async (range, expected) => {
     expect(await new Blob(["0123456789"]).slice(...range).text()).toBe(expected);
-    expect(await textOf(FileBlob.open(file).slice(...range))).toBe(expected);
+    expect(await textOf(open(file).slice(...range))).toBe(expected);
   });
 
   test("slices a slice", async () => {
-    expect(await textOf(FileBlob.open(file).slice(2, 9).slice(1, 4))).toBe("345");
+    expect(await textOf(open(file).slice(2, 9).slice(1, 4))).toBe("345");
   });
 
   test("streams all its bytes", async () => {
     const parts: Uint8Array[] = [];
-    for await (const part of FileBlob.open(file).slice(1).stream()) parts.push(part);
+    for await (const part of open(file).slice(1).stream()) parts.push(part);
     expect(Buffer.concat(parts).toString()).toBe("123456789");
   });
 
-  test("reports the bytes that were read", async () => {
+  test("reports the fraction of all bytes that was read", async () => {
     const reads: number[] = [];
-    await FileBlob.open(file, (bytes) => reads.push(bytes))
+    await open(file, (progress) => reads.push(progress))
       .slice(0, 4)
       .arrayBuffer();
-    expect(reads).toEqual([4]);
+    expect(reads).toEqual([0.4]);
   });
 
   test("supports files larger than 4 GiB", async () => {
@@ -54,7 +60,7 @@ describe("FileBlob", () => {
     const fd = fs.openSync(huge, "r+");
     fs.writeSync(fd, "end", size - 3);
     fs.closeSync(fd);
-    const blob = FileBlob.open(huge);
+    const blob = open(huge);
     expect(blob.size).toBe(size);
     expect(await textOf(blob.slice(size - 3))).toBe("end");
   });
@@ -62,7 +68,7 @@ describe("FileBlob", () => {
   test("rejects if the file was truncated", async () => {
     const shrinking = path.join(folder, "shrinking");
     fs.writeFileSync(shrinking, "0123456789");
-    const blob = FileBlob.open(shrinking);
+    const blob = open(shrinking);
     fs.truncateSync(shrinking, 5);
     await expect(blob.arrayBuffer()).rejects.toThrow(/truncated/);
   });
