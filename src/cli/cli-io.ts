@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { text as readText } from "node:stream/consumers";
 import { abortable } from "../async/promises.ts";
-import { codeOrReason } from "../errors/reason-of.ts";
+import { codeOrReason } from "../errors/service-error.ts";
 import { CliError, EXIT, Interruption } from "./cli-error.ts";
 
 /** Standard output or standard error; a file or a pipe lacks the terminal's properties. */

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
 import { parse, TomlError } from "smol-toml";
 import { isRecord } from "../json/json-values.ts";
-import { toError } from "../errors/to-error.ts";
+import { toError } from "../errors/service-error.ts";
 import { ConfigError } from "./config-error.ts";
 
 /** Content of a configuration file, or the reason why it is ignored. */

@@ -4,8 +4,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { MAX_SOCKET_PATH_BYTES } from "../config/default-paths.ts";
-import { codeOrReason } from "../errors/reason-of.ts";
-import { exhaustedResource, isSystemError } from "../errors/service-error.ts";
+import { codeOrReason, exhaustedResource, isSystemError } from "../errors/service-error.ts";
 
 /** Advice for the user by system error code. */
 export type Advice = Readonly<Record<string, string>>;

@@ -11,8 +11,7 @@ import { parse } from "smol-toml";
 import { z } from "zod";
 import { type DefaultModel, defaultModelSchema } from "../api/management/hub-schemas.ts";
 import type { PageFile, PageFileName } from "../api/management/page-files.ts";
-import { ServiceError } from "../errors/service-error.ts";
-import { toError } from "../errors/to-error.ts";
+import { ServiceError, toError } from "../errors/service-error.ts";
 import type { ServedFile } from "../http/streaming/send-file.ts";
 
 const fileSchema = z.strictObject({ models: z.array(defaultModelSchema) });

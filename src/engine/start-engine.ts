@@ -1,7 +1,6 @@
 import fs from "node:fs/promises";
 import nodePath from "node:path";
-import { ServiceError, rethrowExhaustion } from "../errors/service-error.ts";
-import { toError } from "../errors/to-error.ts";
+import { rethrowExhaustion, ServiceError, toError } from "../errors/service-error.ts";
 import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/worker-patches.ts";
 import { STOCK_WASM_PATH } from "./engine-image.ts";
 import { EngineProcess } from "./engine-process.ts";

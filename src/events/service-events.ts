@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import type { ServiceError } from "../errors/service-error.ts";
 
 /** Events of GET /api/events. */
 export type ServiceEvent =
@@ -31,4 +32,17 @@ export class ServiceEvents {
     this.#emitter.on("event", listener);
     return () => this.#emitter.off("event", listener);
   }
+}
+
+/** Errors that an event has reported. */
+const reported = new WeakSet<ServiceError>();
+
+/**
+ * Emits `model-failed`, unless this error has already been reported: callers of a load report missing models, and the
+ * layer below reports models that the engine rejects.
+ */
+export function reportFailure(events: Pick<ServiceEvents, "emit">, model: string, error: ServiceError): void {
+  if (reported.has(error)) return;
+  reported.add(error);
+  events.emit({ type: "model-failed", model, code: error.code, message: error.message });
 }

@@ -1,7 +1,11 @@
 import { chmod, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOrReason } from "../errors/reason-of.ts";
-import { exhaustedResource, isSystemError, rethrowExhaustion } from "../errors/service-error.ts";
+import {
+  codeOrReason,
+  exhaustedResource,
+  isSystemError,
+  rethrowExhaustion,
+} from "../errors/service-error.ts";
 
 /** Renames a file, replacing any existing one; waits while another program has one of them open. */
 export async function replaceFile(from: string, to: string): Promise<void> {

@@ -1,8 +1,7 @@
 import type { Logger } from "pino";
 import { MAX_PREFIX_TOKENS } from "../engine/protocol/generation.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
-import { ServiceError } from "../errors/service-error.ts";
-import { toError } from "../errors/to-error.ts";
+import { ServiceError, toError } from "../errors/service-error.ts";
 import type { Deadline } from "../inference/deadline.ts";
 import type {
   AnswerFailovers,

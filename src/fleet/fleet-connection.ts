@@ -12,8 +12,7 @@ import {
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
-import { reasonOf } from "../errors/reason-of.ts";
-import { ServiceError } from "../errors/service-error.ts";
+import { reasonOf, ServiceError } from "../errors/service-error.ts";
 
 /** Delay after an attempt that the NATS client gave up. */
 const RETRY_DELAY_MS = 1000;

@@ -1,7 +1,6 @@
 import type { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
-import { ServiceError } from "../errors/service-error.ts";
-import { toError } from "../errors/to-error.ts";
+import { ServiceError, toError } from "../errors/service-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
 import { assertServing, errorResponse, type DaemonState } from "./errors.ts";
 import { type Api, isShared, openApiPath, type Route } from "./route.ts";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { compileCacheFolder } from "./keep-compiled-code.mjs";
 import { WASM_IS_OFF, wasmProblem } from "./machine-problem.mjs";
 import { findRuntime, bundledRuntime, isSuitableRuntime } from "./runtime.mjs";
-import { recordSuccess, hasSucceeded } from "./trial-record.mjs";
+import { hasSucceeded, recordSuccess } from "./try-runtime.mjs";
 
 /** File in the folder of the compile cache that records the last Node which could start engines. */
 const ENGINES_START = "engines-start";

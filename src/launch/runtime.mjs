@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { compileCacheFolder } from "./keep-compiled-code.mjs";
 import { platformPackages } from "./platform-packages.mjs";
-import { hasSucceeded, recordSuccess } from "./trial-record.mjs";
+import { hasSucceeded, recordSuccess } from "./try-runtime.mjs";
 
 /** First version of Node with WebAssembly's memory64 and JSPI without flags. */
 export const MINIMUM_NODE = "24.20";

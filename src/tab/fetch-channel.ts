@@ -1,4 +1,4 @@
-import { toError } from "../errors/to-error.ts";
+import { toError } from "../errors/service-error.ts";
 import type { AnswerMessage, FetchMessage } from "./worker-messages.ts";
 
 interface ClientExchange {

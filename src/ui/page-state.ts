@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import { toError } from "../errors/to-error.ts";
+import { toError } from "../errors/service-error.ts";
 import { fetchHealth, DaemonUnreachable, needsApiKey, type ListedModel, listModels } from "./daemon-api.ts";
 import { chosenDaemon } from "./daemons.ts";
 import { joinModels, listedStoredModels } from "./stored-models.ts";

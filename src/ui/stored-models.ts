@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import { toError } from "../errors/to-error.ts";
+import { toError } from "../errors/service-error.ts";
 import { readManifests } from "../tab/store/manifests.ts";
 import type { StoredModel } from "../tab/store/model-store.ts";
 import type { ListedModel } from "./daemon-api.ts";

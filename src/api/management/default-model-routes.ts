@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { reportFailure } from "../../events/report-failure.ts";
+import { reportFailure } from "../../events/service-events.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";

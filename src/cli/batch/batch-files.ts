@@ -6,9 +6,7 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
-import { codeOrReason } from "../../errors/reason-of.ts";
-import { isSystemError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { codeOrReason, isSystemError, toError } from "../../errors/service-error.ts";
 import { tryJson } from "../../json/json-values.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 

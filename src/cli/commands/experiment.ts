@@ -3,7 +3,7 @@ import { Argument, type Command } from "commander";
 import { z } from "zod";
 import { modelFilesSchema } from "../../api/management/model-file-routes.ts";
 import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { compareResults, type Comparison } from "../../experiments/compare-results.ts";
 import {
   type Experiment,

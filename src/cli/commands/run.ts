@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { z } from "zod";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { startDaemonIfNone } from "../background/start-daemon.ts";
 import { chat } from "./chat.ts";
 import { usageError } from "../cli-error.ts";

@@ -1,6 +1,6 @@
 import { Argument, Command } from "commander";
 import { isConnectOrigin } from "../../api/management/page-policy.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { collect } from "../options/common-options.ts";

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { z } from "zod";
 import { packageVersion } from "../../daemon/package-version.ts";
-import { reasonOf } from "../../errors/reason-of.ts";
+import { reasonOf } from "../../errors/service-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { findInstallation, type Installation, packageRoot } from "../install/installation.ts";
 import { printable } from "../terminal/format.ts";

@@ -4,7 +4,7 @@ import net from "node:net";
 import { z } from "zod";
 import { isNamedPipe, socketPathProblem } from "../../daemon/listen.ts";
 import { isNatsAuthFailure, describeNatsProblem } from "../../api/management/machine-schemas.ts";
-import { codeOrReason } from "../../errors/reason-of.ts";
+import { codeOrReason } from "../../errors/service-error.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
 import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";

@@ -1,5 +1,5 @@
 import { abortable } from "../../async/promises.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 
 /** note: works, but the user should know; problem: does not work. */
 type Verdict = "ok" | "note" | "problem";

@@ -10,8 +10,7 @@ import {
 } from "node:fs";
 import { lstat, readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { codeOrReason } from "../../errors/reason-of.ts";
-import { isSystemError, ServiceError } from "../../errors/service-error.ts";
+import { codeOrReason, isSystemError, ServiceError } from "../../errors/service-error.ts";
 import {
   freeSpace,
   type FreeSpace,

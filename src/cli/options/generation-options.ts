@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { usageError } from "../cli-error.ts";
 import { parseInteger, parseNumber } from "./common-options.ts";
 

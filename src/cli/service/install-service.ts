@@ -5,7 +5,7 @@ import { configOptions } from "../../config/config-options.ts";
 import { defaultConfigFile } from "../../config/default-paths.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { Config } from "../../config/schema.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import {
   FILE_MARKER,

@@ -18,7 +18,7 @@ import {
   resourceFromAttributes,
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
-import { reasonOf } from "../../errors/reason-of.ts";
+import { reasonOf } from "../../errors/service-error.ts";
 import type { WorkStats } from "../../inference/request-accounting.ts";
 import type { EndedRequest } from "../activity/activity.ts";
 

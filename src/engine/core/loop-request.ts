@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
 /** A result of llama.cpp's server. */

@@ -1,5 +1,5 @@
 import { abortable } from "../../async/promises.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import {
   type SampledTokenReader,
   inputKind,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { PREFIX_TOKEN_PATCHES, SLOT_PATCHES, TOKENIZER_PATCHES } from "./worker-verbs.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";

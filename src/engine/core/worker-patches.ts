@@ -1,5 +1,5 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import type { EngineWorker } from "./platform.ts";
 
 /** One text replacement in a script of wllama. */

@@ -1,6 +1,5 @@
 import fs from "node:fs";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { ServiceError, toError } from "../../errors/service-error.ts";
 import type { BlobLike, EngineFiles } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel, Pixels } from "../core/platform.ts";
 import {
   moduleHeapPatches,

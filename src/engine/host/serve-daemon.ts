@@ -1,6 +1,5 @@
 import { residentBytes } from "../../machine/memory.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { ServiceError, toError } from "../../errors/service-error.ts";
 import { MessageTooLargeError } from "../channel/message-codec.ts";
 import { DAEMON_MESSAGE_KINDS, ENGINE_MESSAGE_KINDS } from "../channel/message-limits.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";

@@ -1,7 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
-import { exhaustedResource, ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { exhaustedResource, ServiceError, toError } from "../../errors/service-error.ts";
 import { readSystemFile } from "../../machine/memory.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
 import { tryEngineStart } from "./try-engine-start.ts";

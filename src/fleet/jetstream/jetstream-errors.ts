@@ -6,9 +6,7 @@ import {
 } from "@nats-io/jetstream";
 import { errors, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { pause } from "../../async/promises.ts";
-import { reasonOf } from "../../errors/reason-of.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { reasonOf, ServiceError, toError } from "../../errors/service-error.ts";
 
 const RETRY_AFTER_SECS = 1;
 

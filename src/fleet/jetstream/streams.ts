@@ -1,7 +1,7 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import { errors, type NatsConnection } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import { reasonOf } from "../../errors/reason-of.ts";
+import { reasonOf } from "../../errors/service-error.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import {
   codeOf,

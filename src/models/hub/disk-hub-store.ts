@@ -1,7 +1,6 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { pause } from "../../async/promises.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { ServiceError, toError } from "../../errors/service-error.ts";
 import { freeSpace, type FreeSpace } from "../../files/file-operations.ts";
 import { FolderLock } from "../../files/locks.ts";
 import { chooseModelFiles, chooseProjector, type HubSpec } from "../names/hub-spec.ts";

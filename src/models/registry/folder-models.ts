@@ -1,5 +1,4 @@
-import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { rethrowExhaustion, ServiceError, toError } from "../../errors/service-error.ts";
 import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { CachedModel } from "../hub/hub-store.ts";

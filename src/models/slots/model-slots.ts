@@ -40,7 +40,10 @@ export interface ModelSlotsOptions {
   readonly kernels: Kernels;
   /** Returns the alias of a model. @throws ServiceError model_not_found */
   readonly aliasOf: (name: string) => Promise<string>;
-  readonly acquire: (name: string, signal: AbortSignal) => Promise<Disposable & { readonly engine: Engine; readonly model: Pick<Model, "alias"> }>;
+  readonly acquire: (
+    name: string,
+    signal: AbortSignal,
+  ) => Promise<Disposable & { readonly engine: Engine; readonly model: Pick<Model, "alias"> }>;
   /** Returns the engine of a loaded model. */
   readonly engineOf: (alias: string) => Engine | undefined;
 }

@@ -2,8 +2,7 @@ import "../older-browsers.ts";
 import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { pause } from "../../async/promises.ts";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { ServiceError, toError } from "../../errors/service-error.ts";
 import { type BlobMessage, type BlobTask, isQuotaExceeded, noSpaceError, openBlobs } from "./blob-folder.ts";
 
 /**

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
-import { toError } from "../../errors/to-error.ts";
+import { ServiceError, toError } from "../../errors/service-error.ts";
 import { shardFiles } from "../../models/names/model-file-names.ts";
 
 const DEFAULT_HUB = "https://huggingface.co";

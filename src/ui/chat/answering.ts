@@ -1,5 +1,5 @@
 import { signal as createSignal } from "@preact/signals";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { fetchDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
 import { activity, problem, refresh, showProblem } from "../page-state.ts";
 import { IN_BROWSER, refreshStored } from "../stored-models.ts";

@@ -1,7 +1,7 @@
 import { effect, signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { z } from "zod";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { parseSchema } from "./chat-request.ts";
 import { changeSettings, chosenModel, current } from "./chat-state.ts";
 import { type ChatSettings, settingsSchema } from "./conversation.ts";

@@ -1,5 +1,5 @@
 import "../../tab/older-browsers.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import {
   type Experiment,
   fromFragment,

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { chooseByQuantization } from "../../models/names/model-file-names.ts";
 import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
 import { models, showProblem } from "../page-state.ts";

@@ -1,5 +1,5 @@
 import { computed, signal as createSignal } from "@preact/signals";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
 import { DownloadSpeed, storePulls, storedPulls } from "./stored-pulls.ts";
 import { discardPull, pullModel } from "./models-api.ts";

@@ -1,7 +1,7 @@
 import { computed, signal as createSignal } from "@preact/signals";
 import { pause } from "../../async/promises.ts";
 import type { ActivityReport } from "../../api/management/activity-schemas.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { request } from "../daemon-api.ts";
 import {
   type Engine,

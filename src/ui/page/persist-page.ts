@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { isExported } from "../page-kind.ts";
 
 /** Note of an exported page about its threads, or empty. */

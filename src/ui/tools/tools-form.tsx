@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { isRecord } from "../../json/json-values.ts";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { showProblem } from "../page-state.ts";
 import { allowServer, forgetServer } from "../page/allowed-servers.ts";
 import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";

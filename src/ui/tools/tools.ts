@@ -1,6 +1,6 @@
 import { computed, effect, signal as createSignal } from "@preact/signals";
 import { z } from "zod";
-import { toError } from "../../errors/to-error.ts";
+import { toError } from "../../errors/service-error.ts";
 import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";
 
 /** A tool that a model may call. */

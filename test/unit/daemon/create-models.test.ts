@@ -2,8 +2,11 @@ import { describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { loadFirstModels } from "../../../src/daemon/create-models.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { reportFailure } from "../../../src/events/report-failure.ts";
-import type { ServiceEvents, TimedServiceEvent } from "../../../src/events/service-events.ts";
+import {
+  reportFailure,
+  type ServiceEvents,
+  type TimedServiceEvent,
+} from "../../../src/events/service-events.ts";
 import type { LoadOptions } from "../../../src/models/models.ts";
 import { FakeModels, fakeModel } from "../../support/fake-models.ts";
 import { fakeServices } from "../../support/fake-services.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { codeOrReason, reasonOf } from "../../../src/errors/reason-of.ts";
+import { codeOrReason, reasonOf } from "../../../src/errors/service-error.ts";
 
 const refused = Object.assign(new Error("connect ECONNREFUSED ::1:4222"), { code: "ECONNREFUSED" });
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { toError } from "../../../../src/errors/to-error.ts";
+import { toError } from "../../../../src/errors/service-error.ts";
 
 /** Length of a run, and its seed. */
 export interface RunOptions {

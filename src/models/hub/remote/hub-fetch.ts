@@ -1,5 +1,4 @@
-import { reasonOf } from "../../../errors/reason-of.ts";
-import { ServiceError } from "../../../errors/service-error.ts";
+import { reasonOf, ServiceError } from "../../../errors/service-error.ts";
 import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** Maximum redirects; the hub redirects once or twice, and browsers stop at 20. */

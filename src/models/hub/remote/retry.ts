@@ -1,4 +1,4 @@
-import { toError } from "../../../errors/to-error.ts";
+import { toError } from "../../../errors/service-error.ts";
 import type { HubRetry } from "../hub-store.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 

@@ -1,4 +1,5 @@
 // @ts-check
+
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 

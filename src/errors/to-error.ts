@@ -1,4 +1,0 @@
-/** Converts any thrown value to an Error. */
-export function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
-}
