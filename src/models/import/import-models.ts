@@ -7,7 +7,7 @@ import { isStore, STORES, type Store, storeFolders } from "../folders/known-stor
 import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { ImportedFiles, ImportRequest, ImportStep, LinkedModel } from "./imported-files.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
-import { isInside } from "../registry/model-file.ts";
+import { isInside } from "../registry/model-record.ts";
 
 /** Dependencies of an import. */
 interface ImportTools {

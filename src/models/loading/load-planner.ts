@@ -10,7 +10,7 @@ import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type ContextSource, type GgufSummary, NO_SETTINGS, type Speculation } from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import type { LoadOptions, Residency } from "../models.ts";
-import { type ModelFile, realModelPath } from "../registry/model-file.ts";
+import { type ModelFile, realModelPath } from "../registry/model-record.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { type ContextChoice, supportedContext } from "./choose-settings.ts";
 import { type LoadRequest, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";

@@ -12,7 +12,7 @@ import {
 } from "./quantize-options.ts";
 import { printModelfile } from "../modelfile/read-modelfile.ts";
 import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
-import { realModelPath } from "../registry/model-file.ts";
+import { realModelPath } from "../registry/model-record.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { planQuantization, type QuantizationPlan } from "./plan-quantization.ts";
 

@@ -3,7 +3,7 @@ import { NO_SETTINGS } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { filesOf, type ModelDefinition, printModelfile, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { SavedState } from "./state-file.ts";
-import { derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
+import { derivedRecord, type ModelRecord, type RecordReaders, type RecordSource } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
 type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "registeredName">;
@@ -20,11 +20,9 @@ export interface ModelDraft {
 
 type SavedDefinition = SavedState["definitions"][number];
 
-/** Longest chain of models created from each other; a longer chain is taken for a cycle. */
-const MAX_CHAIN = 16;
-
 /** Models created from Modelfiles. */
-export class DefinedModels {
+export class DefinedModels implements RecordSource {
+  readonly unusableLogLevel = "warn";
   readonly #options: RegistryOptions;
   readonly #registry: OtherModels;
 
@@ -38,19 +36,13 @@ export class DefinedModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** Returns all usable models. */
-  async list(): Promise<readonly ModelRecord[]> {
-    const { state, logger } = this.#options;
-    return await usableRecords(
-      state.current.definitions,
-      async ({ alias }) => await this.find(alias),
-      (error, { alias }) => logger.warn({ err: error, model: alias }, "A created model cannot be used now"),
+  readers(): RecordReaders {
+    return new Map(
+      this.#options.state.current.definitions.map(({ alias, modelfile, baseFolder }) => [
+        alias,
+        async () => await this.#record(alias, readModelfile(modelfile, baseFolder)),
+      ]),
     );
-  }
-
-  async find(alias: string, depth = 0): Promise<ModelRecord | undefined> {
-    const definition = this.#definition(alias);
-    return definition && (await this.#record(alias, definition, depth));
   }
 
   /**
@@ -80,7 +72,7 @@ export class DefinedModels {
     const alias = this.#registry.newName(name);
     if (!this.has(alias)) await this.#checkFree(alias);
     const definition = readModelfile(modelfile, baseFolder);
-    return { alias, definition, record: await this.#record(alias, definition, 0, sourceMissing) };
+    return { alias, definition, record: await this.#record(alias, definition, sourceMissing) };
   }
 
   /** Creates a model with the Modelfile of another. */
@@ -127,8 +119,7 @@ export class DefinedModels {
   async #save(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
     const { alias, modelfile, baseFolder } = saved;
     const definition = readModelfile(modelfile, baseFolder);
-    this.#checkNoCycle(alias, definition.from);
-    const record = await this.#record(alias, definition, 0);
+    const record = await this.#record(alias, definition);
     await check(record, definition);
     await this.#options.state.update((state) => {
       const otherDefinitions = state.definitions.filter((other) => other.alias !== alias);
@@ -144,7 +135,7 @@ export class DefinedModels {
     if (await this.#registry.isTaken(alias)) throw alreadyExists(alias);
   }
 
-  /** A replaced model may be the base of the model that its new Modelfile names. */
+  /** A replaced model may be the base of its new base, and an edited state file may have any cycle. */
   #checkNoCycle(alias: string, from: string): void {
     const seen = new Set<string>();
     for (let name = this.#registry.registeredName(from) ?? from; !seen.has(name);) {
@@ -158,17 +149,14 @@ export class DefinedModels {
     }
   }
 
-  /** The record of a definition; throws `model_not_found` if its base is not on disk. */
+  /** Builds the record of a definition; throws `model_not_found` if its base is not on disk. */
   async #record(
     alias: string,
     definition: ModelDefinition,
-    depth: number,
     missingMessage: (from: string, alias: string) => string = baseMissing,
   ): Promise<ModelRecord> {
-    if (depth > MAX_CHAIN) {
-      throw new ServiceError("invalid_modelfile", `${alias} is created from itself through other models.`);
-    }
-    const base = await this.#registry.findBase(definition.from, depth + 1);
+    this.#checkNoCycle(alias, definition.from);
+    const base = await this.#registry.findBase(definition.from);
     if (!base) throw new ServiceError("model_not_found", missingMessage(definition.from, alias));
     const source = { kind: "modelfile", base: definition.from } as const;
     const { config, inspect } = this.#options;

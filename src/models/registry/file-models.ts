@@ -1,17 +1,21 @@
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ErrorCode } from "../../errors/error-codes.ts";
-import type { ModelFile } from "./model-file.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { rethrowExhaustion, ServiceError } from "../../errors/service-error.ts";
+import { readModelfile } from "../modelfile/read-modelfile.ts";
 import type { RegistryOptions } from "../models-options.ts";
+import { fileStem, shardOf } from "../names/model-file-names.ts";
 import type { SavedState } from "./state-file.ts";
-
 import {
   buildRecord,
+  derivedRecord,
+  type ModelFile,
   type ModelRecord,
   type Projector,
   readProjector,
-  usableRecords,
+  type RecordReaders,
+  type RecordSource,
 } from "./model-record.ts";
 
 /** Codes of errors with which state.update() reports a full or read-only disk. */
@@ -20,7 +24,8 @@ const SAVE_ERRORS: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache
 type SavedFile = SavedState["files"][number];
 
 /** Models that users have loaded by path; their files stay where they are. */
-export class FileModels {
+export class FileModels implements RecordSource {
+  readonly unusableLogLevel = "warn";
   readonly #options: RegistryOptions;
   /** Entries that could not be saved on a full or read-only disk; they last until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
@@ -33,21 +38,14 @@ export class FileModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** Returns all usable models. */
-  async list(): Promise<readonly ModelRecord[]> {
-    const { state, logger } = this.#options;
-    const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
-    return await usableRecords(
-      [...saved, ...this.#unsaved.values()],
-      async ({ alias, path: file, projector }) => await this.inspect(alias, file, projector),
-      (error, { alias }) =>
-        logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
+  readers(): RecordReaders {
+    const saved = [...this.#options.state.current.files, ...this.#unsaved.values()];
+    return new Map(
+      saved.map(({ alias, path: file, projector }) => [
+        alias,
+        async () => await this.inspect(alias, file, projector),
+      ]),
     );
-  }
-
-  async find(alias: string): Promise<ModelRecord | undefined> {
-    const saved = this.#saved(alias);
-    return saved && (await this.inspect(alias, saved.path, saved.projector));
   }
 
   /** Builds the record of a file without registering it. */
@@ -160,4 +158,71 @@ function toSaved({ alias, files, projector }: ModelRecord): SavedFile {
 function withFile(state: SavedState, alias: string, file: SavedFile | undefined): SavedState {
   const otherFiles = state.files.filter((other) => other.alias !== alias);
   return { ...state, files: file ? [...otherFiles, file] : otherFiles };
+}
+
+const GGUF = ".gguf";
+/** Extension of a shipped Modelfile, which derives a model from another one in the same folder. */
+const MODELFILE = ".modelfile";
+
+/** Models that ship with the project: the GGUF files and Modelfiles of one folder, named after their files. */
+export class ShippedModels implements RecordSource {
+  /** Projectors and adapters are among the files. */
+  readonly unusableLogLevel = "debug";
+  readonly #options: RegistryOptions;
+  readonly #hidden = new Set<string>();
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+  }
+
+  /** @param forBase includes hidden models, which models created from them still need */
+  async readers(forBase: boolean): Promise<RecordReaders> {
+    const names = await readdir(this.#options.shippedDir).catch((error: unknown) => {
+      rethrowExhaustion(error);
+      return [];
+    });
+    const models = names.filter((name) => name.endsWith(GGUF) && (shardOf(name)?.index ?? 1) === 1);
+    const modelfiles = names.filter((name) => name.endsWith(MODELFILE));
+    // A Modelfile takes precedence over a projector or adapter with the same name.
+    const files = [
+      ...models.map((name) => [fileStem(name), name] as const),
+      ...modelfiles.map((name) => [path.basename(name, MODELFILE), name] as const),
+    ];
+    return new Map(
+      files
+        .filter(([alias]) => forBase || !this.#hidden.has(alias))
+        .map(([alias, file]) => [alias, async () => await this.#record(alias, file)]),
+    );
+  }
+
+  /** Hides a model until the next start or restore(); its file stays. */
+  hide(alias: string): void {
+    this.#hidden.add(alias);
+  }
+
+  isHidden(alias: string): boolean {
+    return this.#hidden.has(alias);
+  }
+
+  /** Undoes {@link hide}. */
+  restore(alias: string): void {
+    this.#hidden.delete(alias);
+  }
+
+  async #record(alias: string, file: string): Promise<ModelRecord> {
+    const { shippedDir: folder, inspect } = this.#options;
+    if (file.endsWith(GGUF)) {
+      const source = { kind: "shipped", base: undefined } as const;
+      return await buildRecord(
+        { alias, source, path: path.join(folder, file), projector: undefined, within: [] },
+        inspect,
+      );
+    }
+    const definition = readModelfile(await readFile(path.join(folder, file), "utf8"), folder);
+    const readBase = (await this.readers(true)).get(definition.from);
+    if (!readBase)
+      throw new ServiceError("model_not_found", `${definition.from} does not ship with ${alias}.`);
+    const source = { kind: "shipped", base: definition.from } as const;
+    return await derivedRecord({ alias, source }, definition, await readBase(), [], inspect);
+  }
 }

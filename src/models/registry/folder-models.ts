@@ -6,7 +6,13 @@ import { systemClock } from "../loading/available-memory.ts";
 import { type ModelDefinition, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { type HubSpec, parseHubSpec } from "../names/hub-spec.ts";
-import { buildRecord, derivedRecord, type ModelRecord, usableRecords } from "./model-record.ts";
+import {
+  buildRecord,
+  derivedRecord,
+  type ModelRecord,
+  type RecordReaders,
+  type RecordSource,
+} from "./model-record.ts";
 
 /** Minimum time between scans of the folders: requests in quick succession share one. */
 const SCAN_INTERVAL_MS = 5000;
@@ -20,7 +26,8 @@ interface Entry {
 type Entries = ReadonlyMap<string, Entry>;
 
 /** Models in the folders of `models.dirs`; their files stay where they are. */
-export class FolderModels {
+export class FolderModels implements RecordSource {
+  readonly unusableLogLevel = "debug";
   readonly #options: RegistryOptions;
   readonly #toModelName: (preferred: string) => string;
   #lastScan: { readonly at: number; readonly entries: Promise<Entries> } | undefined;
@@ -40,19 +47,9 @@ export class FolderModels {
     return this.#latestEntries.has(alias);
   }
 
-  /** Returns all usable models. */
-  async list(): Promise<readonly ModelRecord[]> {
-    const { logger } = this.#options;
-    return await usableRecords(
-      [...(await this.#entries())],
-      async ([alias, entry]) => await this.#record(alias, entry),
-      (error, [, { found }]) => logger.debug({ err: error, path: found.files[0] }, "Not a model"),
-    );
-  }
-
-  async find(alias: string): Promise<ModelRecord | undefined> {
-    const entry = (await this.#entries()).get(alias);
-    return entry && (await this.#record(alias, entry));
+  async readers(): Promise<RecordReaders> {
+    const entries = [...(await this.#entries())];
+    return new Map(entries.map(([alias, entry]) => [alias, async () => await this.#record(alias, entry)]));
   }
 
   /** Returns a definition that recreates a model that the last scan found. */
@@ -119,7 +116,8 @@ function definitionOf({ found }: Entry): ModelDefinition {
 }
 
 /** Models in the hub cache. Each GGUF file is a model, named by its alias, or by its hub spec if it has none. */
-export class HubModels {
+export class HubModels implements RecordSource {
+  readonly unusableLogLevel = "debug";
   readonly #options: RegistryOptions;
   readonly #isTaken: (alias: string) => boolean;
 
@@ -129,14 +127,10 @@ export class HubModels {
     this.#isTaken = isTaken;
   }
 
-  /** Returns all usable models. */
-  async list(): Promise<readonly ModelRecord[]> {
-    const { hub, logger } = this.#options;
-    return await usableRecords(
-      await hub.list(),
-      async (cached) => await this.#record(cached),
-      (error, { spec }) => logger.debug({ err: error, spec }, "A file of the hub cache is not a model"),
-    );
+  /** Returns the readers by hub spec; the alias of a model may depend on those of other sources. */
+  async readers(): Promise<RecordReaders> {
+    const models = await this.#options.hub.list();
+    return new Map(models.map((cached) => [cached.spec, async () => await this.#record(cached)]));
   }
 
   async find(spec: HubSpec): Promise<ModelRecord | undefined> {

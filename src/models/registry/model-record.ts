@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import nodePath from "node:path";
 import { mergeLoadSettings } from "../../config/load-settings.ts";
 import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
@@ -7,7 +7,53 @@ import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
 import { shardFiles } from "../names/model-file-names.ts";
 import { isPlainPart } from "../names/name-rules.ts";
-import { type ModelFile, realModelPath } from "./model-file.ts";
+
+/** A model's file as named, and the folders its real path must be in; none: anywhere. */
+export interface ModelFile {
+  readonly path: string;
+  readonly within: readonly string[];
+}
+
+/**
+ * Returns the real path of a model's file: absolute, without symlinks, a regular file inside its allowed folders.
+ * Errors do not reveal which files exist outside of those folders. Throws `path_not_allowed` or `model_file_not_found`.
+ */
+export async function realModelPath(file: ModelFile): Promise<string> {
+  const folders = await Promise.all(file.within.map(realFolder));
+  const asNamed = nodePath.resolve(file.path);
+  const real = await realpath(asNamed).catch(rethrowExhaustion);
+  const confined = folders.length > 0;
+  if (real === undefined) {
+    const parent = await realFolder(nodePath.dirname(asNamed));
+    if (confined && !folders.some((folder) => isInside(parent, folder))) throw notAllowed(file.path);
+    throw new ServiceError("model_file_not_found", `There is no file ${asNamed}.`);
+  }
+  if (confined && !folders.some((folder) => isInside(real, folder))) throw notAllowed(file.path);
+  if (!(await stat(real)).isFile()) {
+    throw new ServiceError("path_not_allowed", `${asNamed} is not a regular file.`);
+  }
+  return real;
+}
+
+function notAllowed(named: string): ServiceError {
+  return new ServiceError(
+    "path_not_allowed",
+    `${named} lies outside the folders that models may come from (models.allowed_dirs).`,
+  );
+}
+
+async function realFolder(folder: string): Promise<string> {
+  return await realpath(folder).catch((error: unknown) => {
+    rethrowExhaustion(error);
+    return nodePath.resolve(folder);
+  });
+}
+
+/** True if a path is the folder or inside it. Both are real paths. */
+export function isInside(real: string, folder: string): boolean {
+  const relative = nodePath.relative(folder, real);
+  return relative !== ".." && !relative.startsWith(`..${nodePath.sep}`) && !nodePath.isAbsolute(relative);
+}
 
 /** A projector's file and the media that it encodes. */
 export interface Projector extends ModelFile {
@@ -45,6 +91,19 @@ export interface ModelRecord {
   /** Last change of its files, in Unix milliseconds. */
   readonly modifiedAt: number;
 }
+
+/** A kind of models on disk, such as those that users have loaded by path. */
+export interface RecordSource {
+  /** Level of log lines about unusable models: debug if files that are no models are to be expected. */
+  readonly unusableLogLevel: "warn" | "debug";
+  /**
+   * Returns functions that read the files of each model, by alias.
+   * @param forBase true if the model is the base of another one
+   */
+  readers(forBase: boolean): RecordReaders | Promise<RecordReaders>;
+}
+
+export type RecordReaders = ReadonlyMap<string, () => Promise<ModelRecord>>;
 
 interface RecordOptions {
   readonly alias: string;
@@ -87,24 +146,6 @@ export async function buildRecord(parts: RecordOptions, inspect: InspectGguf): P
     digest: undefined,
     modifiedAt: Math.floor(Math.max(...times)),
   };
-}
-
-/** Reads the records of a list, and skips unusable ones after calling `onSkip` with the error. */
-export async function usableRecords<T>(
-  items: readonly T[],
-  read: (item: T) => Promise<ModelRecord | undefined>,
-  onSkip: (error: unknown, item: T) => void,
-): Promise<ModelRecord[]> {
-  const records = items.map(async (item) => {
-    try {
-      return await read(item);
-    } catch (error) {
-      rethrowExhaustion(error);
-      onSkip(error, item);
-      return undefined;
-    }
-  });
-  return (await Promise.all(records)).filter((record) => record !== undefined);
 }
 
 /**

@@ -1,14 +1,14 @@
 import { realpath } from "node:fs/promises";
-import { ServiceError } from "../../errors/service-error.ts";
+import type { Logger } from "pino";
+import { rethrowExhaustion, ServiceError } from "../../errors/service-error.ts";
 import type { ModelSource } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
 import { fileStem } from "../names/model-file-names.ts";
 import { DefinedModels } from "./defined-models.ts";
-import { FileModels } from "./file-models.ts";
+import { FileModels, ShippedModels } from "./file-models.ts";
 import { FolderModels, HubModels } from "./folder-models.ts";
-import type { ModelRecord } from "./model-record.ts";
-import { ShippedModels } from "./shipped-models.ts";
+import type { ModelRecord, RecordSource } from "./model-record.ts";
 
 /** Leaves space for a number within the maximum length of a name. */
 const MAX_STEM_LENGTH = 64;
@@ -26,9 +26,11 @@ export class ModelRegistry {
   readonly folders: FolderModels;
   readonly hub: HubModels;
   readonly #resolver: NameResolver;
+  readonly #logger: Pick<Logger, "debug" | "warn">;
 
   constructor(options: RegistryOptions) {
     this.#resolver = options.resolver;
+    this.#logger = options.logger;
     this.files = new FileModels(options);
     this.shipped = new ShippedModels(options);
     this.defined = new DefinedModels(options, this);
@@ -40,23 +42,31 @@ export class ModelRegistry {
   }
 
   async list(): Promise<readonly ModelRecord[]> {
-    // Folders first: the hub's models are named by their specs if a model in a folder has their alias.
-    const inFolders = await this.folders.list();
-    const [inHub, ...registered] = await Promise.all([
-      this.hub.list(),
-      this.defined.list(),
-      this.files.list(),
-      this.shipped.list(),
-    ]);
+    // Scanned first: the hub's models are named by their specs if a model in a folder has their alias.
+    await this.folders.readers();
+    const sources = [this.defined, this.files, this.shipped, this.folders, this.hub];
+    const records = await Promise.all(sources.map(async (source) => await this.#usableRecords(source)));
     const byAlias = new Map<string, ModelRecord>();
-    for (const record of [...registered, inFolders, inHub].flat())
-      if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
+    for (const record of records.flat()) if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
     return [...byAlias.values()].toSorted((a, b) => (a.alias < b.alias ? -1 : 1));
+  }
+
+  async #usableRecords(source: RecordSource): Promise<ModelRecord[]> {
+    const records = [...(await source.readers(false))].map(async ([alias, read]) => {
+      try {
+        return [await read()];
+      } catch (error) {
+        rethrowExhaustion(error);
+        this.#logger[source.unusableLogLevel]({ err: error, model: alias }, "A model cannot be used");
+        return [];
+      }
+    });
+    return (await Promise.all(records)).flat();
   }
 
   /** Finds a model by name. Throws `invalid_model_name`, or an error about the model's files. */
   async find(name: string): Promise<ModelRecord | undefined> {
-    return await this.#find(this.#resolver.resolve(name), 0);
+    return await this.#find(this.#resolver.resolve(name), false);
   }
 
   /** Like find(), but throws `model_not_found` with advice. */
@@ -85,7 +95,7 @@ export class ModelRegistry {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind !== "name" || this.registeredName(name) !== undefined) return undefined;
     this.shipped.restore(resolved.name);
-    return await this.shipped.find(resolved.name);
+    return await (await this.shipped.readers(false)).get(resolved.name)?.();
   }
 
   /** Returns the alias of a created model or of a file loaded by path, usable or not; undefined for other names. */
@@ -178,24 +188,21 @@ export class ModelRegistry {
   }
 
   /** Finds the model that FROM of a Modelfile names. */
-  async findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
+  async findBase(from: string): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
-    if (resolved.kind !== "path") return await this.#find(resolved, depth);
+    if (resolved.kind !== "path") return await this.#find(resolved, true);
     return await this.files.inspect(fileStem(resolved.path), resolved.path, undefined);
   }
 
-  async #find(resolved: ResolvedName, depth: number): Promise<ModelRecord | undefined> {
+  async #find(resolved: ResolvedName, forBase: boolean): Promise<ModelRecord | undefined> {
     if (resolved.kind === "path") return await this.#findByPath(resolved.path);
     if (resolved.kind === "spec") return await this.hub.find(resolved.spec);
     const name = resolved.kind === "alias" ? resolved.alias : resolved.name;
-    const local =
-      (await this.defined.find(name, depth)) ??
-      (await this.files.find(name)) ??
-      // A model created from a shipped one works even after that has been deleted.
-      (await (depth > 0 ? this.shipped.findIncludingHidden(name) : this.shipped.find(name))) ??
-      (await this.folders.find(name));
-    if (local || resolved.kind === "name") return local;
-    return await this.hub.find(resolved.spec);
+    for (const source of [this.defined, this.files, this.shipped, this.folders]) {
+      const read = (await source.readers(forBase)).get(name);
+      if (read) return await read();
+    }
+    return resolved.kind === "alias" ? await this.hub.find(resolved.spec) : undefined;
   }
 
   /** Finds the model of a file, and not models created from it, which have the same files. */

@@ -3,7 +3,7 @@ import path from "node:path";
 import { ServiceError, rethrowExhaustion } from "../../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../../files/file-operations.ts";
 import { isHubPart } from "../../names/name-rules.ts";
-import { isInside } from "../../registry/model-file.ts";
+import { isInside } from "../../registry/model-record.ts";
 
 /** Separates owner and repository in a folder's name; the hub does not allow it in either. */
 const SEPARATOR = "--";
