@@ -82,28 +82,16 @@ export class SharedDownloads {
   }
 }
 
-/** Minimum time between reports: ten per second suffice for a progress bar. */
-const REPORT_INTERVAL_MS = 100;
-
-/**
- * Adds up and reports the bytes of all files of a pull: never decreasing, throttled, and always with the final value.
- */
+/** Adds up and reports the bytes of all files of a pull: never decreasing, and always with the final value. */
 export class PullMeter {
   readonly #report: (progress: PullProgress) => void;
-  readonly #now: () => number;
   readonly #totalBytes: number;
   readonly #bytes = new Map<string, number>();
   #reportedBytes = -1;
-  #reportedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    totalBytes: number,
-    report: (progress: PullProgress) => void,
-    now: () => number = () => performance.now(),
-  ) {
+  constructor(totalBytes: number, report: (progress: PullProgress) => void) {
     this.#totalBytes = totalBytes;
     this.#report = report;
-    this.#now = now;
     this.#reportBytes();
   }
 
@@ -128,13 +116,8 @@ export class PullMeter {
     for (const bytes of this.#bytes.values()) sum += bytes;
     // A discarded part decreases the sum; nothing is reported until it exceeds the last reported value.
     if (sum <= this.#reportedBytes) return;
-    const complete = sum === this.#totalBytes;
-    const now = this.#now();
-    if (!complete && now - this.#reportedAt < REPORT_INTERVAL_MS) return;
     this.#reportedBytes = sum;
-    // The first bytes are reported immediately, so the report of 0 does not start the interval.
-    if (sum > 0) this.#reportedAt = now;
     this.#report({ status: "downloading", downloadedBytes: sum, totalBytes: this.#totalBytes });
-    if (complete) this.#report({ status: "verifying" });
+    if (sum === this.#totalBytes) this.#report({ status: "verifying" });
   }
 }
