@@ -25,7 +25,7 @@ import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
 import { HubCatalog } from "../models/hub/hub-catalog.ts";
 import { readMachineMemory } from "../models/loading/available-memory.ts";
 import type { GgufSummary } from "../models/model.ts";
-import { createModelsService } from "../models/models-service.ts";
+import { ModelsService } from "../models/models-service.ts";
 import type { Models } from "../models/models.ts";
 import { type AliasTable, readAliases } from "../models/names/alias-table.ts";
 import { createNameResolver } from "../models/names/name-resolver.ts";
@@ -57,7 +57,7 @@ export async function createModels(
   });
   const start = startWithImage(config, image, sandbox);
   const models = await withStartError(
-    createModelsService({
+    ModelsService.create({
       config,
       isLowPriority: isBatchWork,
       tryTemplate: createTemplateTrial(start, TRIAL_MODEL),

@@ -8,7 +8,7 @@ import type { StateFile } from "./registry/state-file.ts";
 const SHIPPED_DEFAULT = "daybreak-mini";
 
 interface DefaultModelOptions {
-  readonly registry: Pick<ModelRegistry, "find" | "list" | "registerFile" | "resolve">;
+  readonly registry: ModelRegistry;
   readonly state: StateFile;
   /** `models.default` of the configuration; applies from each start until another model is chosen. */
   readonly configured: string | undefined;

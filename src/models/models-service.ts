@@ -11,14 +11,19 @@ import { ImportedFiles, type ImportRequest, type ImportStep } from "./import/imp
 import { importModels } from "./import/import-models.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
 import { estimateFit } from "./loading/estimate-fit.ts";
-import { type Lease, type LoadedModel, notLoaded } from "./loading/loaded-model.ts";
+import {
+  alreadyLoaded,
+  type Lease,
+  type LoadedModel,
+  notLoaded,
+  stillLoading,
+} from "./loading/loaded-model.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { DeletedModel, LoadOptions, ModelFit, Models, ModelSizes, Residency } from "./models.ts";
 import type { Model } from "./model.ts";
 import type { Download, PullProgress, PullResult } from "./hub/hub-store.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelsOptions } from "./models-options.ts";
-import { NamedModels, recordToLoad } from "./named-models.ts";
 import { Pulls } from "./pulls.ts";
 import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
@@ -28,28 +33,27 @@ import type { ModelSlots } from "./slots/model-slots.ts";
 import { SavedPrompts } from "./slots/prompt-cache.ts";
 import { StateFile } from "./registry/state-file.ts";
 
-/** Creates the models service. Reads the saved state and finds the models on disk, but loads none. */
-export async function createModelsService(options: ModelsOptions): Promise<Models> {
-  const state = await StateFile.open(options.config.cache_dir, options.logger);
-  const service = new ModelsService(options, state);
-  await service.refreshDefault();
-  return service;
-}
-
-class ModelsService implements Models {
+export class ModelsService implements Models {
   readonly #options: ModelsOptions;
   readonly #registry: ModelRegistry;
   readonly #pool: EnginePool;
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
-  readonly #named: NamedModels;
   readonly #prompts: SavedPrompts;
   readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
   readonly #imported: ImportedFiles;
 
-  constructor(options: ModelsOptions, state: StateFile) {
+  /** Creates the models service. Reads the saved state and finds the models on disk, but loads none. */
+  static async create(options: ModelsOptions): Promise<Models> {
+    const state = await StateFile.open(options.config.cache_dir, options.logger);
+    const service = new ModelsService(options, state);
+    await service.#default.refresh();
+    return service;
+  }
+
+  private constructor(options: ModelsOptions, state: StateFile) {
     this.#options = options;
     const isNamedByModel = (file: string): boolean =>
       state.current.definitions.some(({ modelfile }) => modelfile.includes(file)) ||
@@ -69,8 +73,8 @@ class ModelsService implements Models {
       inspect,
     });
     this.#prompts = new SavedPrompts(options, {
-      aliasOf: async (name) => (await this.#named.find(name)).alias,
-      acquire: async (name, signal) => await this.#named.acquire(name, signal),
+      aliasOf: async (name) => (await this.#find(name)).alias,
+      acquire: async (name, signal) => await this.acquire(name, signal),
       engineOf: (alias) => this.#pool.model(alias)?.engine,
     });
     this.#pool = new EnginePool({
@@ -102,15 +106,6 @@ class ModelsService implements Models {
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
     const configured = config.models.default;
     this.#default = new DefaultModel({ registry: this.#registry, state, configured, logger });
-    this.#named = new NamedModels({
-      config,
-      isLowPriority: options.isLowPriority,
-      registry: this.#registry,
-      pool: this.#pool,
-      planner: this.#planner,
-      pulls: this.#pulls,
-      default: this.#default,
-    });
   }
 
   get defaultAlias(): string | undefined {
@@ -125,10 +120,6 @@ class ModelsService implements Models {
     return this.#pulls.downloads;
   }
 
-  async refreshDefault(): Promise<void> {
-    await this.#default.refresh();
-  }
-
   async list(): Promise<readonly Model[]> {
     const onDisk = await this.#registry.list();
     const names = new Set(onDisk.map(({ alias }) => alias));
@@ -141,20 +132,75 @@ class ModelsService implements Models {
   }
 
   async get(name: string): Promise<Model> {
-    return await this.#describeWithMemory(await this.#named.find(name));
+    return await this.#describeWithMemory(await this.#find(name));
   }
 
   async setDefault(alias: string): Promise<void> {
-    const record = await this.#named.find(alias);
+    const record = await this.#find(alias);
     await this.#default.choose(record.alias);
   }
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    return await this.#named.acquire(name, signal, residency);
+    const requestedName = name ?? (await this.#default.require(async (alias) => await this.#exists(alias)));
+    // Fast path without disk access: a loaded model under its alias.
+    const lease =
+      this.#pool.tryLease(requestedName) ?? (await this.#leaseByName(requestedName, signal, residency));
+    if (residency?.keepAliveMs !== undefined) lease.setKeepAlive(residency.keepAliveMs);
+    return lease;
+  }
+
+  /** Leases a model by its name, or by "base:adapter" with one of its adapters. */
+  async #leaseByName(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const parts = /^(.+):([^:]+)$/.exec(name);
+    if (!parts || (await this.#exists(name))) return await this.#loadOnDemand(name, signal, residency);
+    const [, base = "", adapter = ""] = parts;
+    const record = this.#pool.model(base)?.plan.record ?? (await this.#registry.find(base));
+    const isAdapter = record?.adapters.some((each) => each.name === adapter) === true;
+    const lease = await this.#loadOnDemand(isAdapter ? base : name, signal, residency);
+    if (isAdapter) lease.adapter = adapter;
+    return lease;
+  }
+
+  /**
+   * Loads a model for a request if necessary. With models.auto_load off, only requests with a residency load models,
+   * and crashed engines are restarted.
+   */
+  async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
+    const record = await this.#find(name);
+    const { alias } = record;
+    await this.#pool.waitForUnload(alias, signal);
+    const present = this.#pool.model(alias);
+    if (!loadsOnDemand && !residency && !this.#pool.hasCrashed(alias) && present?.state !== "loaded") {
+      throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
+    }
+    const mayEvict = this.#options.isLowPriority?.() ? "unused" : true;
+    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict } as const;
+    return await this.#pool.lease(alias, async () => await this.#planner.plan(record, overrides), signal);
+  }
+
+  /** @throws ServiceError model_not_found, or model_loading during its download */
+  async #find(name: string): Promise<ModelRecord> {
+    const record = this.#pool.model(name)?.plan.record ?? (await this.#registry.find(name));
+    if (record) return record;
+    if (this.#pulls.isPulling(name)) throw stillLoading(name, "downloaded");
+    return await this.#registry.require(name);
+  }
+
+  /** True if the name leads to a model; an unusable model counts as missing. */
+  async #exists(name: string): Promise<boolean> {
+    return await this.#find(name).then(
+      () => true,
+      () => false,
+    );
   }
 
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
-    const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
+    if (options.path !== undefined) {
+      const name = this.#registry.newName(options.alias);
+      if (this.#pool.model(name)?.state === "loaded") throw alreadyLoaded(name);
+    }
+    const { record, undo } = await this.#registry.recordToLoad(options);
     const { alias } = record;
     const {
       contextSize,
@@ -179,12 +225,12 @@ class ModelsService implements Models {
   }
 
   async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
-    const { alias } = await this.#named.find(name);
+    const { alias } = await this.#find(name);
     await this.#pool.unload(alias, "request", options);
   }
 
   async delete(name: string): Promise<DeletedModel> {
-    const alias = this.#registry.registeredName(name) ?? (await this.#named.find(name)).alias;
+    const alias = this.#registry.registeredName(name) ?? (await this.#find(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
@@ -249,7 +295,7 @@ class ModelsService implements Models {
   async copy(source: string, target: string): Promise<Model> {
     const { defined } = this.#registry;
     return await this.#announceCreated(
-      await defined.copy(await this.#named.find(source), target, this.#checkDefinition),
+      await defined.copy(await this.#find(source), target, this.#checkDefinition),
     );
   }
 
@@ -263,14 +309,14 @@ class ModelsService implements Models {
   }
 
   async scaleAdapters(name: string, scales: readonly number[]): Promise<void> {
-    const { alias } = await this.#named.find(name);
+    const { alias } = await this.#find(name);
     const loaded = this.#pool.model(alias);
     if (loaded?.state !== "loaded") throw notLoaded(alias);
     loaded.adapterScales = scales;
   }
 
   async modelfile(name: string): Promise<string> {
-    return this.#registry.defined.print(await this.#named.find(name));
+    return this.#registry.defined.print(await this.#find(name));
   }
 
   async close(): Promise<void> {

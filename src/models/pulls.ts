@@ -15,7 +15,7 @@ import type { HubModels } from "./registry/folder-models.ts";
 interface PullsOptions {
   readonly hub: HubStore;
   readonly resolver: NameResolver;
-  readonly models: Pick<HubModels, "aliasOf">;
+  readonly models: HubModels;
   readonly events: Pick<ServiceEvents, "emit">;
 }
 

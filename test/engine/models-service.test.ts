@@ -8,7 +8,7 @@ import { configSchema } from "../../src/config/schema.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import type { ServiceEvent } from "../../src/events/service-events.ts";
 import type { Models } from "../../src/models/models.ts";
-import { createModelsService } from "../../src/models/models-service.ts";
+import { ModelsService } from "../../src/models/models-service.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -21,7 +21,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
   const cacheDir = await mkdtemp(path.join(os.tmpdir(), "daybreak-engine-"));
   const events: ServiceEvent[] = [];
   const config = configSchema.parse({ cache_dir: cacheDir, models: { slots: 1 } });
-  const models = await createModelsService({
+  const models = await ModelsService.create({
     kernels: "stock",
     config,
     startEngine: createEngineStarter({

@@ -7,8 +7,8 @@ import type { MemoryBudget } from "./memory-budget.ts";
 /** Estimates if a model of these sizes could be loaded on this machine while no other model is loaded. */
 export async function estimateFit(
   sizes: ModelSizes,
-  planner: Pick<LoadPlanner, "expectedContext" | "estimate">,
-  memory: Pick<MemoryBudget, "check">,
+  planner: LoadPlanner,
+  memory: MemoryBudget,
 ): Promise<ModelFit> {
   const model = assumedModel(sizes);
   let neededBytes = sizes.fileBytes;

@@ -17,7 +17,7 @@ import type { ModelRecord } from "../registry/model-record.ts";
 import { planQuantization, type QuantizationPlan } from "./plan-quantization.ts";
 
 interface QuantizerOptions {
-  readonly defined: Pick<DefinedModels, "draft" | "create">;
+  readonly defined: DefinedModels;
   readonly blobs: BlobStore;
   readonly quantizeTensors: QuantizeTensors;
   /** Processors that may be used. */

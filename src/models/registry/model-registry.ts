@@ -2,6 +2,7 @@ import { realpath } from "node:fs/promises";
 import type { Logger } from "pino";
 import { rethrowExhaustion, ServiceError } from "../../errors/service-error.ts";
 import type { ModelSource } from "../model.ts";
+import type { LoadOptions } from "../models.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
 import { fileStem } from "../names/model-file-names.ts";
@@ -148,6 +149,46 @@ export class ModelRegistry {
     );
   }
 
+  /**
+   * Finds the model of a load request. A file that is not registered yet is registered under its alias.
+   * @returns the record, and a function that undoes the registration, to be called if the load fails
+   */
+  async recordToLoad(options: LoadOptions): Promise<{ record: ModelRecord; undo: () => Promise<void> }> {
+    if (options.path !== undefined) return await this.#registerPath(options, options.path);
+    const resolved = this.#resolver.resolve(options.alias);
+    await this.restoreShipped(options.alias);
+    const record =
+      resolved.kind === "path" ? await this.registerFile(resolved.path) : await this.require(options.alias);
+    return { record: await this.#withFiles(record, options), undo: async () => {} };
+  }
+
+  async #registerPath(
+    options: LoadOptions,
+    path: string,
+  ): Promise<{ record: ModelRecord; undo: () => Promise<void> }> {
+    const alias = this.newName(options.alias);
+    const record = await this.files.inspect(alias, path, options.mmproj);
+    const other = this.files.has(alias) ? undefined : await this.find(alias);
+    if (other && (await isSameFile(other, record)))
+      return { record: await this.#withFiles(other, options), undo: async () => {} };
+    if (other)
+      throw new ServiceError("model_exists", `"${alias}" is another model already; choose another alias.`);
+    const undo = await this.files.add(record);
+    return { record: await this.#withFiles(record, { draft: options.draft }), undo };
+  }
+
+  /** Adds the projector and the draft model of a load request to a record. */
+  async #withFiles(
+    record: ModelRecord,
+    { mmproj, draft }: Pick<LoadOptions, "mmproj" | "draft">,
+  ): Promise<ModelRecord> {
+    return {
+      ...record,
+      ...(mmproj !== undefined && { projector: await this.files.projector(mmproj) }),
+      ...(draft !== undefined && { draft: this.files.draft(draft) }),
+    };
+  }
+
   /** Returns the model of a file. A new file is registered under its stem, with a number if that is taken. */
   async registerFile(path: string): Promise<ModelRecord> {
     const existing = await this.#findByPath(path);
@@ -216,4 +257,9 @@ export class ModelRegistry {
     }
     return undefined;
   }
+}
+
+async function isSameFile(a: ModelRecord, b: ModelRecord): Promise<boolean> {
+  const [one, other] = await Promise.all([realpath(a.files[0].path), realpath(b.files[0].path)]);
+  return one === other;
 }

@@ -13,7 +13,7 @@ import type {
 } from "../../../src/models/hub/hub-store.ts";
 import type { EstimateMemory, OffloadLayers } from "../../../src/models/models-options.ts";
 import type { Models } from "../../../src/models/models.ts";
-import { createModelsService } from "../../../src/models/models-service.ts";
+import { ModelsService } from "../../../src/models/models-service.ts";
 import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
 import type { AliasTable } from "../../../src/models/names/alias-table.ts";
 import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
@@ -131,7 +131,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
   const hub = options.hub ?? new FakeHub(path.join(cacheDir, "hub"));
   const events: ServiceEvent[] = [];
   const warnings: string[] = [];
-  const models = await createModelsService({
+  const models = await ModelsService.create({
     config: configSchema.parse({
       cache_dir: cacheDir,
       models: { memory_budget: 100 * MIB, ...options.config },
