@@ -28,7 +28,7 @@ import type { GgufSummary } from "../models/model.ts";
 import { ModelsService } from "../models/models-service.ts";
 import type { Models } from "../models/models.ts";
 import { type AliasTable, readAliases } from "../models/names/alias-table.ts";
-import { createNameResolver } from "../models/names/name-resolver.ts";
+import { NameResolver } from "../models/names/name-resolver.ts";
 import { DaemonStartError } from "./listen.ts";
 import { isBatchWork } from "./run-batch-line.ts";
 
@@ -97,7 +97,7 @@ export async function createModels(
         estimate: (gguf, spec) => bytesOnGpu(gguf, spec, auxiliaryBytes(spec)),
       },
       hub,
-      resolver: createNameResolver(aliases(config.models.aliases_file)),
+      resolver: new NameResolver(aliases(config.models.aliases_file)),
       shippedDir: SHIPPED_MODELS_FOLDER,
       events,
       logger,

@@ -9,7 +9,7 @@ import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { InspectGguf } from "./gguf/inspect-gguf.ts";
 import type { FreeSpace } from "../files/file-operations.ts";
-import type { HubStore } from "./hub/hub-store.ts";
+import type { DiskHubStore } from "./hub/disk-hub-store.ts";
 import type { Clock, MachineMemory } from "./loading/available-memory.ts";
 import type { GgufSummary } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
@@ -49,7 +49,7 @@ export interface ModelsOptions {
     readonly budget: () => number;
     readonly estimate: EstimateMemory;
   };
-  readonly hub: HubStore;
+  readonly hub: DiskHubStore;
   readonly resolver: NameResolver;
   /** Folder of the models that ship with the project. */
   readonly shippedDir: string;

@@ -21,7 +21,7 @@ import {
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { DeletedModel, LoadOptions, ModelFit, Models, ModelSizes, Residency } from "./models.ts";
 import type { Model } from "./model.ts";
-import type { Download, PullProgress, PullResult } from "./hub/hub-store.ts";
+import type { Download, PullProgress, PullResult } from "./hub/hub-types.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";

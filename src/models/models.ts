@@ -1,7 +1,7 @@
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ContextExcess } from "../errors/service-error.ts";
-import type { Download, PullProgress, PullResult } from "./hub/hub-store.ts";
+import type { Download, PullProgress, PullResult } from "./hub/hub-types.ts";
 import type { ImportRequest, ImportStep } from "./import/imported-files.ts";
 import type { Model, ModelSource, Speculation } from "./model.ts";
 import type { QuantizedModel, QuantizeOptions, QuantizeProgress } from "./quantize/quantize-options.ts";

@@ -1,4 +1,4 @@
-import type { PullProgress, PullResult } from "./hub/hub-store.ts";
+import type { PullProgress, PullResult } from "./hub/hub-types.ts";
 import type { QuantizedModel, QuantizeProgress } from "./quantize/quantize-options.ts";
 
 /** A step of a pull, as reported to clients. */

@@ -1,19 +1,19 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
+import type { DiskHubStore } from "./hub/disk-hub-store.ts";
 import {
   type CachedModel,
   type Download,
   type HubPullRequest,
-  type HubStore,
   type PullProgress,
   type PullResult,
   requestKey,
-} from "./hub/hub-store.ts";
+} from "./hub/hub-types.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/folder-models.ts";
 
 interface PullsOptions {
-  readonly hub: HubStore;
+  readonly hub: DiskHubStore;
   readonly resolver: NameResolver;
   readonly models: HubModels;
   readonly events: Pick<ServiceEvents, "emit">;

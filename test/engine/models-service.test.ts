@@ -7,8 +7,10 @@ import { createTensorQuantizer } from "../../src/engine/quantize/quantize-tensor
 import { configSchema } from "../../src/config/schema.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import type { ServiceEvent } from "../../src/events/service-events.ts";
+import { DiskHubStore } from "../../src/models/hub/disk-hub-store.ts";
 import type { Models } from "../../src/models/models.ts";
 import { ModelsService } from "../../src/models/models-service.ts";
+import { NameResolver } from "../../src/models/names/name-resolver.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -32,17 +34,8 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
     estimateMemory: (gguf) => gguf.fileSize,
     quantizeTensors: createTensorQuantizer({ findSandbox: async () => undefined }),
     offloadLayers: async (_gguf, spec, requested) => ({ spec: { ...spec, gpuLayers: requested ?? 0 } }),
-    hub: {
-      find: async () => undefined,
-      list: async () => [],
-      pull: async () => await Promise.reject(new Error("there is no hub in this test")),
-      discard: async () => 0,
-      remove: async () => {},
-    },
-    resolver: {
-      resolve: (name) => (path.isAbsolute(name) ? { kind: "path", path: name } : { kind: "name", name }),
-      aliasOf: () => undefined,
-    },
+    hub: new DiskHubStore({ cacheDir, hubUrl: "http://hub.invalid" }),
+    resolver: new NameResolver(new Map()),
     shippedDir: SHIPPED,
     events: { emit: (event) => void events.push(event) },
     logger: { debug: () => {}, warn: () => {} },

@@ -2,7 +2,7 @@ import { ServiceError } from "../../src/errors/service-error.ts";
 import type { ImportRequest, ImportStep } from "../../src/models/import/imported-files.ts";
 import type { Model } from "../../src/models/model.ts";
 import type { DeletedModel, LoadOptions, ModelLease, Models, Residency } from "../../src/models/models.ts";
-import type { Download } from "../../src/models/hub/hub-store.ts";
+import type { Download } from "../../src/models/hub/hub-types.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
 /** A small model in memory that can speak and nothing else. */

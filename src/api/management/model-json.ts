@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { nameLoadSettings } from "../../config/load-settings.ts";
 import type { Model } from "../../models/model.ts";
-import type { Download } from "../../models/hub/hub-store.ts";
+import type { Download } from "../../models/hub/hub-types.ts";
 import { listParameters, modelfileNotes } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";

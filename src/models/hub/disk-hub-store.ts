@@ -24,13 +24,12 @@ import {
   type CachedModel,
   type HubPullRequest,
   type HubRetry,
-  type HubStore,
   isCommit,
   type PullProgress,
   type RepoFile,
   type RepoListing,
   requestKey,
-} from "./hub-store.ts";
+} from "./hub-types.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { HubNetworkFailure, isTransient, toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
@@ -50,8 +49,11 @@ export interface DiskHubStoreOptions {
   readonly stallTimeoutMs?: number;
 }
 
-/** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
-export class DiskHubStore implements HubStore {
+/**
+ * The hub and its cache on this machine's disk, in the layout that the hub's own tools share. A model with missing or
+ * incomplete files is never returned.
+ */
+export class DiskHubStore {
   readonly #cacheDir: string;
   #tools: PullTools;
   /** Files of this process's failed and interrupted pulls, so that discard() needs no request to the hub. */
@@ -82,17 +84,20 @@ export class DiskHubStore implements HubStore {
     this.#tools = { ...this.#tools, peers };
   }
 
+  /** Finds the cached model that a spec means; undefined if it is not complete on disk. Sends no request to the hub. */
   async find(spec: HubSpec): Promise<CachedModel | undefined> {
     const repo = repoOf(spec);
-    const cache = await this.#repoCache(repo);
+    const cache = await RepoCache.open(this.#cacheDir, repo);
     const entry = cache && chooseEntry(await entriesAt(cache, spec.revision), spec);
     return entry && toCachedModel(repo, entry);
   }
 
+  /** Lists every complete model in the cache, including those downloaded by other tools. */
   async list(): Promise<readonly CachedModel[]> {
     return await listCachedModels(this.#cacheDir);
   }
 
+  /** Downloads missing files; concurrent pulls of the same files share one download. Rejects with a ServiceError. */
   async pull(
     request: HubPullRequest,
     onProgress: (progress: PullProgress) => void,
@@ -125,15 +130,20 @@ export class DiskHubStore implements HubStore {
     }
   }
 
+  /** Deletes the model's files and the blobs that no other file uses. */
   async remove(model: CachedModel): Promise<void> {
-    const cache = await this.#repoCache(model.repo);
+    const cache = await RepoCache.open(this.#cacheDir, model.repo);
     if (cache) await this.#tools.lock.run(() => removeCached(cache, model));
   }
 
+  /**
+   * Deletes the partial files of an interrupted pull and returns their bytes.
+   * @throws ServiceError model_busy while the files are being downloaded
+   */
   async discard(request: HubPullRequest, signal: AbortSignal): Promise<number> {
     const repo = repoOf(request.spec);
     const files = this.#unfinished.get(requestKey(request)) ?? (await this.#remoteFiles(request, signal));
-    const cache = await this.#repoCache(repo);
+    const cache = await RepoCache.open(this.#cacheDir, repo);
     const freed = cache ? await discardParts(cache, files, this.#tools, signal) : 0;
     this.#unfinished.delete(requestKey(request));
     return freed;
@@ -160,8 +170,7 @@ export class DiskHubStore implements HubStore {
       return cached;
     }
     const listing = await this.#listing(request, repo, revision, onProgress, signal);
-    const { model, projector } = choosePullFiles(listing, request);
-    const files = projector === undefined ? model : [...model, projector];
+    const files = choosePullFiles(listing, request);
     this.#unfinished.set(requestKey(request), files);
 
     await mkdir(this.#cacheDir, { recursive: true });
@@ -175,7 +184,7 @@ export class DiskHubStore implements HubStore {
 
     const entries = await entriesAt(cache, request.spec.revision);
     const entry = entries.find(
-      ({ snapshot, files: [first] }) => snapshot.commit === listing.commit && first?.path === model[0]?.path,
+      ({ snapshot, files: [first] }) => snapshot.commit === listing.commit && first?.path === files[0]?.path,
     );
     if (entry === undefined)
       throw new ServiceError("model_file_not_found", `${repo} was removed while it was being pulled.`);
@@ -215,15 +224,8 @@ export class DiskHubStore implements HubStore {
     return await this.#withHubErrors(spec, signal, async () => {
       const target = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
       const listing = await listRepo({ hub, ...target, sleep, onRetry: () => {}, signal });
-      const { model, projector } = choosePullFiles(listing, request);
-      return projector === undefined ? model : [...model, projector];
+      return choosePullFiles(listing, request);
     });
-  }
-
-  /** Returns the cache of a repository; undefined while the cache folder does not exist. */
-  async #repoCache(repo: string): Promise<RepoCache | undefined> {
-    const folder = await realpath(this.#cacheDir).catch(() => undefined);
-    return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
 }
 
@@ -252,18 +254,11 @@ function satisfies(listing: RepoListing, request: HubPullRequest): boolean {
   }
 }
 
-/** Files that a pull downloads. */
-interface PullFiles {
-  /** All shards in order. */
-  readonly model: readonly RepoFile[];
-  readonly projector: RepoFile | undefined;
-}
-
-/** Chooses the files to download. @throws ServiceError hub_repo_not_found for a missing file, no_gguf_in_repo */
-export function choosePullFiles(
-  { repo, files }: RepoListing,
-  { spec, projector }: HubPullRequest,
-): PullFiles {
+/**
+ * Chooses the files to download: all shards in order, and the projector.
+ * @throws ServiceError hub_repo_not_found for a missing file, no_gguf_in_repo
+ */
+function choosePullFiles({ repo, files }: RepoListing, { spec, projector }: HubPullRequest): RepoFile[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const paths = [...byPath.keys()];
   const chosen = chooseModelFiles(paths, spec);
@@ -272,7 +267,7 @@ export function choosePullFiles(
   const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
   if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
     throw new ServiceError("hub_repo_not_found", `${repo} has no projector file ${projector}.`);
-  return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
+  return [...chosen.map((path) => byPath.get(path)!), ...(projectorFile ? [projectorFile] : [])];
 }
 
 function noMatchingFile(repo: string, { file, quant }: HubSpec): ServiceError {

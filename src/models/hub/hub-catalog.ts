@@ -1,11 +1,11 @@
-import { realpath } from "node:fs/promises";
 import { pause } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { chooseModelFiles, groupModels } from "../names/hub-spec.ts";
 import { isQuantization, quantizationOf } from "../names/model-file-names.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
 import { partSize } from "./download/download-blob.ts";
-import type { HubStore, RepoFile } from "./hub-store.ts";
+import type { DiskHubStore } from "./disk-hub-store.ts";
+import type { RepoFile } from "./hub-types.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
 import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
@@ -44,7 +44,7 @@ interface HubCatalogOptions {
   readonly token?: string | undefined;
   /** Folder of the hub cache. */
   readonly cacheDir: string;
-  readonly store: Pick<HubStore, "find">;
+  readonly store: DiskHubStore;
   readonly sleep?: Sleep;
 }
 
@@ -94,7 +94,7 @@ export class HubCatalog {
     });
     const byPath = new Map(files.map((file) => [file.path, file]));
     const paths = [...byPath.keys()];
-    const cache = await this.#repoCache(repo);
+    const cache = await RepoCache.open(this.#options.cacheDir, repo);
     const offers = groupModels(paths).map(async ([first = "", ...others]) => {
       const shards = [first, ...others].map((path) => byPath.get(path)!);
       return await this.#offer(repo, paths, shards, cache);
@@ -136,11 +136,6 @@ export class HubCatalog {
       partialBytes: parts.reduce((sum, size) => sum + size, 0),
       isOnDisk,
     };
-  }
-
-  async #repoCache(repo: string): Promise<RepoCache | undefined> {
-    const folder = await realpath(this.#options.cacheDir).catch(() => undefined);
-    return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
 
   get #retries(): { sleep: Sleep; onRetry: () => void } {

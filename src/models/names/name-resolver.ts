@@ -20,63 +20,64 @@ export type ResolvedName =
   /** Well-formed name that is no alias: that of a shipped or created model or one loaded by path, or of none. */
   | { readonly kind: "name"; readonly name: string };
 
-/** Resolves names by the alias files. */
-export interface NameResolver {
-  /** Resolves a name; `name:latest` means `name`. Throws invalid_model_name. */
-  resolve(name: string): ResolvedName;
-  /** Returns the first alias of this file of this repository at its main revision. */
-  aliasOf(repo: string, file: string): string | undefined;
-}
-
 /** Maximum length of a name, above that of any path or hub spec. */
 const MAX_NAME_LENGTH = 1024;
 const LATEST = ":latest";
 
 const THIS_MACHINE: PathContext = { platform: process.platform, home: homeFolder() };
 
-/**
- * Creates the resolver of an alias table. A name is tried as, in this order, a hub spec (`hf:`), a path, an alias, an
- * alias with a quantization (`llama3.2:1b-q8`), and the name of a shipped or created model or one loaded by path. An
- * alias with `@revision` means its hub spec at that revision.
- */
-export function createNameResolver(aliases: AliasTable, paths: PathContext = THIS_MACHINE): NameResolver {
-  const byKey = new Map([...aliases].map(([alias, entry]) => [aliasKey(alias), { alias, entry }]));
+/** Resolves names by an alias table. */
+export class NameResolver {
+  readonly #aliases: AliasTable;
+  readonly #paths: PathContext;
+  readonly #byKey: ReadonlyMap<string, { readonly alias: string; readonly entry: AliasEntry }>;
 
-  return {
-    resolve(name) {
-      if (name.length > MAX_NAME_LENGTH)
-        throw invalidName(name, `it is longer than ${MAX_NAME_LENGTH} characters`);
-      if (name.startsWith(HUB_PREFIX)) return { kind: "spec", spec: parseHubSpec(name) };
-      if (looksLikePath(name)) return { kind: "path", path: parseFilePath(name, paths) };
-      return resolvePlain(name);
-    },
-    aliasOf(repo, file) {
-      const wanted = file.toLowerCase();
-      const ofRepo = [...aliases].filter(([, entry]) => entry.repo === repo);
-      const exact = ofRepo.find(([, entry]) => entry.file.toLowerCase() === wanted);
-      if (exact) return exact[0];
-      const quant = quantizationOf(file);
-      const plain = withoutQuantization(wanted);
-      const variant = ofRepo.find(([, entry]) => withoutQuantization(entry.file.toLowerCase()) === plain);
-      return variant && quant && `${variant[0]}-${quant.toLowerCase()}`;
-    },
-  };
+  constructor(aliases: AliasTable, paths: PathContext = THIS_MACHINE) {
+    this.#aliases = aliases;
+    this.#paths = paths;
+    this.#byKey = new Map([...aliases].map(([alias, entry]) => [aliasKey(alias), { alias, entry }]));
+  }
 
-  function resolvePlain(name: string): ResolvedName {
+  /**
+   * Resolves a name. It is tried as, in this order, a hub spec (`hf:`), a path, an alias, an alias with a quantization
+   * (`llama3.2:1b-q8`), and the name of a shipped or created model or one loaded by path. `name:latest` means `name`. An
+   * alias with `@revision` means its hub spec at that revision. Throws invalid_model_name.
+   */
+  resolve(name: string): ResolvedName {
+    if (name.length > MAX_NAME_LENGTH)
+      throw invalidName(name, `it is longer than ${MAX_NAME_LENGTH} characters`);
+    if (name.startsWith(HUB_PREFIX)) return { kind: "spec", spec: parseHubSpec(name) };
+    if (looksLikePath(name)) return { kind: "path", path: parseFilePath(name, this.#paths) };
+    return this.#resolvePlain(name);
+  }
+
+  /** Returns the first alias of this file of this repository at its main revision. */
+  aliasOf(repo: string, file: string): string | undefined {
+    const wanted = file.toLowerCase();
+    const ofRepo = [...this.#aliases].filter(([, entry]) => entry.repo === repo);
+    const exact = ofRepo.find(([, entry]) => entry.file.toLowerCase() === wanted);
+    if (exact) return exact[0];
+    const quant = quantizationOf(file);
+    const plain = withoutQuantization(wanted);
+    const variant = ofRepo.find(([, entry]) => withoutQuantization(entry.file.toLowerCase()) === plain);
+    return variant && quant && `${variant[0]}-${quant.toLowerCase()}`;
+  }
+
+  #resolvePlain(name: string): ResolvedName {
     const { name: unversioned, revision } = splitRevision(name);
     const plain = stripLatest(checkPlainName(unversioned, name));
-    const found = findAlias(plain);
+    const found = this.#findAlias(plain);
     if (revision === undefined) return found ?? { kind: "name", name: plain };
     if (!isRevision(revision)) throw invalidName(name, "behind @ comes the name of a branch, tag or commit");
     if (found?.kind !== "alias") throw invalidName(name, "only an alias or a hub spec can have a revision");
     return { kind: "spec", spec: { ...found.spec, revision } };
   }
 
-  function findAlias(name: string): ResolvedName | undefined {
-    const exact = byKey.get(aliasKey(name));
+  #findAlias(name: string): ResolvedName | undefined {
+    const exact = this.#byKey.get(aliasKey(name));
     if (exact) return aliasOfEntry(exact.alias, exact.entry, undefined);
     for (let at = name.indexOf("-"); at !== -1; at = name.indexOf("-", at + 1)) {
-      const base = byKey.get(aliasKey(name.slice(0, at)));
+      const base = this.#byKey.get(aliasKey(name.slice(0, at)));
       const quant = name.slice(at + 1);
       if (base && isQuantization(quant)) return aliasOfEntry(base.alias, base.entry, canonical(quant));
     }

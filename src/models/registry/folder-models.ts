@@ -1,7 +1,7 @@
 import { rethrowExhaustion, ServiceError, toError } from "../../errors/service-error.ts";
 import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
 import { readModelFolder } from "../folders/read-model-folder.ts";
-import type { CachedModel } from "../hub/hub-store.ts";
+import type { CachedModel } from "../hub/hub-types.ts";
 import { systemClock } from "../loading/available-memory.ts";
 import { type ModelDefinition, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { RegistryOptions } from "../models-options.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { PullProgress, PullResult } from "../../../src/models/hub/hub-store.ts";
+import type { PullProgress, PullResult } from "../../../src/models/hub/hub-types.ts";
 import { type PullStep, PullSteps, QuantizeSteps } from "../../../src/models/progress-steps.ts";
 import type { QuantizedModel, QuantizeProgress } from "../../../src/models/quantize/quantize-options.ts";
 import { fakeModel } from "../../support/fake-models.ts";

@@ -5,18 +5,14 @@ import type { QuantizeTensors } from "../../../src/engine/quantize/quantize-tens
 import type { FreeSpace } from "../../../src/files/file-operations.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
-import type {
-  CachedModel,
-  HubPullRequest,
-  HubStore,
-  PullProgress,
-} from "../../../src/models/hub/hub-store.ts";
+import type { CachedModel, HubPullRequest, PullProgress } from "../../../src/models/hub/hub-types.ts";
 import type { EstimateMemory, OffloadLayers } from "../../../src/models/models-options.ts";
 import type { Models } from "../../../src/models/models.ts";
+import { DiskHubStore } from "../../../src/models/hub/disk-hub-store.ts";
 import { ModelsService } from "../../../src/models/models-service.ts";
 import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
 import type { AliasTable } from "../../../src/models/names/alias-table.ts";
-import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
+import { NameResolver } from "../../../src/models/names/name-resolver.ts";
 import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
 import { tinyLlama } from "../../support/tiny-models.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -30,7 +26,7 @@ export const ALIAS = "tiny:1b";
 const ALIASES: AliasTable = new Map([[ALIAS, { repo: "ada/tiny-GGUF", file: "tiny.gguf", tags: [] }]]);
 
 /** Fake hub whose cache is a folder of files `owner--repo--file`. */
-class FakeHub implements HubStore {
+class FakeHub extends DiskHubStore {
   readonly folder: string;
   readonly #cached = new Map<string, CachedModel>();
   /** Promise that pulls wait for. */
@@ -38,6 +34,7 @@ class FakeHub implements HubStore {
   pulls = 0;
 
   constructor(folder: string) {
+    super({ cacheDir: folder, hubUrl: "http://hub.invalid" });
     this.folder = folder;
   }
 
@@ -59,28 +56,31 @@ class FakeHub implements HubStore {
     return cached;
   }
 
-  async find({ owner, repo, file }: HubSpec): Promise<CachedModel | undefined> {
+  override async find({ owner, repo, file }: HubSpec): Promise<CachedModel | undefined> {
     return [...this.#cached.values()].find(
       (cached) => cached.repo === `${owner}/${repo}` && (file === undefined || cached.file === file),
     );
   }
 
-  async list(): Promise<readonly CachedModel[]> {
+  override async list(): Promise<readonly CachedModel[]> {
     return [...this.#cached.values()];
   }
 
-  async pull({ spec }: HubPullRequest, onProgress: (progress: PullProgress) => void): Promise<CachedModel> {
+  override async pull(
+    { spec }: HubPullRequest,
+    onProgress: (progress: PullProgress) => void,
+  ): Promise<CachedModel> {
     this.pulls++;
     await this.untilPulled;
     onProgress({ status: "verifying" });
     return await this.add(spec.owner, spec.repo, spec.file ?? "model.gguf");
   }
 
-  async discard(): Promise<number> {
+  override async discard(): Promise<number> {
     return 0;
   }
 
-  async remove(cached: CachedModel): Promise<void> {
+  override async remove(cached: CachedModel): Promise<void> {
     this.#cached.delete(cached.spec);
   }
 }
@@ -113,7 +113,7 @@ export interface FixtureOptions {
   readonly hub?: FakeHub;
   readonly aliases?: AliasTable;
   /** Hub in place of the fake one of this file. */
-  readonly store?: (cacheDir: string) => HubStore;
+  readonly store?: (cacheDir: string) => DiskHubStore;
 }
 
 /** Starts a models service in a new folder with the shipped model, a fake hub and fake engines. */
@@ -149,7 +149,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
       options.offloadLayers ??
       (async (_gguf, spec, preferred) => ({ spec: { ...spec, gpuLayers: preferred ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,
-    resolver: createNameResolver(options.aliases ?? ALIASES),
+    resolver: new NameResolver(options.aliases ?? ALIASES),
     shippedDir,
     events: { emit: (event) => void events.push(event) },
     logger: {

@@ -1,9 +1,9 @@
-import { realpath, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import { listNames } from "../../../files/file-operations.ts";
-import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";
+import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { RepoCache } from "./repo-cache.ts";
-import { isGguf, readSnapshots } from "./snapshots.ts";
+import { isGguf, readSnapshots, snapshotAt } from "./snapshots.ts";
 
 /** Files of the hub cache on this machine's disk that it serves to other machines, by repository and digest. */
 export class CachedFiles {
@@ -21,7 +21,7 @@ export class CachedFiles {
 
   /** Returns the path of a complete file; undefined if there is none. The caller has checked the names in it. */
   async find({ repo, digest, size }: SharedFile): Promise<string | undefined> {
-    const cache = await this.#repo(repo);
+    const cache = await RepoCache.open(this.#cacheDir, repo);
     const blob = cache?.blob(digest.hex);
     return blob !== undefined && (await cache?.isComplete(blob, size))
       ? await cache?.realPath(blob)
@@ -34,18 +34,15 @@ export class CachedFiles {
    */
   async findPartial({ repo, digest }: SharedFile): Promise<string | undefined> {
     if (!this.#fromHub.has(digest.hex)) return undefined;
-    const cache = await this.#repo(repo);
+    const cache = await RepoCache.open(this.#cacheDir, repo);
     return await cache?.realPath(cache.part(digest.hex));
   }
 
   /** Lists the models of a revision that are complete here; undefined if there are none. */
   async list(repo: string, revision: string): Promise<RepoListing | undefined> {
-    const cache = await this.#repo(repo);
+    const cache = await RepoCache.open(this.#cacheDir, repo);
     if (cache === undefined) return undefined;
-    const snapshots = await readSnapshots(cache, isGguf);
-    const snapshot = snapshots.find(
-      ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
-    );
+    const snapshot = snapshotAt(await readSnapshots(cache, isGguf), revision);
     if (snapshot === undefined || snapshot.files.length === 0) return undefined;
     const digests = await digestsOf(cache);
     const files = snapshot.files.flatMap(({ path: name, size, identity }): RepoFile[] => {
@@ -53,11 +50,6 @@ export class CachedFiles {
       return digest === undefined ? [] : [{ path: name, size, digest, xet: false }];
     });
     return { repo, commit: snapshot.commit, files };
-  }
-
-  async #repo(repo: string): Promise<RepoCache | undefined> {
-    const folder = await realpath(this.#cacheDir).catch(() => undefined);
-    return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
 }
 

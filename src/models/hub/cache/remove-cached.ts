@@ -11,7 +11,7 @@ import {
   type SnapshotFile,
 } from "./snapshots.ts";
 import { realPathInside, RepoCache } from "./repo-cache.ts";
-import type { CachedModel } from "../hub-store.ts";
+import type { CachedModel } from "../hub-types.ts";
 
 /** Time for which an unfinished download may be resumed: a month. */
 const PART_RETENTION_MS = 30 * 24 * 60 * 60 * 1000;

@@ -23,6 +23,12 @@ export class RepoCache {
   /** Folder of lock files, next to the repositories as in the hub's other tools. */
   readonly locks: string;
 
+  /** Returns the cache of a repository; undefined while the cache folder does not exist. */
+  static async open(cacheDir: string, repo: string): Promise<RepoCache | undefined> {
+    const folder = await realpath(cacheDir).catch(() => undefined);
+    return folder === undefined ? undefined : new RepoCache(folder, repo);
+  }
+
   /** @param cacheDir the cache folder with its own links resolved */
   constructor(cacheDir: string, repo: string) {
     const folder = ["models", ...repo.split("/")].join(SEPARATOR);

@@ -3,7 +3,7 @@ import path from "node:path";
 import { rethrowExhaustion } from "../../../errors/service-error.ts";
 import { chooseModelFiles, chooseProjector, groupModels, type HubSpec } from "../../names/hub-spec.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
-import { type CachedModel, isCommit } from "../hub-store.ts";
+import { type CachedModel, isCommit } from "../hub-types.ts";
 import { RepoCache, repoOfFolder } from "./repo-cache.ts";
 
 /** A complete file in a snapshot. */
@@ -209,14 +209,19 @@ function labelOf(snapshot: Snapshot, isMainFree: boolean): string | undefined {
 /** Default revision of a hub spec. */
 export const MAIN = "main";
 
+/** Finds the snapshot of a branch, tag or commit. */
+export function snapshotAt(snapshots: readonly Snapshot[], revision: string): Snapshot | undefined {
+  return snapshots.find(
+    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
+  );
+}
+
 /** Returns the cached models of a revision; an undefined revision means main. */
 export async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
   const snapshots = await readSnapshots(cache, isGguf);
   if (revision === undefined || revision === MAIN)
     return nameEntries(snapshots).filter((entry) => entry.label === undefined);
-  const snapshot = snapshots.find(
-    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
-  );
+  const snapshot = snapshotAt(snapshots, revision);
   return snapshot === undefined ? [] : entriesOf(snapshot, revision);
 }
 

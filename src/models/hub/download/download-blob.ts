@@ -4,7 +4,7 @@ import { type FreeSpace, removeFile } from "../../../files/file-operations.ts";
 import type { Claim, FolderLock } from "../../../files/locks.ts";
 import type { HubPeers } from "../cache/cached-files.ts";
 import type { RepoCache } from "../cache/repo-cache.ts";
-import type { RepoFile } from "../hub-store.ts";
+import type { RepoFile } from "../hub-types.ts";
 import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
 import { BlobBody, type RemoteFile } from "../remote/remote-body.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { removeFile, replaceFile } from "../../../files/file-operations.ts";
-import type { RepoFile, BlobDigest } from "../hub-store.ts";
+import type { RepoFile, BlobDigest } from "../hub-types.ts";
 
 /** Large enough to keep a disk busy, small enough not to block the event loop. */
 const READ_BYTES = 1024 * 1024;

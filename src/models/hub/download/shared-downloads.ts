@@ -1,5 +1,5 @@
 import { SharedTask } from "../../../async/promises.ts";
-import type { HubRetry, PullProgress } from "../hub-store.ts";
+import type { HubRetry, PullProgress } from "../hub-types.ts";
 
 /** Callbacks of a caller that waits for a download. */
 export interface DownloadListener {

@@ -6,7 +6,7 @@ import { removeFile, replaceFile, RESERVE_BYTES } from "../../../files/file-oper
 import { linkInSnapshot, type RepoCache } from "../cache/repo-cache.ts";
 import { downloadBlob, hasBlob, partSize, type PullTools } from "./download-blob.ts";
 import type { PullMeter } from "./shared-downloads.ts";
-import type { RepoFile, RepoListing } from "../hub-store.ts";
+import type { RepoFile, RepoListing } from "../hub-types.ts";
 
 /** Downloads files of one commit into a repository's cache. */
 export class SnapshotPull {

@@ -3,7 +3,7 @@ import { ServiceError } from "../../../errors/service-error.ts";
 import { JsonReader } from "../../../json/json-reader.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { isRepoName } from "../cache/repo-cache.ts";
-import { type HubRetry, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";
+import { type HubRetry, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
 import { httpFailure, type HubFetch } from "./hub-fetch.ts";
 import { type Sleep, withRetries } from "./retry.ts";

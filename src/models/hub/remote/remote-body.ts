@@ -1,5 +1,5 @@
 import type { HubPeers } from "../cache/cached-files.ts";
-import { isSha256, type RepoFile } from "../hub-store.ts";
+import { isSha256, type RepoFile } from "../hub-types.ts";
 import {
   HubAnswerFailure,
   HubHttpFailure,

@@ -1,5 +1,5 @@
 import { toError } from "../../../errors/service-error.ts";
-import type { HubRetry } from "../hub-store.ts";
+import type { HubRetry } from "../hub-types.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
 /** Waits between attempts without progress: bridges short interruptions, and reports an outage after 20 s. */

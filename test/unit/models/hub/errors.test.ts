@@ -1,7 +1,7 @@
 import { mkdtemp, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import type { PullProgress } from "../../../../src/models/hub/hub-store.ts";
+import type { PullProgress } from "../../../../src/models/hub/hub-types.ts";
 import { startFixtureHub } from "../../../support/fixture-hub.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
 import { temporaryFolder } from "../temporary-folder.ts";

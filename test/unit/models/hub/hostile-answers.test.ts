@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import https from "node:https";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ServiceError } from "../../../../src/errors/service-error.ts";
-import type { PullProgress } from "../../../../src/models/hub/hub-store.ts";
+import type { PullProgress } from "../../../../src/models/hub/hub-types.ts";
 import type { FixtureHub } from "../../../support/fixture-hub.ts";
 import type { Fault } from "../../../support/fixture-hub-body.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { DiskHubStore, type DiskHubStoreOptions } from "../../../../src/models/hub/disk-hub-store.ts";
-import type { HubPullRequest, PullProgress } from "../../../../src/models/hub/hub-store.ts";
+import type { HubPullRequest, PullProgress } from "../../../../src/models/hub/hub-types.ts";
 import type { HubSpec } from "../../../../src/models/names/hub-spec.ts";
 import { startFixtureHub, type FixtureHub, type FixtureHubOptions } from "../../../support/fixture-hub.ts";
 

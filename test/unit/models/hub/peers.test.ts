@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { HubPeers } from "../../../../src/models/hub/cache/cached-files.ts";
-import type { PullProgress } from "../../../../src/models/hub/hub-store.ts";
+import type { PullProgress } from "../../../../src/models/hub/hub-types.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { content, failureOf, fixtureHub, pull, REPO, storeAt } from "./hub-test.ts";

@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import type { PullProgress } from "../../../../src/models/hub/hub-store.ts";
+import type { PullProgress } from "../../../../src/models/hub/hub-types.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import { FILES_HAVE_LINKS } from "../../../support/links.ts";
 import { content, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createNameResolver } from "../../../../src/models/names/name-resolver.ts";
+import { NameResolver } from "../../../../src/models/names/name-resolver.ts";
 import type { AliasEntry } from "../../../../src/models/names/alias-table.ts";
 
 const llama: AliasEntry = { repo: "bartowski/Llama-GGUF", file: "Llama-1B-Q4_K_M.gguf", tags: ["chat"] };
@@ -15,8 +15,8 @@ const aliases = new Map([
   ["seeing:2b", seeing],
   ["watching", { repo: "o/Watching", file: "w-Q4_0.gguf", tags: ["vision"] }],
 ]);
-const resolver = createNameResolver(aliases, { platform: "linux", home: "/home/me" });
-const windows = createNameResolver(aliases, { platform: "win32", home: "C:\\Users\\me" });
+const resolver = new NameResolver(aliases, { platform: "linux", home: "/home/me" });
+const windows = new NameResolver(aliases, { platform: "win32", home: "C:\\Users\\me" });
 
 const refused = (name: string) => {
   try {

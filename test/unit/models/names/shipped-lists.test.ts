@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { readDefaultModels } from "../../../../src/daemon/package-files.ts";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
 import { chooseModelFiles, groupModels } from "../../../../src/models/names/hub-spec.ts";
-import { createNameResolver } from "../../../../src/models/names/name-resolver.ts";
+import { NameResolver } from "../../../../src/models/names/name-resolver.ts";
 import { quantizationOf } from "../../../../src/models/names/model-file-names.ts";
 
 const PURPOSES = new Set(["chat", "embedding", "rerank"]);
@@ -57,7 +57,7 @@ describe("configs/models.toml", () => {
 
 describe("configs/defaults.toml", () => {
   const defaults = readDefaultModels();
-  const resolver = createNameResolver(aliases);
+  const resolver = new NameResolver(aliases);
 
   it("suggests about ten models, each once", () => {
     const names = defaults.map(({ name }) => name);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PullMeter, SharedDownloads } from "../../../../../src/models/hub/download/shared-downloads.ts";
-import type { PullProgress } from "../../../../../src/models/hub/hub-store.ts";
+import type { PullProgress } from "../../../../../src/models/hub/hub-types.ts";
 import { failureOf } from "../hub-test.ts";
 
 const never = new AbortController().signal;

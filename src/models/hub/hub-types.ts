@@ -30,29 +30,6 @@ export function requestKey({ spec, projector }: HubPullRequest): string {
 }
 
 /**
- * The hub and its cache on disk. A model with missing or incomplete files is never returned.
- */
-export interface HubStore {
-  /** Finds the cached model that a spec means; undefined if it is not complete on disk. Sends no request to the hub. */
-  find(spec: HubSpec): Promise<CachedModel | undefined>;
-  /** Lists every complete model in the cache, including those downloaded by other tools. */
-  list(): Promise<readonly CachedModel[]>;
-  /** Downloads missing files; concurrent pulls of the same files share one download. Rejects with a ServiceError. */
-  pull(
-    request: HubPullRequest,
-    onProgress: (progress: PullProgress) => void,
-    signal: AbortSignal,
-  ): Promise<CachedModel>;
-  /**
-   * Deletes the partial files of an interrupted pull and returns their bytes.
-   * @throws ServiceError model_busy while the files are being downloaded
-   */
-  discard(request: HubPullRequest, signal: AbortSignal): Promise<number>;
-  /** Deletes the model's files and the blobs that no other file uses. */
-  remove(model: CachedModel): Promise<void>;
-}
-
-/**
  * Hash of a file's content on the hub: SHA-256 (the LFS object id) of a large file, git object id of a small one.
  */
 export interface BlobDigest {
