@@ -79,29 +79,29 @@ export async function createModels(
         isStepFixed: config.engine.batch_size > 0,
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
-      offloadLayers: async (gguf, spec, layers, taken) =>
-        await offloadToGpu(gpu, spec, gguf, {
-          layers,
-          memory: config.gpu.memory,
-          replay: config.gpu.replay,
-          usedByOthers: taken,
-          batchSize: config.engine.batch_size,
-          extraBytes: auxiliaryBytes(spec),
-        }),
       kernels,
-      estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),
-      // Layers may end up on the CPU, so the limit is that without offload.
-      heapLimit: (gguf, spec) => estimateFor(gguf, { ...spec, gpuLayers: 0 }).heapLimitBytes,
-      gpuMemory: {
-        budget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
-        estimate: (gguf, spec) => bytesOnGpu(gguf, spec, auxiliaryBytes(spec)),
+      memory: {
+        estimate: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),
+        // Layers may end up on the CPU, so the limit is that without offload.
+        heapLimit: (gguf, spec) => estimateFor(gguf, { ...spec, gpuLayers: 0 }).heapLimitBytes,
+        estimateGpu: (gguf, spec) => bytesOnGpu(gguf, spec, auxiliaryBytes(spec)),
+        gpuBudget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
+        offloadLayers: async (gguf, spec, layers, taken) =>
+          await offloadToGpu(gpu, spec, gguf, {
+            layers,
+            memory: config.gpu.memory,
+            replay: config.gpu.replay,
+            usedByOthers: taken,
+            batchSize: config.engine.batch_size,
+            extraBytes: auxiliaryBytes(spec),
+          }),
+        machine: readMachineMemory,
       },
       hub,
       resolver: new NameResolver(aliases(config.models.aliases_file)),
       shippedDir: SHIPPED_MODELS_FOLDER,
       events,
       logger,
-      machineMemory: readMachineMemory,
     }),
   );
   return { models, hub: new HubCatalog({ ...hubOptions, store: hub }), store: hub };

@@ -30,25 +30,29 @@ export type OffloadLayers = (
   takenBytes: number,
 ) => Promise<{ readonly spec: EngineSpec; readonly warning?: string | undefined }>;
 
+/** Memory of engines on the machine and its GPU. */
+export interface EngineMemory {
+  readonly estimate: EstimateMemory;
+  /** Maximum bytes of an engine's WebAssembly memory; absent: no separate limit. */
+  readonly heapLimit?: EstimateMemory;
+  readonly estimateGpu: EstimateMemory;
+  /** Bytes of GPU memory that all engines together may use; Infinity while the total is unknown. */
+  readonly gpuBudget: () => number;
+  readonly offloadLayers: OffloadLayers;
+  /** Reads the machine's current memory; absent: only the configured budget limits models. */
+  readonly machine?: () => MachineMemory;
+}
+
 /** Dependencies of the models service: configuration, engines, the hub and the machine. */
 export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
   readonly startEngine: StartEngine;
-  readonly estimateMemory: EstimateMemory;
-  /** Maximum bytes of an engine's WebAssembly memory; absent: no separate limit. */
-  readonly heapLimit?: EstimateMemory;
+  readonly memory: EngineMemory;
   /** Renders the chat templates of new Modelfiles as a test; absent: errors appear only when the model is loaded. */
   readonly tryTemplate?: TryTemplate;
   readonly quantizeTensors: QuantizeTensors;
   /** Measures free disk space; absent: asks the system. */
   readonly measureSpace?: FreeSpace;
-  readonly offloadLayers: OffloadLayers;
-  /** GPU memory; absent: there is no GPU, or its memory is unknown. */
-  readonly gpuMemory?: {
-    /** Bytes that all models together may use. */
-    readonly budget: () => number;
-    readonly estimate: EstimateMemory;
-  };
   readonly hub: DiskHubStore;
   readonly resolver: NameResolver;
   /** Folder of the models that ship with the project. */
@@ -64,8 +68,6 @@ export interface ModelsOptions {
    * True if the current request has low priority, so that its load must not evict recently used models; absent: never.
    */
   readonly isLowPriority?: () => boolean;
-  /** Reads the machine's current memory; absent: only the configured budget limits models. */
-  readonly machineMemory?: () => MachineMemory;
 }
 
 /** Dependencies of the model registry. */

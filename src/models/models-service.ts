@@ -61,8 +61,7 @@ export class ModelsService implements Models {
     this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), isNamedByModel);
     this.#imported = new ImportedFiles(path.join(options.config.cache_dir, "imported"), isNamedByModel);
     const { config, hub, resolver, events, logger, clock = systemClock } = options;
-    const machineMemory = memoryTotal(options.machineMemory?.().limits);
-    const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
+    const machineMemory = memoryTotal(options.memory.machine?.().limits);
     const inspect = createGgufInspector();
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
     const processors = options.processors ?? machineProcessors();
@@ -82,7 +81,6 @@ export class ModelsService implements Models {
       prompts: this.#prompts.cache,
       clock,
       budget,
-      gpuBudget: gpuMemory.budget,
       describe: (loaded) => this.#describe(loaded.plan.record, loaded, undefined),
     });
     this.#planner = new LoadPlanner({
@@ -90,9 +88,7 @@ export class ModelsService implements Models {
       inspect,
       machineMemory,
       memoryBudget: budget.bytes,
-      estimateGpuMemory: gpuMemory.estimate,
-      takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
-      freeMemory: (alias, mayEvict) => this.#pool.memory.free(alias, mayEvict),
+      reservations: this.#pool.memory,
       processors,
     });
     this.#quantizer = new ModelQuantizer({
@@ -265,13 +261,11 @@ export class ModelsService implements Models {
 
   importFrom(request: ImportRequest, signal: AbortSignal): AsyncGenerator<ImportStep, void> {
     const { config } = this.#options;
-    const { defined } = this.#registry;
     const tools = {
       files: this.#imported,
+      registry: this.#registry,
       cacheDir: config.cache_dir,
       allowedDirs: config.models.allowed_dirs,
-      findByFirstLine: (line: string) => defined.findByFirstLine(line),
-      freeName: async (preferred: string) => await this.#registry.freeName(preferred),
       create: async (alias: string, modelfile: string) => await this.create(alias, modelfile, {}),
     };
     return importModels(request, tools, signal);
@@ -336,9 +330,9 @@ export class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
-      expectedSettings: (each) => this.#planner.loadSettings(each),
+      expectedSettings: (each) => this.#planner.engines.loadSettings(each),
       expectedSpeculation: (each) => this.#planner.speculation(each),
-      expectedContext: (each) => this.#planner.expectedContext(each),
+      expectedContext: (each) => this.#planner.engines.expectedContext(each),
     });
   }
 

@@ -8,6 +8,7 @@ import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { ImportedFiles, ImportRequest, ImportStep, LinkedModel } from "./imported-files.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside } from "../registry/model-record.ts";
+import type { ModelRegistry } from "../registry/model-registry.ts";
 
 /** Dependencies of an import. */
 interface ImportTools {
@@ -15,12 +16,7 @@ interface ImportTools {
   readonly cacheDir: string;
   /** Folders that models may come from; none: any. */
   readonly allowedDirs: readonly string[];
-  /** Finds the created model whose Modelfile begins with this line. */
-  readonly findByFirstLine: (
-    line: string,
-  ) => { readonly alias: string; readonly modelfile: string } | undefined;
-  /** Converts a preferred name to a valid one that no model has. */
-  readonly freeName: (preferred: string) => Promise<string>;
+  readonly registry: ModelRegistry;
   /** Creates a model, or replaces a created one. */
   readonly create: (alias: string, modelfile: string) => Promise<unknown>;
 }
@@ -42,7 +38,7 @@ export async function* importModels(
   const named = isStore(request.from) ? await storeFolder(request.from) : request.from;
   await checkFolder(named, tools);
   const { folder, models, skipped } = await readModelFolder(named);
-  const selected = selectModels(models, request.names, folder, tools);
+  const selected = selectModels(models, request.names, folder, tools.registry);
   yield { status: "reading", folder, models: selected.length };
   for (const { name, reason } of request.names ? [] : skipped) yield { status: "skipped", name, reason };
   for (const found of selected) {
@@ -62,12 +58,12 @@ async function* importModel(
   found: FoundModel,
   folder: string,
   { copy }: ImportRequest,
-  { files, findByFirstLine, freeName, create }: ImportTools,
+  { files, registry, create }: ImportTools,
   signal: AbortSignal,
 ): AsyncGenerator<ImportStep, void> {
   const { name, preferredName } = found;
   const firstLine = originLine(folder, name);
-  const earlier = findByFirstLine(firstLine);
+  const earlier = registry.defined.findByFirstLine(firstLine);
   let linked: LinkedModel | undefined;
   let isCreated = false;
   try {
@@ -83,7 +79,7 @@ async function* importModel(
       yield { status: "present", alias: earlier.alias, ...details, notes: found.notes };
       return;
     }
-    const alias = earlier?.alias ?? (await freeName(preferredName));
+    const alias = earlier?.alias ?? (await registry.freeName(preferredName));
     const notes = [...found.notes, ...(await createWithFallback(alias, modelfile, withoutTemplate, create))];
     isCreated = true;
     if (earlier) await files.remove(filesOf(readModelfile(earlier.modelfile, undefined)));
@@ -193,14 +189,14 @@ function selectModels(
   models: readonly FoundModel[],
   names: readonly string[] | undefined,
   folder: string,
-  { findByFirstLine }: Pick<ImportTools, "findByFirstLine">,
+  { defined }: ModelRegistry,
 ): readonly FoundModel[] {
   if (names === undefined) return models;
   // A name that no model has in the folder may be the alias from an earlier import.
   const named = names.map((name) => {
     const called = models.filter((model) => hasName(model, name));
     if (called.length > 0) return called;
-    return models.filter((model) => findByFirstLine(originLine(folder, model.name))?.alias === name);
+    return models.filter((model) => defined.findByFirstLine(originLine(folder, model.name))?.alias === name);
   });
   const missing = names.find((_name, at) => named[at]?.length === 0);
   if (missing === undefined) return models.filter((model) => named.some((some) => some.includes(model)));

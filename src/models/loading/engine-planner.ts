@@ -10,7 +10,8 @@ import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import type { Processors } from "../../engine/machine-limits.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
-import type { EstimateMemory, ModelsOptions, OffloadLayers } from "../models-options.ts";
+import type { ModelsOptions, OffloadLayers } from "../models-options.ts";
+import type { LoadOptions } from "../models.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import {
   checkLoadSettings,
@@ -21,9 +22,7 @@ import {
   supportedContext,
 } from "./choose-settings.ts";
 
-export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "estimateMemory" | "kernels"> {
-  /** Estimates GPU memory. */
-  readonly estimateGpuMemory: EstimateMemory;
+export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "memory" | "kernels"> {
   readonly processors: Processors;
   /** Total bytes of the machine's memory. */
   readonly machineMemory: number;
@@ -46,12 +45,7 @@ type OffloadedEngine = Awaited<ReturnType<OffloadLayers>>;
 type ChosenEngine = OffloadedEngine & Pick<ContextChoice, "source">;
 
 /** Load settings and context size in a load request. */
-export interface LoadRequest {
-  readonly load?: LoadSettings | undefined;
-  readonly contextSize?: number | undefined;
-  /** Tokens of context if nothing else sets them; absent: chosen automatically. */
-  readonly fallbackContext?: number | undefined;
-}
+type LoadRequest = Pick<LoadOptions, "load" | "contextSize" | "fallbackContext">;
 
 interface PlanInputs {
   /** Bytes for engines, minus the reservations of other models. */
@@ -108,7 +102,7 @@ export class EnginePlanner {
   /** Estimates bytes of memory for an engine on the CPU; undefined: more than any engine can have. */
   #bytesOf(gguf: GgufSummary, load: LoadSettings, contextSize: number): number | undefined {
     try {
-      return this.#options.estimateMemory(gguf, this.#cpuSpec(gguf, load, contextSize));
+      return this.#options.memory.estimate(gguf, this.#cpuSpec(gguf, load, contextSize));
     } catch (error) {
       if (ServiceError.from(error).code === "insufficient_memory") return undefined;
       throw error;
@@ -125,7 +119,7 @@ export class EnginePlanner {
     request: LoadRequest,
     { freeBytes, filesAndTemplate, offload }: PlanInputs,
   ): Promise<ChosenEngine & { readonly base?: ChosenEngine }> {
-    const { estimateMemory, estimateGpuMemory } = this.#options;
+    const { memory } = this.#options;
     const load = this.loadSettings({ gguf, settings }, request.load);
     checkLoadSettings(load, gguf);
     const [first, ...smaller] = this.#choices({ gguf, settings }, request);
@@ -142,8 +136,8 @@ export class EnginePlanner {
     const base = { ...(await plan(last.contextSize)), source: last.source };
     if (smaller.length === 0) return withPromptCache(base);
     const bytesOf = ({ spec }: OffloadedEngine): number =>
-      estimateMemory(gguf, spec) + estimateGpuMemory(gguf, spec);
-    const onGpu = estimateGpuMemory(gguf, base.spec);
+      memory.estimate(gguf, spec) + memory.estimateGpu(gguf, spec);
+    const onGpu = memory.estimateGpu(gguf, base.spec);
     for (const { contextSize, source } of [first, ...smaller.slice(0, -1)]) {
       try {
         const larger = await plan(contextSize, LARGER_CONTEXT);
@@ -165,14 +159,14 @@ export class EnginePlanner {
     chosen: Chosen,
     freeBytes: number,
   ): Chosen {
-    const { config, kernels, estimateMemory } = this.#options;
+    const { config, kernels, memory } = this.#options;
     const { spec } = chosen;
     const promptCacheBytes = choosePromptCache({
       spec,
       kvBytesPerToken: kvBytesPerToken(gguf.kvBytesPerToken, spec),
       kernels,
       configured: config.models.prompt_cache,
-      freeBytes: freeBytes - estimateMemory(gguf, spec),
+      freeBytes: freeBytes - memory.estimate(gguf, spec),
     });
     return promptCacheBytes === undefined ? chosen : { ...chosen, spec: { ...spec, promptCacheBytes } };
   }
@@ -236,7 +230,7 @@ export class EnginePlanner {
     // A context is only shifted when a single slot fills it, which slots that share it never do.
     const oneSlot = { slots: 1, sharedContext: false };
     const shared = await offload(requested.contextShift ? { ...requested, ...oneSlot } : requested);
-    const { machineMemory, memoryBudget, estimateMemory } = this.#options;
+    const { machineMemory, memoryBudget, memory } = this.#options;
     const perToken = kvBytesPerToken(gguf.kvBytesPerToken, requested);
     const costs = {
       ...requested,
@@ -248,7 +242,7 @@ export class EnginePlanner {
     try {
       const separate = await offload({ ...requested, sharedContext: false });
       const keepsGpuLayers = separate.spec.gpuLayers === shared.spec.gpuLayers;
-      return keepsGpuLayers && estimateMemory(gguf, separate.spec) <= memoryBudget ? separate : shared;
+      return keepsGpuLayers && memory.estimate(gguf, separate.spec) <= memoryBudget ? separate : shared;
     } catch (error) {
       if (ServiceError.from(error).code === "insufficient_memory") return shared;
       throw error;

@@ -12,7 +12,7 @@ import { alreadyLoaded, Lease, LoadedModel } from "./loaded-model.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
 
-interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machineMemory" | "gpuBudget"> {
+interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "memory"> {
   readonly startEngine: StartEngine;
   /** Describes a leased model. */
   readonly describe: (loaded: LoadedModel) => Model;

@@ -26,7 +26,7 @@ export async function estimateFit(
     };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const { contextSize } = planner.expectedContext({ gguf: model, settings: NO_SETTINGS });
+    const { contextSize } = planner.engines.expectedContext({ gguf: model, settings: NO_SETTINGS });
     return { fits: false, neededBytes, contextSize, reason: error.message };
   }
 }

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
-import type { LoadSettings } from "../../config/load-settings.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -10,10 +9,9 @@ import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type ContextSource, type GgufSummary, NO_SETTINGS, type Speculation } from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import type { LoadOptions, Residency } from "../models.ts";
-import { type ModelFile, realModelPath } from "../registry/model-record.ts";
-import type { ModelRecord } from "../registry/model-record.ts";
-import { type ContextChoice, supportedContext } from "./choose-settings.ts";
-import { type LoadRequest, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
+import { type ModelFile, type ModelRecord, realModelPath } from "../registry/model-record.ts";
+import { supportedContext } from "./choose-settings.ts";
+import { EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 
 /**
  * Models that a load may evict: all idle ones (true), none (false), or those that have been idle for a while (unused).
@@ -54,18 +52,18 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** Settings of a load request; absent ones come from the model and the configuration. */
-interface Overrides extends Residency, LoadRequest, Pick<LoadOptions, "speculation"> {
+interface Overrides extends Residency, Pick<LoadOptions, "fallbackContext" | "speculation"> {
   readonly keepAliveMs: number;
   readonly mayEvict: EvictionPolicy;
 }
 
-interface LoadPlannerOptions
-  extends EnginePlannerOptions, Pick<ModelsOptions, "heapLimit" | "offloadLayers" | "logger"> {
+interface LoadPlannerOptions extends EnginePlannerOptions, Pick<ModelsOptions, "logger"> {
   readonly inspect: InspectGguf;
-  /** Bytes of GPU memory reserved by other models that may not be evicted. */
-  readonly takenOnGpu: (alias: string, mayEvict: EvictionPolicy) => number;
-  /** Bytes for engines at the moment, minus the reservations of other models that may not be evicted. */
-  readonly freeMemory: (alias: string, mayEvict: EvictionPolicy) => number;
+  /** Memory of other models, in bytes; those that may be evicted do not count. */
+  readonly reservations: {
+    takenOnGpu(alias: string, mayEvict: EvictionPolicy): number;
+    free(alias: string, mayEvict: EvictionPolicy): number;
+  };
 }
 
 /** Bytes of memory that other models have and leave. */
@@ -92,24 +90,24 @@ const FILE_KINDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSu
 /** Plans the engine of a model on disk. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
-  readonly #engines: EnginePlanner;
+  readonly engines: EnginePlanner;
   readonly #verifyDigest = createDigestVerifier();
 
   constructor(options: LoadPlannerOptions) {
     this.#options = options;
-    this.#engines = new EnginePlanner(options);
+    this.engines = new EnginePlanner(options);
   }
 
   /**
    * Plans a load. Throws if one of the model's files is missing, not allowed, of the wrong kind or has a wrong digest.
    */
   async plan(record: ModelRecord, overrides: Overrides): Promise<LoadPlan> {
-    const { takenOnGpu, freeMemory } = this.#options;
+    const { reservations } = this.#options;
     const { alias } = record;
     const { mayEvict } = overrides;
     return await this.#plan(record, overrides, {
-      takenOnGpu: takenOnGpu(alias, mayEvict),
-      freeBytes: freeMemory(alias, mayEvict),
+      takenOnGpu: reservations.takenOnGpu(alias, mayEvict),
+      freeBytes: reservations.free(alias, mayEvict),
     });
   }
 
@@ -123,18 +121,18 @@ export class LoadPlanner {
    * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can hold it
    */
   async estimate(gguf: GgufSummary): Promise<MemoryNeeds & { readonly spec: EngineSpec }> {
-    const { estimateMemory, estimateGpuMemory, offloadLayers } = this.#options;
+    const { memory } = this.#options;
     const model = { gguf, settings: NO_SETTINGS };
-    const { spec } = await this.#engines.choose(
+    const { spec } = await this.engines.choose(
       model,
       {},
       {
         freeBytes: this.#nothingLoaded.freeBytes,
         filesAndTemplate: {},
-        offload: async (each) => await offloadLayers(gguf, each, undefined, 0),
+        offload: async (each) => await memory.offloadLayers(gguf, each, undefined, 0),
       },
     );
-    return { spec, bytes: estimateMemory(gguf, spec), gpuBytes: estimateGpuMemory(gguf, spec) };
+    return { spec, bytes: memory.estimate(gguf, spec), gpuBytes: memory.estimateGpu(gguf, spec) };
   }
 
   get #nothingLoaded(): OtherModelsMemory {
@@ -146,7 +144,7 @@ export class LoadPlanner {
     overrides: Overrides,
     { takenOnGpu, freeBytes }: OtherModelsMemory,
   ): Promise<LoadPlan> {
-    const { estimateMemory, estimateGpuMemory, heapLimit, logger } = this.#options;
+    const { memory, logger } = this.#options;
     const { gguf, settings } = record;
     checkTemplateLength(settings.template ?? gguf.chatTemplate);
     const modelFiles = await Promise.all(record.files.map(realModelPath));
@@ -158,7 +156,7 @@ export class LoadPlanner {
     }));
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
     const speculation = this.speculation(record, overrides.speculation);
-    const { spec, warning, source, base } = await this.#engines.choose(record, overrides, {
+    const { spec, warning, source, base } = await this.engines.choose(record, overrides, {
       freeBytes,
       filesAndTemplate: {
         modelFiles,
@@ -168,15 +166,16 @@ export class LoadPlanner {
         ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
         ...(await this.#speculationSpec(record, speculation)),
       },
-      offload: async (each) => await this.#options.offloadLayers(gguf, each, layers, takenOnGpu),
+      offload: async (each) => await memory.offloadLayers(gguf, each, layers, takenOnGpu),
     });
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, spec);
     const { keepAliveMs, mayEvict } = overrides;
     const needsOf = (other: EngineSpec): MemoryNeeds => ({
-      bytes: estimateMemory(gguf, other),
-      gpuBytes: estimateGpuMemory(gguf, other),
+      bytes: memory.estimate(gguf, other),
+      gpuBytes: memory.estimateGpu(gguf, other),
     });
+    const { heapLimit } = memory;
     const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
     const replan = async (): Promise<LoadPlan> => await this.plan(record, overrides);
     const common = { record, speculation, needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
@@ -190,16 +189,6 @@ export class LoadPlanner {
       ...planOf(spec, source),
       ...(base && { smallerContextPlan: planOf(base.spec, base.source) }),
     };
-  }
-
-  /** Returns the context that a model would get if it were loaded alone and on the CPU. */
-  expectedContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
-    return this.#engines.expectedContext(record);
-  }
-
-  /** Merges the load settings of the model and the configuration. */
-  loadSettings(record: Pick<ModelRecord, "gguf" | "settings">): LoadSettings {
-    return this.#engines.loadSettings(record);
   }
 
   /**

@@ -1,7 +1,8 @@
 import { formatMebibytes } from "../../json/quantities.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { currentAllowance, type MemoryAllowance, type MachineMemory } from "./available-memory.ts";
+import type { EngineMemory } from "../models-options.ts";
+import { currentAllowance, type MemoryAllowance } from "./available-memory.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 import type { EvictionPolicy, MemoryNeeds } from "./load-planner.ts";
 
@@ -14,10 +15,7 @@ const UNUSED_MS = 60_000;
 export interface MemoryBudgetOptions {
   /** Configured memory for all engines together. */
   readonly budget: MemoryAllowance;
-  /** Reads the machine's current memory; absent: only the budget limits engines. */
-  readonly machineMemory?: (() => MachineMemory) | undefined;
-  /** Bytes of GPU memory that all engines together may use; Infinity while the total is unknown. */
-  readonly gpuBudget: () => number;
+  readonly memory: Pick<EngineMemory, "gpuBudget" | "machine">;
   /** All models that are loaded, being loaded, or being unloaded. */
   readonly models: () => readonly LoadedModel[];
   /** Current time on the clock of {@link LoadedModel.lastUsed}. */
@@ -85,7 +83,7 @@ export class MemoryBudget {
 
   /** True if other models have reserved the GPU memory that a load was planned for. */
   exceedsFreeGpu({ alias, gpuBytes, mayEvict }: LoadCandidate): boolean {
-    return gpuBytes > 0 && gpuBytes > this.#options.gpuBudget() - this.takenOnGpu(alias, mayEvict);
+    return gpuBytes > 0 && gpuBytes > this.#options.memory.gpuBudget() - this.takenOnGpu(alias, mayEvict);
   }
 
   /**
@@ -103,9 +101,9 @@ export class MemoryBudget {
   }
 
   #allowed(): MemoryAllowance {
-    const { budget, machineMemory, models } = this.#options;
+    const { budget, memory, models } = this.#options;
     const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
-    return currentAllowance(budget, machineMemory?.(), reserved);
+    return currentAllowance(budget, memory.machine?.(), reserved);
   }
 
   /**
@@ -113,12 +111,11 @@ export class MemoryBudget {
    * an engine can run with fewer layers on the GPU.
    */
   #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: LoadCandidate): LoadedModel[] {
-    const { gpuBudget } = this.#options;
     const subject = `The model ${alias}`;
     const allowed = this.check(subject, bytes);
     const others = this.#others(alias);
     let free = allowed.bytes - others.reduce((sum, { needs }) => sum + needs.bytes, 0);
-    let gpuFree = gpuBudget() - this.takenOnGpu(alias, false);
+    let gpuFree = this.#options.memory.gpuBudget() - this.takenOnGpu(alias, false);
     const victims: LoadedModel[] = [];
     const idle = others.filter((other) => this.#isEvictable(other, mayEvict));
     for (const other of idle.toSorted((a, b) => a.lastUsed - b.lastUsed)) {

@@ -138,16 +138,20 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
       engine: options.engineConfig,
     }),
     startEngine: engines.start,
-    estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
+    memory: {
+      estimate: options.estimateMemory ?? (() => 10 * MIB),
+      estimateGpu: () => 0,
+      gpuBudget: () => Number.POSITIVE_INFINITY,
+      offloadLayers:
+        options.offloadLayers ??
+        (async (_gguf, spec, preferred) => ({ spec: { ...spec, gpuLayers: preferred ?? 0 } })),
+    },
     quantizeTensors:
       options.quantizeTensors ??
       (() => {
         throw new Error("this test quantizes nothing");
       }),
     ...(options.measureSpace && { measureSpace: options.measureSpace }),
-    offloadLayers:
-      options.offloadLayers ??
-      (async (_gguf, spec, preferred) => ({ spec: { ...spec, gpuLayers: preferred ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,
     resolver: new NameResolver(options.aliases ?? ALIASES),
     shippedDir,

@@ -18,14 +18,13 @@ function container(engineBytes: () => number): () => MachineMemory {
   });
 }
 
-function poolIn(machineMemory: () => MachineMemory): EnginePool {
+function poolIn(machine: () => MachineMemory): EnginePool {
   return new EnginePool({
     startEngine: new FakeEngines().start,
     clock: new FakeClock(),
     describe: describeLoaded,
     budget: configuredAllowance(0, 300 * MB),
-    machineMemory,
-    gpuBudget: () => 0,
+    memory: { machine, gpuBudget: () => 0 },
     events: { emit: () => {} },
   });
 }

@@ -28,7 +28,7 @@ export function makePool(onEvent: () => void = () => {}): {
     clock,
     describe,
     budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
-    gpuBudget: () => BUDGET,
+    memory: { gpuBudget: () => BUDGET },
     events: {
       emit: (event) => {
         events.push(event);

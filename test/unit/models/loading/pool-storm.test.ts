@@ -77,7 +77,7 @@ it.each([1, 2, 3, 4, 5])(
       clock,
       describe,
       budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
-      gpuBudget: () => Number.POSITIVE_INFINITY,
+      memory: { gpuBudget: () => Number.POSITIVE_INFINITY },
       events: { emit: () => {} },
       startEngine: async (spec, options): Promise<Engine> => {
         for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();
