@@ -1,4 +1,3 @@
-import { EventEmitter } from "node:events";
 import type { ServiceError } from "../errors/service-error.ts";
 
 /** Events of GET /api/events. */
@@ -21,16 +20,17 @@ export type TimedServiceEvent = ServiceEvent & { time: string };
 
 /** Passes events from lower layers to subscribers, without a history. */
 export class ServiceEvents {
-  readonly #emitter = new EventEmitter().setMaxListeners(0);
+  readonly #listeners = new Set<(event: TimedServiceEvent) => void>();
 
   emit(event: ServiceEvent): void {
-    this.#emitter.emit("event", { ...event, time: new Date().toISOString() });
+    const timed = { ...event, time: new Date().toISOString() };
+    for (const listener of [...this.#listeners]) listener(timed);
   }
 
   /** Returns a function that ends the subscription. */
   subscribe(listener: (event: TimedServiceEvent) => void): () => void {
-    this.#emitter.on("event", listener);
-    return () => this.#emitter.off("event", listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
 
