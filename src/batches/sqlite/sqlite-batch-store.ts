@@ -1,32 +1,34 @@
+import type { SQLInputValue } from "node:sqlite";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { BatchChange, BatchStore, Page, PageQuery } from "../batch-store.ts";
-import type {
-  AnsweredLine,
-  Batch,
-  BatchStatus,
-  BatchUsage,
-  FilePurpose,
-  LineOutcome,
-  RouteAnswer,
-  StoredFile,
-  Viewer,
-  PendingLine,
+import {
+  type AnsweredLine,
+  type Batch,
+  type BatchStatus,
+  type BatchUsage,
+  type FilePurpose,
+  type LineOutcome,
+  type PendingLine,
+  type RouteAnswer,
+  type StoredFile,
+  UNFINISHED_STATUSES,
+  type Viewer,
 } from "../batch.ts";
-import { BatchesTable, FilesTable, LinesTable } from "./tables.ts";
-import { Database } from "./database.ts";
+import { Database, type Row } from "./database.ts";
+import { detailsOf, finiteOrNull, toAnswer, toBatch, toFile, toLine } from "./rows.ts";
+
+const UNFINISHED_LIST = UNFINISHED_STATUSES.map((status) => `'${status}'`).join(", ");
+const BEFORE_FIRST_LINE = { model: "", sortKey: "", number: -1 };
+const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 /** Store of one machine in an SQLite database. Its calls are synchronous, so they cannot interleave. */
 export class SqliteBatchStore implements BatchStore {
   readonly #database: Database;
-  readonly #files: FilesTable;
-  readonly #batches: BatchesTable;
-  readonly #lines: LinesTable;
+  readonly #now: () => number;
 
   private constructor(database: Database, now: () => number) {
     this.#database = database;
-    this.#files = new FilesTable(database);
-    this.#batches = new BatchesTable(database, now);
-    this.#lines = new LinesTable(database);
+    this.#now = now;
   }
 
   /**
@@ -39,64 +41,99 @@ export class SqliteBatchStore implements BatchStore {
   }
 
   async addFile(file: StoredFile): Promise<void> {
-    this.#files.add(file);
+    this.#addFile(file);
+  }
+
+  #addFile({ id, owner, purpose, name, bytes, createdAt, expiresAt }: StoredFile): void {
+    const sql =
+      "INSERT INTO files (id, owner, purpose, name, bytes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    this.#database.run(sql, id, owner, purpose, name, bytes, createdAt, finiteOrNull(expiresAt));
   }
 
   async file(id: string, viewer: Viewer): Promise<StoredFile | undefined> {
-    return this.#files.get(id, viewer);
+    const sql = "SELECT * FROM files WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
+    const row = this.#database.get(sql, id, viewer ?? null);
+    return row && toFile(row);
   }
 
   async files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>> {
-    return this.#files.page(query);
+    const names = query.purposes.map((_, at) => `?${at + 4}`).join(", ");
+    const condition = { sql: `purpose IN (${names})`, values: query.purposes };
+    return selectPage(this.#database, "files", query, condition, toFile);
   }
 
   async removeFile(id: string): Promise<void> {
-    this.#files.remove(id);
+    this.#database.run("DELETE FROM files WHERE id = ?", id);
   }
 
   async fileIds(): Promise<readonly string[]> {
-    return this.#files.ids();
+    return this.#database.all("SELECT id FROM files").map(({ id }) => String(id));
   }
 
   async expiredFiles(time: number): Promise<readonly string[]> {
-    return this.#files.expiredBy(time);
+    return this.#database.all("SELECT id FROM files WHERE expires <= ?", time).map(({ id }) => String(id));
   }
 
   async storedBytes(): Promise<number> {
-    return this.#files.bytes() + this.#batches.answerBytes();
+    const sql = `SELECT (SELECT coalesce(sum(bytes), 0) FROM files)
+      + (SELECT coalesce(sum(answer_bytes), 0) FROM batches) AS sum`;
+    return Number(this.#database.get(sql)?.["sum"]);
   }
 
   async addBatch(batch: Batch): Promise<void> {
-    this.#batches.add(batch);
+    const { id, owner, api, status, createdAt } = batch;
+    const sql = "INSERT INTO batches (id, owner, api, status, created, details) VALUES (?, ?, ?, ?, ?, ?)";
+    this.#database.run(sql, id, owner, api, status, createdAt, detailsOf(batch));
   }
 
   async batch(id: string, viewer: Viewer): Promise<Batch | undefined> {
-    return this.#batches.get(id, viewer);
+    return this.#batch(id, viewer);
+  }
+
+  #batch(id: string, viewer: Viewer): Batch | undefined {
+    const sql = "SELECT * FROM batches WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
+    const row = this.#database.get(sql, id, viewer ?? null);
+    return row && toBatch(row);
   }
 
   async batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
-    return this.#batches.page(query);
+    const condition = { sql: "api = ?4", values: [query.api] };
+    return selectPage(this.#database, "batches", query, condition, toBatch);
   }
 
   async unfinished(): Promise<readonly Batch[]> {
-    return this.#batches.unfinished();
+    const sql = `SELECT * FROM batches WHERE status IN (${UNFINISHED_LIST}) ORDER BY seq`;
+    return this.#database.all(sql).map(toBatch);
   }
 
   async endedBefore(time: number): Promise<readonly string[]> {
-    return this.#batches.endedBefore(time);
+    const sql = `SELECT id FROM batches WHERE status NOT IN (${UNFINISHED_LIST}) AND created < ?`;
+    return this.#database.all(sql, time).map(({ id }) => String(id));
   }
 
   async change(id: string, from: readonly BatchStatus[], change: BatchChange): Promise<Batch | undefined> {
-    return this.#database.transaction(() => this.#batches.change(id, from, change));
+    return this.#database.transaction(() => this.#change(id, from, change));
+  }
+
+  /** Must be called within a transaction. */
+  #change(id: string, from: readonly BatchStatus[] | undefined, change: BatchChange): Batch | undefined {
+    const before = this.#batch(id, undefined);
+    if (!before || (from && !from.includes(before.status))) return undefined;
+    const { status = before.status } = change;
+    const batch: Batch = { ...before, ...change, times: { [status]: this.#now(), ...before.times } };
+    const sql = "UPDATE batches SET status = ?, total = ?, details = ? WHERE id = ?";
+    this.#database.run(sql, batch.status, batch.total, detailsOf(batch), id);
+    return batch;
   }
 
   async finish(id: string, change: BatchChange, files: readonly StoredFile[]): Promise<Batch> {
     const batch = this.#database.transaction(() => {
-      for (const file of files) this.#files.add(file);
+      for (const file of files) this.#addFile(file);
       const seq = this.#seq(id);
-      this.#lines.deleteBatch(seq);
-      this.#batches.clearAnswerBytes(seq);
-      return this.#batches.change(id, undefined, change);
+      this.#deleteLines(seq);
+      // The answers are in the output files now.
+      this.#database.run("UPDATE batches SET answer_bytes = 0 WHERE seq = ?", seq);
+      return this.#change(id, undefined, change);
     });
     this.#database.run("PRAGMA incremental_vacuum");
     return batch ?? throwNotFound(id);
@@ -104,22 +141,32 @@ export class SqliteBatchStore implements BatchStore {
 
   async removeBatch(id: string): Promise<void> {
     this.#database.transaction(() => {
-      const seq = this.#batches.seq(id);
+      const seq = this.#findSeq(id);
       if (seq === undefined) return;
-      this.#lines.deleteBatch(seq);
-      this.#batches.remove(id);
+      this.#deleteLines(seq);
+      this.#database.run("DELETE FROM batches WHERE id = ?", id);
     });
   }
 
   async addLines(id: string, lines: readonly PendingLine[]): Promise<readonly PendingLine[]> {
+    const sql = `INSERT INTO lines (batch, number, custom_id, model, place, start, length) VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (batch, custom_id) DO NOTHING`;
     return this.#database.transaction(() => {
       const seq = this.#seq(id);
-      return lines.filter((line) => !this.#lines.add(seq, line));
+      return lines.filter(
+        ({ number, customId, model, sortKey, start, length }) =>
+          this.#database.run(sql, seq, number, customId, model, sortKey, start, length) === 0,
+      );
     });
   }
 
   async deleteLines(id: string): Promise<void> {
-    this.#database.transaction(() => this.#lines.deleteBatch(this.#seq(id)));
+    this.#database.transaction(() => this.#deleteLines(this.#seq(id)));
+  }
+
+  #deleteLines(seq: number): void {
+    this.#database.run("DELETE FROM lines WHERE batch = ?", seq);
+    this.#database.run("DELETE FROM answers WHERE batch = ?", seq);
   }
 
   async pendingLines(
@@ -127,21 +174,26 @@ export class SqliteBatchStore implements BatchStore {
     after: PendingLine | undefined,
     limit: number,
   ): Promise<readonly PendingLine[]> {
-    return this.#lines.pending(this.#seq(id), after, limit);
+    const { model, sortKey, number } = after ?? BEFORE_FIRST_LINE;
+    const sql = `SELECT * FROM lines WHERE batch = ? AND outcome IS NULL AND (model, place, number) > (?, ?, ?)
+      ORDER BY model, place, number LIMIT ?`;
+    return this.#database.all(sql, this.#seq(id), model, sortKey, number, limit).map(toLine);
   }
 
   async saveAnswer(
     id: string,
     number: number,
     outcome: LineOutcome,
-    answer: RouteAnswer,
+    { status, requestId, body }: RouteAnswer,
     usage: BatchUsage,
   ): Promise<boolean> {
     return this.#database.transaction(() => {
       const seq = this.#seq(id);
-      if (!this.#lines.setOutcome(seq, number, outcome)) return false;
-      this.#lines.addAnswer(seq, number, answer);
-      this.#batches.addCounts(seq, outcome, 1, answer.body.length, usage);
+      const update = "UPDATE lines SET outcome = ? WHERE batch = ? AND number = ? AND outcome IS NULL";
+      if (this.#database.run(update, outcome, seq, number) === 0) return false;
+      const insert = "INSERT INTO answers (batch, number, status, request_id, body) VALUES (?, ?, ?, ?, ?)";
+      this.#database.run(insert, seq, number, status, requestId, body);
+      this.#addCounts(seq, outcome, 1, body.length, usage);
       return true;
     });
   }
@@ -149,23 +201,92 @@ export class SqliteBatchStore implements BatchStore {
   async answerRemaining(id: string, outcome: LineOutcome): Promise<void> {
     this.#database.transaction(() => {
       const seq = this.#seq(id);
-      this.#batches.addCounts(seq, outcome, this.#lines.setRemainingOutcomes(seq, outcome), 0);
+      const sql = "UPDATE lines SET outcome = ? WHERE batch = ? AND outcome IS NULL";
+      this.#addCounts(seq, outcome, this.#database.run(sql, outcome, seq), 0, NO_USAGE);
     });
   }
 
+  #addCounts(seq: number, outcome: LineOutcome, lines: number, bytes: number, usage: BatchUsage): void {
+    const { inputTokens, cachedTokens, outputTokens, reasoningTokens } = usage;
+    this.#database.run(
+      `UPDATE batches SET ${outcome} = ${outcome} + ?, answer_bytes = answer_bytes + ?, input_tokens = input_tokens + ?,
+        cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, reasoning_tokens = reasoning_tokens + ?
+        WHERE seq = ?`,
+      lines,
+      bytes,
+      inputTokens,
+      cachedTokens,
+      outputTokens,
+      reasoningTokens,
+      seq,
+    );
+  }
+
   async answers(id: string, afterNumber: number, limit: number): Promise<readonly AnsweredLine[]> {
-    return this.#lines.answers(this.#seq(id), afterNumber, limit);
+    const sql = `SELECT lines.number, custom_id, outcome, status, request_id, body FROM lines
+      LEFT JOIN answers ON answers.batch = lines.batch AND answers.number = lines.number
+      WHERE lines.batch = ? AND lines.number > ? AND outcome IS NOT NULL ORDER BY lines.number LIMIT ?`;
+    return this.#database.all(sql, this.#seq(id), afterNumber, limit).map(toAnswer);
   }
 
   close(): void {
     this.#database.close();
   }
 
+  /** Returns the number of a batch in the other tables. */
   #seq(id: string): number {
-    return this.#batches.seq(id) ?? throwNotFound(id);
+    return this.#findSeq(id) ?? throwNotFound(id);
+  }
+
+  #findSeq(id: string): number | undefined {
+    const row = this.#database.get("SELECT seq FROM batches WHERE id = ?", id);
+    return row && Number(row["seq"]);
   }
 }
 
 function throwNotFound(id: string): never {
   throw new ServiceError("batch_not_found", `There is no batch with the id "${id}", or no longer.`);
+}
+
+/** Selects one page of the rows that a viewer sees and that fulfill a condition. */
+function selectPage<Item>(
+  database: Database,
+  table: "files" | "batches",
+  query: PageQuery,
+  condition: { readonly sql: string; readonly values: readonly SQLInputValue[] },
+  toItem: (row: Row) => Item,
+): Page<Item> {
+  const { viewer, limit, descending, after, before } = query;
+  const cursor = after ?? before;
+  const isBackward = after === undefined && before !== undefined;
+  // Rows right before a cursor are selected in the opposite order.
+  const goesDown = descending !== isBackward;
+  const position = cursor === undefined ? undefined : seqOf(database, table, cursor, viewer, isBackward);
+  const rows = database.all(
+    `SELECT * FROM ${table} WHERE ${condition.sql} AND (?1 IS NULL OR owner = ?1)
+      AND (?2 IS NULL OR ${goesDown ? "seq < ?2" : "seq > ?2"}) ORDER BY seq ${goesDown ? "DESC" : "ASC"} LIMIT ?3`,
+    viewer ?? null,
+    position ?? null,
+    limit + 1,
+    ...condition.values,
+  );
+  const items = rows.slice(0, limit).map(toItem);
+  return { items: isBackward ? items.toReversed() : items, hasMore: rows.length > limit };
+}
+
+function seqOf(database: Database, table: string, id: string, viewer: Viewer, isBackward: boolean): number {
+  const row = database.get(
+    `SELECT seq FROM ${table} WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)`,
+    id,
+    viewer ?? null,
+  );
+  if (row) return Number(row["seq"]);
+  const param = isBackward ? "before" : "after";
+  throw new ServiceError(
+    "invalid_parameter",
+    `${param}: nothing in the list has the id "${id.slice(0, 100)}".`,
+    {
+      param,
+    },
+  );
 }
