@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { MAX_TIMER_MS } from "../async/timers.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import type { BatchWorker } from "./batch-service.ts";
 import type { BatchStore, FileContents } from "./batch-store.ts";
 import {
   type AnsweredLine,
@@ -51,7 +52,7 @@ interface BatchJob {
 }
 
 /** Takes batches from status to status until they end. Continues from whatever status the store has. */
-export class BatchRunner {
+export class BatchRunner implements BatchWorker {
   readonly #options: BatchRunnerOptions;
   readonly #jobs = new Map<string, BatchJob>();
   readonly #stopping = new AbortController();
@@ -85,24 +86,8 @@ export class BatchRunner {
     this.#jobs.set(id, { stop, done });
   }
 
-  /**
-   * Cancels a batch; lines that are done will be in its output.
-   * @throws ServiceError batch_conflict for a batch that is finished or being finalized
-   */
-  async cancel(id: string): Promise<Batch> {
-    const { store } = this.#options;
-    const change = { status: "cancelling", endsAs: "cancelled" } as const;
-    const cancelled = await store.change(id, ["validating", "in_progress"], change);
-    if (cancelled) {
-      this.#jobs.get(id)?.stop.abort();
-      return cancelled;
-    }
-    const batch = await store.batch(id, undefined);
-    if (batch?.status === "cancelling") return batch;
-    throw new ServiceError(
-      "batch_conflict",
-      `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
-    );
+  cancelled(id: string): void {
+    this.#jobs.get(id)?.stop.abort();
   }
 
   /** Returns why a batch waits, for clients; undefined if it does not. */
@@ -123,7 +108,7 @@ export class BatchRunner {
     const { store, logger } = this.#options;
     while (!this.#stopping.signal.aborted) {
       try {
-        const batch = await store.batch(id, undefined);
+        const batch = await store.batch(undefined, id);
         if (!batch || (await this.#step(batch, stop))) return;
       } catch (error) {
         if (error instanceof DamagedDatabase) return this.#options.onDamage(error);
@@ -196,7 +181,7 @@ export class BatchRunner {
   async #finish({ id }: Batch, endsAs: FinalStatus): Promise<void> {
     const { store, folder, formats, now } = this.#options;
     if (endsAs === "cancelled" || endsAs === "expired") await store.answerRemaining(id, endsAs);
-    const batch = await store.batch(id, undefined);
+    const batch = await store.batch(undefined, id);
     if (!batch) return;
     const format = formatOf(formats, batch);
     const { output, errors } = await writeOutput(batch, { store, folder, format, now });
@@ -265,7 +250,7 @@ export async function removeUnrecorded(
   files: readonly StoredFile[],
   { store, folder }: Pick<WriteOptions, "store" | "folder">,
 ): Promise<void> {
-  for (const { id } of files) if (!(await store.file(id, undefined))) await folder.remove(id);
+  for (const { id } of files) if (!(await store.file(undefined, id))) await folder.remove(id);
 }
 
 async function writeFile(

@@ -1,312 +1,315 @@
-import { existsSync } from "node:fs";
-import { rename } from "node:fs/promises";
-import path from "node:path";
-import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { ServiceEvents } from "../events/service-events.ts";
-import { makePrivateDatabase, makePrivateFolder } from "../files/file-operations.ts";
-import { tryLock } from "../files/locks.ts";
-import { BatchService, batchEnded } from "./batch-intake.ts";
-import { BatchRunner } from "./batch-runner.ts";
-import type { Batches, BatchRecords, FileContent, FileContents, Page, ReceivedFile } from "./batch-store.ts";
+import type { ServiceEvent, ServiceEvents } from "../events/service-events.ts";
+import type {
+  Batches,
+  BatchRecords,
+  FileContent,
+  FileContents,
+  NewBatch,
+  Page,
+  PageQuery,
+  ReceivedFile,
+} from "./batch-store.ts";
 import {
   type Batch,
-  type BatchFormat,
-  newId,
-  type RunLine,
-  type RunOutcome,
+  type FilePurpose,
+  type NewId,
   type StoredFile,
+  UNFINISHED_STATUSES,
+  type Viewer,
 } from "./batch.ts";
-import { FileFolder } from "./file-store.ts";
-import { LineScheduler } from "./line-scheduler.ts";
-import { DamagedDatabase } from "./sqlite/database.ts";
-import { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
 
-const SWEEP_INTERVAL_MS = 10 * 60_000;
+/** Completion window of both APIs. */
+const COMPLETION_WINDOW_MS = 24 * 3_600_000;
 
-interface LocalBatchesOptions {
-  readonly config: Pick<Config, "batches" | "cache_dir" | "http" | "models">;
-  readonly formats: Readonly<Record<string, BatchFormat>>;
+/** Runs the batches of a backend. */
+export interface BatchWorker {
+  /** Runs a batch to its end. */
+  start(batch: Batch): void;
+  /** Stops the lines of a batch that has just been cancelled. */
+  cancelled(id: string): void;
+  /** Returns why a batch waits, for clients; undefined if it does not. */
+  waitingReason(id: string): Promise<string | undefined>;
+}
+
+/** Store of files and batches, and what runs them. */
+export interface BatchBackend {
+  readonly store: BatchRecords;
+  readonly folder: FileContents;
+  readonly runner: BatchWorker;
+  readonly newId: NewId;
+  /** Maximum bytes of all files and answers. */
+  readonly maxTotalBytes: number;
+  /** Bytes of received files that have not been stored yet. */
+  readonly incoming: { bytes: number };
+}
+
+export interface BatchServiceOptions {
+  readonly config: Config["batches"];
   readonly events: Pick<ServiceEvents, "emit">;
-  readonly logger: Pick<Logger, "info" | "warn" | "error">;
-  /** Called when a line is done. */
-  readonly onLine: (outcome: RunOutcome) => void;
-  /** Unix milliseconds. */
-  readonly now?: () => number;
+  /** Returns Unix milliseconds. */
+  readonly now?: (() => number) | undefined;
 }
 
-interface OpenBatches extends OpenedStore {
-  readonly runner: BatchRunner;
-  readonly service: BatchService;
-}
+/** Files and batches for the routes, with the checks that all backends share. */
+export abstract class BatchService implements Batches {
+  readonly #config: Config["batches"];
+  readonly #events: Pick<ServiceEvents, "emit">;
+  protected readonly now: () => number;
 
-/** Lines run in addition to the slots, so that one is ready when a slot becomes free. */
-const LINES_AHEAD = 2;
+  constructor({ config, events, now = Date.now }: BatchServiceOptions) {
+    this.#config = config;
+    this.#events = events;
+    this.now = now;
+  }
 
-/**
- * Files and batches of this machine. Opens the store at the start if it exists, otherwise at the first use. Moves a
- * damaged store aside and begins a new one.
- */
-export class LocalBatches implements Batches {
-  readonly #options: LocalBatchesOptions;
-  readonly #folder: string;
-  readonly #now: () => number;
-  #runLine: RunLine | undefined;
-  #open: Promise<OpenBatches> | undefined;
-  #running: BatchRunner | undefined;
-  #sweep: NodeJS.Timeout | undefined;
-  #isClosed = false;
-  /** Runs all lines of this machine. */
-  readonly scheduler: LineScheduler;
+  /** Runs an action on the backend of an item; without an id, on that of new files. */
+  abstract use<Result>(
+    id: string | undefined,
+    action: (backend: BatchBackend) => Promise<Result>,
+  ): Promise<Result>;
 
-  constructor(options: LocalBatchesOptions) {
-    this.#options = options;
-    this.#folder = path.join(options.config.cache_dir, "batches");
-    this.#now = options.now ?? Date.now;
-    this.scheduler = new LineScheduler(options.config.models.slots + LINES_AHEAD, this.#now);
+  /** Lists one page of items, which `read` reads from a backend. */
+  protected async list<Item extends { readonly id: string }>(
+    query: PageQuery,
+    read: (backend: BatchBackend, query: PageQuery) => Promise<Page<Item>>,
+  ): Promise<Page<Item>> {
+    return await this.use(undefined, async (backend) => await read(backend, query));
   }
 
   get maxFileBytes(): number {
-    return this.#options.config.batches.max_file_size;
+    return this.#config.max_file_size;
   }
 
   get maxLines(): number {
-    return this.#options.config.batches.max_lines;
+    return this.#config.max_lines;
   }
 
-  /** Number of unfinished batches. */
-  get running(): number {
-    return this.#running?.running ?? 0;
-  }
-
-  /** Continues unfinished batches. Must be called before anything else. */
-  async start(runLine: RunLine): Promise<void> {
-    this.#runLine = runLine;
-    if (!hasStore(this.#folder)) return;
-    try {
-      await this.#opened();
-    } catch (error) {
-      this.#options.logger.error({ err: error }, ServiceError.from(error).message);
-    }
-  }
-
-  /** Stops running lines; they continue after the next start. */
-  async stop(): Promise<void> {
-    this.#isClosed = true;
-    clearInterval(this.#sweep);
-    await this.#running?.stop();
-  }
-
-  /** Stops, and closes the store. */
-  async close(): Promise<void> {
-    await this.stop();
-    const open = await this.#open?.catch(() => undefined);
-    open?.close();
-  }
-
-  async receive(...args: Parameters<Batches["receive"]>): Promise<ReceivedFile> {
-    return await this.#use(async ({ service }) => await service.receive(...args));
-  }
-
-  async file(...args: Parameters<Batches["file"]>): Promise<StoredFile> {
-    return await this.#use(async ({ service }) => await service.file(...args));
-  }
-
-  async files(...args: Parameters<Batches["files"]>): Promise<Page<StoredFile>> {
-    return await this.#use(async ({ service }) => await service.files(...args));
-  }
-
-  async content(...args: Parameters<Batches["content"]>): Promise<FileContent> {
-    return await this.#use(async ({ service }) => await service.content(...args));
-  }
-
-  async deleteFile(...args: Parameters<Batches["deleteFile"]>): Promise<void> {
-    await this.#use(async ({ service }) => await service.deleteFile(...args));
-  }
-
-  async create(...args: Parameters<Batches["create"]>): Promise<Batch> {
-    return await this.#use(async ({ service }) => await service.create(...args));
-  }
-
-  async batch(...args: Parameters<Batches["batch"]>): Promise<Batch> {
-    return await this.#use(async ({ service }) => await service.batch(...args));
-  }
-
-  async batches(...args: Parameters<Batches["batches"]>): Promise<Page<Batch>> {
-    return await this.#use(async ({ service }) => await service.batches(...args));
-  }
-
-  async cancel(...args: Parameters<Batches["cancel"]>): Promise<Batch> {
-    return await this.#use(async ({ service }) => await service.cancel(...args));
-  }
-
-  async deleteBatch(...args: Parameters<Batches["deleteBatch"]>): Promise<void> {
-    await this.#use(async ({ service }) => await service.deleteBatch(...args));
-  }
-
-  async #use<Result>(action: (open: OpenBatches) => Promise<Result>): Promise<Result> {
-    const open = await this.#opened();
-    try {
-      return await action(open);
-    } catch (error) {
-      if (error instanceof DamagedDatabase) throw await this.#replaceDamaged(open, error);
-      throw error;
-    }
-  }
-
-  async #opened(): Promise<OpenBatches> {
-    this.#open ??= this.#openStore();
-    try {
-      return await this.#open;
-    } catch (error) {
-      this.#open = undefined;
-      throw error;
-    }
-  }
-
-  async #openStore(): Promise<OpenBatches> {
-    const { config, logger, formats, events, onLine } = this.#options;
-    const runLine = this.#runLine;
-    if (!runLine || this.#isClosed) throw new ServiceError("shutting_down", "The daemon is shutting down.");
-    const opened = await openStore(this.#folder, this.#now);
-    const runner: BatchRunner = new BatchRunner({
-      ...opened,
-      formats,
-      runLine,
-      scheduler: this.scheduler,
-      limits: { maxLines: config.batches.max_lines, maxLineBytes: config.http.body_limit },
-      logger,
-      onLine,
-      onEnd: (batch) => events.emit(batchEnded(batch)),
-      onDamage: (error) => void this.#replaceDamaged(open, error),
-      now: this.#now,
+  async receive(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
+    return await this.use(undefined, async ({ store, folder, newId, incoming, maxTotalBytes }) => {
+      const limits = { ...this.#config, max_total_size: maxTotalBytes };
+      return await receiveFile(chunks, { store, folder, newId, incoming, limits, now: this.now });
     });
-    const service = new BatchService({
-      ...opened,
-      config: config.batches,
-      events,
-      runner,
-      newId,
-      now: this.#now,
+  }
+
+  async file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile> {
+    return await this.use(id, async (backend) => await this.#findFile(backend, viewer, id, purposes));
+  }
+
+  async files({
+    purposes,
+    ...query
+  }: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>> {
+    return await this.list(query, async ({ store }, page) => await store.files({ ...page, purposes }));
+  }
+
+  async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
+    return await this.use(id, async (backend) => {
+      const { bytes } = await this.#findFile(backend, viewer, id, purposes);
+      const { folder } = backend;
+      // After the response has begun, an error could not be sent any more.
+      await folder.check(id, bytes);
+      return { size: bytes, etag: id, read: (start, end) => folder.stream(id, start, end) };
     });
-    const open: OpenBatches = { ...opened, runner, service };
-    this.#running = runner;
-    const sweep = async (): Promise<void> => {
-      await removeExpired(opened, this.#now(), config.batches.retention);
-    };
-    try {
-      await sweep();
-      await runner.resume();
-    } catch (error) {
-      if (error instanceof DamagedDatabase) throw await this.#replaceDamaged(open, error);
-      void runner.stop();
-      open.close();
-      throw error;
-    }
-    clearInterval(this.#sweep);
-    this.#sweep = setInterval(() => {
-      sweep().catch((error: unknown) =>
-        logger.warn({ err: error }, "Cannot remove expired files of batches now"),
-      );
-    }, SWEEP_INTERVAL_MS).unref();
-    return open;
   }
 
-  /** Moves the damaged store aside, once; the next use opens a new one. */
-  async #replaceDamaged(open: OpenBatches, cause: DamagedDatabase): Promise<ServiceError> {
-    if (this.#running !== open.runner)
-      return new ServiceError("batch_store_unavailable", "The store of batches was damaged.", { cause });
-    this.#running = undefined;
-    this.#open = undefined;
-    clearInterval(this.#sweep);
-    void open.runner.stop();
-    open.close();
-    const error = await moveDamagedData(this.#folder, this.#now(), cause);
-    this.#options.logger.error({ err: error }, error.message);
-    return error;
+  async deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void> {
+    await this.use(id, async (backend) => {
+      await this.#findFile(backend, viewer, id, purposes);
+      const user = (await backend.store.unfinished()).find(({ inputFile }) => inputFile === id);
+      if (user) {
+        throw new ServiceError(
+          "batch_conflict",
+          `The file is the input of the batch ${user.id}, which is not over; cancel the batch first.`,
+        );
+      }
+      await removeFile(backend, id);
+    });
   }
-}
 
-const DATA = "data";
-const DATABASE = "batches.db";
-const LOCK = "daybreak.lock";
+  async create({ viewer, idKind, inputFile, ...fields }: NewBatch): Promise<Batch> {
+    const createdAt = this.now();
+    const { retention } = this.#config;
+    return await this.use(inputFile.id, async ({ store, runner, newId }) => {
+      const batch: Batch = {
+        ...fields,
+        id: newId(idKind),
+        owner: viewer ?? "",
+        inputFile: inputFile.id,
+        status: "validating",
+        times: {},
+        createdAt,
+        expiresAt: createdAt + COMPLETION_WINDOW_MS,
+        outputLifeMs: Math.min(fields.outputLifeMs ?? retention, retention),
+        problems: [],
+        total: 0,
+        counts: { succeeded: 0, errored: 0, cancelled: 0, expired: 0 },
+        usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+      };
+      await store.addBatch(batch);
+      runner.start(batch);
+      this.#events.emit({ type: "batch-created", batch: batch.id });
+      return batch;
+    });
+  }
 
-interface OpenedStore {
-  readonly store: SqliteBatchStore;
-  readonly folder: FileFolder;
-  /** Closes the database and releases its lock. */
-  close(): void;
-}
-
-/** Returns true if the folder contains a store. */
-function hasStore(folder: string): boolean {
-  return existsSync(path.join(folder, DATA, DATABASE));
-}
-
-/**
- * Opens the store of batches, or creates it.
- * @throws ServiceError batch_store_unavailable if another process has it, or if it was damaged and has been moved aside
- */
-async function openStore(folder: string, now: () => number): Promise<OpenedStore> {
-  await makePrivateFolder(folder);
-  const lock = await tryLock(path.join(folder, LOCK));
-  if (!lock) {
-    throw new ServiceError(
-      "batch_store_unavailable",
-      `Another daemon has the batches in ${folder}. Ask that one, or start this one with another cache_dir.`,
+  async batch(viewer: Viewer, api: string, id: string): Promise<Batch> {
+    return await this.use(id, async (backend) =>
+      withWaitingReason(backend, await findBatch(backend, viewer, api, id)),
     );
   }
-  try {
-    const data = path.join(folder, DATA);
-    const database = path.join(data, DATABASE);
-    await makePrivateFolder(data);
-    const files = await FileFolder.open(path.join(data, "files"));
-    await makePrivateDatabase(database);
-    const store = await SqliteBatchStore.open(database, now);
-    await files.removeAllExcept(await store.fileIds());
-    return {
-      store,
-      folder: files,
-      close() {
-        store.close();
-        lock[Symbol.dispose]();
-      },
-    };
-  } catch (error) {
-    lock[Symbol.dispose]();
-    if (error instanceof DamagedDatabase) throw await moveDamagedData(folder, now(), error);
-    throw error;
+
+  async batches({ api, ...query }: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
+    return await this.list(query, async (backend, page) => {
+      const { items, hasMore } = await backend.store.batches({ ...page, api });
+      return {
+        items: await Promise.all(items.map(async (each) => await withWaitingReason(backend, each))),
+        hasMore,
+      };
+    });
+  }
+
+  async cancel(viewer: Viewer, api: string, id: string): Promise<Batch> {
+    return await this.use(id, async (backend) => {
+      const { store, runner } = backend;
+      await findBatch(backend, viewer, api, id);
+      const change = { status: "cancelling", endsAs: "cancelled" } as const;
+      const cancelled = await store.change(id, ["validating", "in_progress"], change);
+      if (cancelled) runner.cancelled(id);
+      const batch = (await store.batch(undefined, id)) ?? cancelled;
+      if (batch && (cancelled || batch.status === "cancelling")) return batch;
+      throw new ServiceError(
+        "batch_conflict",
+        `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
+      );
+    });
+  }
+
+  async deleteBatch(viewer: Viewer, api: string, id: string): Promise<void> {
+    await this.use(id, async (backend) => {
+      const { status, inputFile, outputFile, errorFile } = await findBatch(backend, viewer, api, id);
+      if (UNFINISHED_STATUSES.includes(status))
+        throw new ServiceError("batch_conflict", `The batch ${id} is not over; cancel it first.`);
+      const files = [inputFile, outputFile, errorFile].filter((each) => each !== undefined);
+      for (const file of files) await removeFile(backend, file);
+      await backend.store.removeBatch(id);
+    });
+  }
+
+  async #findFile(
+    { store }: BatchBackend,
+    viewer: Viewer,
+    id: string,
+    purposes: readonly FilePurpose[],
+  ): Promise<StoredFile> {
+    const file = await store.file(viewer, id);
+    if (file && purposes.includes(file.purpose) && file.expiresAt > this.now()) return file;
+    throw new ServiceError(
+      "file_not_found",
+      `There is no file with the id "${id.slice(0, 100)}", or no longer.`,
+    );
   }
 }
 
-/** Moves damaged data aside. Nothing may have it open. */
-async function moveDamagedData(folder: string, time: number, cause: unknown): Promise<ServiceError> {
-  const aside = path.join(folder, `damaged-${new Date(time).toISOString().replaceAll(/[:.]/g, "-")}`);
-  const isMoved = await rename(path.join(folder, DATA), aside).then(
-    () => true,
-    () => false,
+async function findBatch({ store }: BatchBackend, viewer: Viewer, api: string, id: string): Promise<Batch> {
+  const batch = await store.batch(viewer, id);
+  if (batch?.api === api) return batch;
+  throw new ServiceError(
+    "batch_not_found",
+    `There is no batch with the id "${id.slice(0, 100)}", or no longer.`,
   );
-  const advice = isMoved
-    ? `It has been put aside as ${aside}, and a new one begins with the next request; create unfinished batches again.`
-    : `Stop the daemon and move ${path.join(folder, DATA)} away.`;
-  return new ServiceError("batch_store_unavailable", `The store of batches was damaged. ${advice}`, {
-    cause,
-  });
 }
 
-/** Removes expired files, except inputs of unfinished batches, and batches older than the retention. */
-export async function removeExpired(
-  { store, folder }: { readonly store: BatchRecords; readonly folder: Pick<FileContents, "remove"> },
-  now: number,
-  retentionMs: number,
-): Promise<void> {
-  const inUse = new Set((await store.unfinished()).map(({ inputFile }) => inputFile));
-  for (const id of await store.expiredFiles(now)) {
-    if (inUse.has(id)) continue;
-    await store.removeFile(id);
-    await folder.remove(id);
+async function withWaitingReason({ runner }: BatchBackend, batch: Batch): Promise<Batch> {
+  return batch.status === "in_progress" ? { ...batch, waiting: await runner.waitingReason(batch.id) } : batch;
+}
+
+async function removeFile({ store, folder }: BatchBackend, id: string): Promise<void> {
+  await store.removeFile(id);
+  await folder.remove(id);
+}
+
+/** Returns the event of a finished batch. */
+export function batchEnded({ id, status, total, counts }: Batch): ServiceEvent & { type: "batch-ended" } {
+  return { type: "batch-ended", batch: id, status, lines: total, failed: total - counts.succeeded };
+}
+
+interface ReceiveOptions {
+  readonly store: Pick<BatchRecords, "storedBytes" | "addFile">;
+  readonly folder: Pick<FileContents, "write" | "remove">;
+  readonly newId: NewId;
+  readonly limits: Pick<Config["batches"], "max_file_size" | "max_total_size" | "retention">;
+  /** Bytes of all received files that have not been stored yet. */
+  readonly incoming: { bytes: number };
+  readonly now: () => number;
+}
+
+/** Writes a received file chunk by chunk. No record refers to it until it is stored. */
+export async function receiveFile(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { store, folder, newId, limits, incoming, now }: ReceiveOptions,
+): Promise<ReceivedFile> {
+  const availableBytes = limits.max_total_size - (await store.storedBytes());
+  const id = newId("file");
+  let reserved = 0;
+  const reserve = (change: number): void => {
+    reserved += change;
+    incoming.bytes += change;
+    if (incoming.bytes > availableBytes) throw totalSizeError(limits);
+  };
+  const release = (): void => {
+    incoming.bytes -= reserved;
+    reserved = 0;
+  };
+  const bytes = await folder.write(id, limitSize(chunks, reserve, limits)).catch((error: unknown) => {
+    release();
+    throw error;
+  });
+  let isStored = false;
+  return {
+    bytes,
+    async store({ viewer, purpose, name, lifetimeMs = limits.retention }) {
+      // Other files may have been stored since this upload began.
+      if ((await store.storedBytes()) + bytes > limits.max_total_size) throw totalSizeError(limits);
+      const createdAt = now();
+      const expiresAt = createdAt + Math.min(lifetimeMs, limits.retention);
+      const file = { id, owner: viewer ?? "", purpose, name, bytes, createdAt, expiresAt };
+      await store.addFile(file);
+      isStored = true;
+      release();
+      return file;
+    },
+    async [Symbol.asyncDispose]() {
+      release();
+      // A failure here must not hide the error of the request; the content is swept later.
+      if (!isStored) await folder.remove(id).catch(() => undefined);
+    },
+  };
+}
+
+async function* limitSize(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  reserve: (bytes: number) => void,
+  { max_file_size: maxBytes }: ReceiveOptions["limits"],
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.byteLength;
+    if (bytes > maxBytes) {
+      throw new ServiceError(
+        "payload_too_large",
+        `The file is larger than the limit of ${maxBytes} bytes (batches.max_file_size).`,
+      );
+    }
+    reserve(chunk.byteLength);
+    yield chunk;
   }
-  if (!Number.isFinite(retentionMs)) return;
-  for (const id of await store.endedBefore(now - retentionMs)) await store.removeBatch(id);
+}
+
+function totalSizeError({ max_total_size: total }: ReceiveOptions["limits"]): ServiceError {
+  return new ServiceError(
+    "insufficient_disk",
+    `The files of all batches together may take ${total} bytes (batches.max_total_size), which this one would exceed; delete some first.`,
+  );
 }

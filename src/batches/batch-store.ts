@@ -54,7 +54,7 @@ export interface FileContents {
  */
 export interface BatchRecords {
   addFile(file: StoredFile): Promise<void>;
-  file(id: string, viewer: Viewer): Promise<StoredFile | undefined>;
+  file(viewer: Viewer, id: string): Promise<StoredFile | undefined>;
   files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
   removeFile(id: string): Promise<void>;
   /** Returns the ids of files that expired at or before a time. */
@@ -63,7 +63,7 @@ export interface BatchRecords {
   storedBytes(): Promise<number>;
 
   addBatch(batch: Batch): Promise<void>;
-  batch(id: string, viewer: Viewer): Promise<Batch | undefined>;
+  batch(viewer: Viewer, id: string): Promise<Batch | undefined>;
   batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>>;
   /** Returns the unfinished batches, oldest first. */
   unfinished(): Promise<readonly Batch[]>;

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
-import { LocalBatches } from "../batches/batch-service.ts";
+import { LocalBatches } from "../batches/local-batches.ts";
 import type { Batches } from "../batches/batch-store.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";

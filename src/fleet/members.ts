@@ -168,7 +168,7 @@ export function candidatesFor(
   selfId: string,
   openRequests: (machine: string, alias: string) => number,
 ): Candidate[] {
-  return machines.flatMap(({ info, heartbeat: heartbeat }) => {
+  return machines.flatMap(({ info, heartbeat }) => {
     const model = info.models.find((each) => isSameModel(each, key));
     if (!model || heartbeat.state !== "ready") return [];
     const { alias } = model;
@@ -235,7 +235,7 @@ export function findModel(
   machines: readonly CandidateMachine[],
   name: string | undefined,
 ): ResolvedModel | undefined {
-  const found = machines.flatMap(({ info, heartbeat: heartbeat }) => {
+  const found = machines.flatMap(({ info, heartbeat }) => {
     const named = info.models.map((model) => matchModel(model, name)).find((each) => each !== undefined);
     if (!named) return [];
     const isLoaded = heartbeat.loaded.some(({ alias }) => alias === named.model.alias);

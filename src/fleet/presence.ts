@@ -245,7 +245,7 @@ export class Presence {
     const isBack = [...this.#known.values()].some(
       (each) => each.info?.name === info.name && each.info.revision !== INITIAL_REVISION,
     );
-    if (!isBack) this.#departed.add({ info, heartbeat: heartbeat }, this.#now());
+    if (!isBack) this.#departed.add({ info, heartbeat }, this.#now());
     // Without a connection all machines are silent, and the lost connection is logged already.
     if (this.isConnected) this.#options.logger.info({ machine: info.name, id: info.id }, text);
   }

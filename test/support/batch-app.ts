@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pino } from "pino";
-import { LocalBatches } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/local-batches.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { batchLineRunner, isBatchWork } from "../../src/daemon/run-batch-line.ts";
 import { BATCH_FORMATS } from "../../src/daemon/create-apis.ts";

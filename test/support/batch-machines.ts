@@ -6,7 +6,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { pino } from "pino";
 import type { Batch, BatchFormat, RunLine } from "../../src/batches/batch.ts";
-import { LocalBatches } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/local-batches.ts";
 import type { Batches } from "../../src/batches/batch-store.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";

@@ -11,7 +11,7 @@ import { createApp, type App } from "../../src/http/app.ts";
 import type { Inference } from "../../src/inference/inference.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 import type { Models } from "../../src/models/models.ts";
-import { LocalBatches } from "../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../src/batches/local-batches.ts";
 import { FakeModels } from "./fake-models.ts";
 
 const idleInference: Inference = {

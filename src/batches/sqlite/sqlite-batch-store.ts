@@ -50,7 +50,7 @@ export class SqliteBatchStore implements BatchStore {
     this.#database.run(sql, id, owner, purpose, name, bytes, createdAt, finiteOrNull(expiresAt));
   }
 
-  async file(id: string, viewer: Viewer): Promise<StoredFile | undefined> {
+  async file(viewer: Viewer, id: string): Promise<StoredFile | undefined> {
     const sql = "SELECT * FROM files WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
     const row = this.#database.get(sql, id, viewer ?? null);
     return row && toFile(row);
@@ -86,11 +86,11 @@ export class SqliteBatchStore implements BatchStore {
     this.#database.run(sql, id, owner, api, status, createdAt, detailsOf(batch));
   }
 
-  async batch(id: string, viewer: Viewer): Promise<Batch | undefined> {
-    return this.#batch(id, viewer);
+  async batch(viewer: Viewer, id: string): Promise<Batch | undefined> {
+    return this.#batch(viewer, id);
   }
 
-  #batch(id: string, viewer: Viewer): Batch | undefined {
+  #batch(viewer: Viewer, id: string): Batch | undefined {
     const sql = "SELECT * FROM batches WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
     const row = this.#database.get(sql, id, viewer ?? null);
     return row && toBatch(row);
@@ -117,7 +117,7 @@ export class SqliteBatchStore implements BatchStore {
 
   /** Must be called within a transaction. */
   #change(id: string, from: readonly BatchStatus[] | undefined, change: BatchChange): Batch | undefined {
-    const before = this.#batch(id, undefined);
+    const before = this.#batch(undefined, id);
     if (!before || (from && !from.includes(before.status))) return undefined;
     const { status = before.status } = change;
     const batch: Batch = { ...before, ...change, times: { [status]: this.#now(), ...before.times } };

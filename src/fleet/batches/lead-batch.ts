@@ -7,6 +7,7 @@ import {
   type InputProblem,
   type LineCounts,
   UNFINISHED_STATUSES,
+  type Viewer,
   type PendingLine,
 } from "../../batches/batch.ts";
 import type { FileContents } from "../../batches/batch-store.ts";
@@ -149,7 +150,7 @@ export class BatchLeader {
       );
     const source = {
       answers: page,
-      file: async (id: string) => await store.file(id, undefined),
+      file: async (viewer: Viewer, id: string) => await store.file(viewer, id),
     };
     const counted = { ...batch, counts: final };
     const newFileId = (): string => newOutputId(batch.id);

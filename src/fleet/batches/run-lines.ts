@@ -25,7 +25,7 @@ export interface LineRunnerOptions {
   readonly folder: FileContents;
   readonly refusals: Pick<ReportedRefusals, "report">;
   readonly models: BatchModels;
-  readonly pool: LineScheduler;
+  readonly scheduler: LineScheduler;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
   readonly logger: Pick<Logger, "warn">;
@@ -74,7 +74,7 @@ export class FleetBatchRunner {
   }
 
   async #run(batch: SharedBatch, isLeading: () => boolean, signal: AbortSignal): Promise<void> {
-    const { pool, runs, answers } = this.#options;
+    const { scheduler, runs, answers } = this.#options;
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
     const format = formatOf(this.#options.formats, batch);
     const queue = new RunQueue({ batch, runs, answers, runnable });
@@ -93,7 +93,7 @@ export class FleetBatchRunner {
       return runner;
     };
     try {
-      await pool.run({
+      await scheduler.run({
         owner: batch.owner,
         queue,
         signal,
@@ -319,7 +319,7 @@ class RunQueue implements PendingLines {
     }));
     const open: OpenRun = {
       run,
-      localModel: localModel,
+      localModel,
       waiting,
       returned: [],
       unanswered: lines.length,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Batch, type BatchFormat, type RunLine, UNFINISHED_STATUSES } from "../../batches/batch.ts";
+import type { BatchWorker } from "../../batches/batch-service.ts";
 import type { LineScheduler } from "../../batches/line-scheduler.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
@@ -42,7 +43,7 @@ export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
   readonly jetStream: JetStreamStore;
   readonly leases: Leases;
   readonly refusals: ReportedRefusals;
-  readonly pool: LineScheduler;
+  readonly scheduler: LineScheduler;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
   /** Called when a batch has ended that this machine led. */
@@ -50,7 +51,7 @@ export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
 }
 
 /** This machine's work on all batches of the fleet: runs lines, and leads batches that no other machine leads. */
-export class SharedRunner {
+export class SharedRunner implements BatchWorker {
   readonly #options: SharedRunnerOptions;
   readonly #leader: BatchLeader;
   readonly #missing: MissingModels;
@@ -89,22 +90,8 @@ export class SharedRunner {
     );
   }
 
-  /**
-   * Cancels a batch; lines that are done will be in its output.
-   * @throws ServiceError batch_conflict for a batch that is finished or being finalized
-   */
-  async cancel(id: string): Promise<Batch> {
-    const { store } = this.#options;
-    const change = { status: "cancelling", endsAs: "cancelled" } as const;
-    const cancelled = await store.change(id, ["validating", "in_progress"], change);
-    const batch = (await store.batch(id, undefined)) ?? cancelled;
-    // The leader may have ended it meanwhile.
-    if (batch && (cancelled || batch.status === "cancelling")) return batch;
-    throw new ServiceError(
-      "batch_conflict",
-      `The batch is ${batch?.status ?? "gone"}; it cannot be cancelled now.`,
-    );
-  }
+  /** Does nothing: every machine sees the change of the batch. */
+  cancelled(): void {}
 
   /** Returns why a batch waits, for clients; undefined if it does not. */
   async waitingReason(id: string): Promise<string | undefined> {

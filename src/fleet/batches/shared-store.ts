@@ -55,7 +55,7 @@ export class SharedStore implements BatchRecords {
     await this.#options.jetStream.put(this.#subject("file", file.id), encodeFile(file));
   }
 
-  async file(id: string, viewer: Viewer): Promise<StoredFile | undefined> {
+  async file(viewer: Viewer, id: string): Promise<StoredFile | undefined> {
     if (!isSharedId(id)) return undefined;
     for (const batch of possibleBatchIds(id)) {
       const file = (await this.#read(batch))?.batch.files.find((each) => each.id === id);
@@ -113,7 +113,7 @@ export class SharedStore implements BatchRecords {
   }
 
   /** Returns the batch with its current counts. */
-  async batch(id: string, viewer: Viewer): Promise<Batch | undefined> {
+  async batch(viewer: Viewer, id: string): Promise<Batch | undefined> {
     if (!isSharedId(id)) return undefined;
     const batch = (await this.#read(id))?.batch;
     return batch && isVisible(batch, viewer) ? await this.#withCounts(batch) : undefined;

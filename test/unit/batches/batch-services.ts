@@ -4,7 +4,7 @@ import path from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { Batch, BatchFormat, RunLine } from "../../../src/batches/batch.ts";
-import { LocalBatches } from "../../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../../src/batches/local-batches.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
-import { LocalBatches } from "../../../src/batches/batch-service.ts";
+import { LocalBatches } from "../../../src/batches/local-batches.ts";
 import type { Batches } from "../../../src/batches/batch-store.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { receiveFile } from "../../../src/batches/batch-intake.ts";
+import { receiveFile } from "../../../src/batches/batch-service.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 
 const away = (): Promise<never> =>
