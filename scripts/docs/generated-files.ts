@@ -1,4 +1,4 @@
-import { experimentJsonSchema } from "../../src/experiments/experiment-file.ts";
+import { experimentJsonSchema } from "../../src/experiments/experiments.ts";
 import { apiPage } from "./api-page.ts";
 import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";

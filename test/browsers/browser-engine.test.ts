@@ -2,7 +2,7 @@ import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { experimentResultSchema } from "../../src/api/native/experiment.ts";
-import { compareResults } from "../../src/experiments/compare-results.ts";
+import { compareResults } from "../../src/experiments/experiments.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/launch-chromium.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";

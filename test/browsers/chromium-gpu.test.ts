@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
-import { compareResults } from "../../src/experiments/compare-results.ts";
+import { compareResults } from "../../src/experiments/experiments.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { chromiumWithGpu, WITH_GPU } from "../support/chromium-gpu.ts";
 import { need } from "../support/need.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fromFragment, parseExperiment, toFragment } from "../../src/experiments/experiment-file.ts";
+import { fromFragment, parseExperiment, toFragment } from "../../src/experiments/experiments.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/launch-chromium.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
-import { compareResults } from "../../src/experiments/compare-results.ts";
+import { compareResults } from "../../src/experiments/experiments.ts";
 import { FirefoxPage, findFirefox } from "../support/firefox-page.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
-import { compareResults } from "../../src/experiments/compare-results.ts";
+import { compareResults } from "../../src/experiments/experiments.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
 import { likeness } from "../support/likeness.ts";
 import { need } from "../support/need.ts";

@@ -4,13 +4,14 @@ import { z } from "zod";
 import { modelFilesSchema } from "../../api/management/model-file-routes.ts";
 import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/service-error.ts";
-import { compareResults, type Comparison } from "../../experiments/compare-results.ts";
 import {
+  compareResults,
+  type Comparison,
   type Experiment,
   type ExperimentModelFile,
   parseExperiment,
   printExperiment,
-} from "../../experiments/experiment-file.ts";
+} from "../../experiments/experiments.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";

@@ -6,7 +6,7 @@ import {
   parseExperiment,
   printExperiment,
   toFragment,
-} from "../../experiments/experiment-file.ts";
+} from "../../experiments/experiments.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
 import { takeExperiment } from "../hand-over.ts";
 import { updateAllowed } from "../page/allowed-servers.ts";

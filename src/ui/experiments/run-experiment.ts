@@ -3,7 +3,7 @@ import {
   type ExperimentResult,
   experimentResultSchema,
 } from "../../api/native/experiment.ts";
-import type { ExperimentModelFile } from "../../experiments/experiment-file.ts";
+import type { ExperimentModelFile } from "../../experiments/experiments.ts";
 import { fetchDaemon, isNotLoaded, listModels, loadModel, post, request as send } from "../daemon-api.ts";
 import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 

@@ -1,6 +1,6 @@
 import type { AnswerToken } from "../../api/native/native-answer-fields.ts";
 import type { ExperimentResult } from "../../api/native/experiment.ts";
-import { compareResults } from "../../experiments/compare-results.ts";
+import { compareResults } from "../../experiments/experiments.ts";
 
 /** A result with its label on the page. */
 export interface NamedResult {

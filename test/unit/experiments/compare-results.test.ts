@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compareResults } from "../../../src/experiments/compare-results.ts";
+import { compareResults } from "../../../src/experiments/experiments.ts";
 import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import { RESULT, token } from "./sample-experiment.ts";
 

@@ -6,7 +6,7 @@ import {
   parseExperiment,
   printExperiment,
   toFragment,
-} from "../../../src/experiments/experiment-file.ts";
+} from "../../../src/experiments/experiments.ts";
 import { EXPERIMENT, RESULT } from "./sample-experiment.ts";
 
 describe("an experiment file", () => {

@@ -1,6 +1,6 @@
 import type { AnswerToken } from "../../../src/api/native/native-answer-fields.ts";
 import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
-import type { Experiment } from "../../../src/experiments/experiment-file.ts";
+import type { Experiment } from "../../../src/experiments/experiments.ts";
 
 export function token(id: number, text: string, logprob = -0.5): AnswerToken {
   return {

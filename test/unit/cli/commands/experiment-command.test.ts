@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseExperiment, printExperiment } from "../../../../src/experiments/experiment-file.ts";
+import { parseExperiment, printExperiment } from "../../../../src/experiments/experiments.ts";
 import { EXPERIMENT, RESULT, token } from "../../experiments/sample-experiment.ts";
 import { type FakeRoutes, startFakeDaemon } from "../fake-daemon.ts";
 import { runCli } from "../run-cli.ts";
