@@ -79,3 +79,8 @@ export function formatTime(time: string): string {
   const isToday = date.toDateString() === new Date().toDateString();
   return date.toLocaleString("en-GB", { timeStyle: "medium", ...(!isToday && { dateStyle: "medium" }) });
 }
+
+/** Formats a log-probability: "12.3 %". */
+export function formatProbability(logprob: number): string {
+  return `${(Math.exp(logprob) * 100).toFixed(1)} %`;
+}

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { requestKey } from "./key-dialog.ts";
-import { chosenDaemon, keyOf } from "./daemons.ts";
-import { isExported } from "./page-kind.ts";
+import { chosenDaemon, isExported, keyOf } from "./daemons.ts";
 
 const modelSchema = z.object({
   alias: z.string(),
@@ -46,15 +45,16 @@ class ApiError extends Error {
 /** The daemon is not running, stopped before it answered, or rejects requests of this page. */
 export class DaemonUnreachable extends Error {
   /** True if the daemon is running, but its CORS configuration excludes this page. */
-  readonly isForbidden: boolean = false;
+  readonly isForbidden: boolean;
 
-  constructor(cause: unknown, message = unreachableMessage(chosenDaemon()?.address ?? location.origin)) {
+  constructor(
+    cause: unknown,
+    message = unreachableMessage(chosenDaemon()?.address ?? location.origin),
+    isForbidden = false,
+  ) {
     super(message, { cause });
+    this.isForbidden = isForbidden;
   }
-}
-
-class DaemonForbidden extends DaemonUnreachable {
-  override readonly isForbidden = true;
 }
 
 function unreachableMessage(address: string): string {
@@ -100,9 +100,10 @@ async function unreachableError(address: string, cause: unknown): Promise<Daemon
   if (address === location.origin || !(await isReachable(address)))
     return new DaemonUnreachable(cause, unreachableMessage(address));
   const { host } = new URL(address);
-  return new DaemonForbidden(
+  return new DaemonUnreachable(
     cause,
     `The daemon at ${host} does not let this page ask it. Add ${location.origin} to http.cors_origins (SERVICE_HTTP_CORS_ORIGINS) there, and start it again.`,
+    true,
   );
 }
 
@@ -151,24 +152,25 @@ export function post(body: object, signal?: AbortSignal): RequestInit {
   return { method: "POST", headers, body: JSON.stringify(body), ...(signal && { signal }) };
 }
 
+/** Settings for loading a model. Absent settings take the defaults of the model or the daemon. */
+export interface LoadSettings {
+  readonly context_size?: number;
+  readonly gpu_layers?: number;
+  readonly set_default?: boolean;
+}
+
 /** Loads a model in the daemon. */
-export async function loadModel(alias: string, signal?: AbortSignal): Promise<void> {
-  await request("/api/models/load", post({ alias, context_size: 0 }, signal));
+export async function loadModel(
+  alias: string,
+  settings: LoadSettings = {},
+  signal?: AbortSignal,
+): Promise<void> {
+  await request("/api/models/load", post({ alias, context_size: 0, ...settings }, signal));
 }
 
-/** True if the daemon rejected the API key, or requires one. */
-export function needsApiKey(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "unauthorized";
-}
-
-/** True if the daemon does not have the model. */
-export function isUnknownModel(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "model_not_found";
-}
-
-/** True if the model has to be loaded first. */
-export function isNotLoaded(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "model_not_loaded";
+/** True if the daemon returned an error with this code. */
+export function hasCode(error: unknown, code: string): boolean {
+  return error instanceof ApiError && error.code === code;
 }
 
 /**

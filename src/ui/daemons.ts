@@ -1,7 +1,18 @@
 import { z } from "zod";
 import { isConnectOrigin } from "../api/management/page-policy.ts";
-import { tryJson } from "../json/json-values.ts";
-import { isExported } from "./page-kind.ts";
+import { readStored } from "./browser.ts";
+
+/** `daybreak ui export` marks the page as exported: it is served by a static host without a daemon. */
+
+/** True if this page was exported. */
+export const isExported = metaContent("daybreak-exported") !== undefined;
+
+/** Address of the hub for an exported page; undefined for the default hub. */
+export const exportedHub = metaContent("daybreak-hub");
+
+function metaContent(name: string): string | undefined {
+  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content;
+}
 
 /** Daemons that this page may use. They and their API keys are in localStorage. */
 
@@ -19,8 +30,6 @@ const storedSchema = z.object({
   keys: keysSchema,
 });
 type StoredDaemons = z.output<typeof storedSchema>;
-
-const EMPTY: StoredDaemons = { added: [], keys: {} };
 
 export interface Daemon {
   /** Origin, such as http://127.0.0.1:8080. */
@@ -114,11 +123,11 @@ function saveForSession(address: string, key: string | undefined): void {
 }
 
 function readSession(): Readonly<Record<string, string>> {
-  return keysSchema.safeParse(tryJson(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "")).data ?? {};
+  return readStored(() => sessionStorage, SESSION_STORAGE_KEY, keysSchema, {});
 }
 
 function read(): StoredDaemons {
-  return storedSchema.safeParse(tryJson(localStorage.getItem(STORAGE_KEY) ?? "")).data ?? EMPTY;
+  return readStored(() => localStorage, STORAGE_KEY, storedSchema, { added: [], keys: {} });
 }
 
 function write(stored: StoredDaemons): void {

@@ -1,3 +1,4 @@
+import { element } from "./browser.ts";
 import { type Daemon, saveKey, keyOf } from "./daemons.ts";
 
 /** Dialog that asks for the API key of a daemon. It is plain DOM, since the experiments page has no Preact. */
@@ -31,44 +32,26 @@ export function allowKeyRequest(address: string): void {
 }
 
 async function showDialog({ address, name }: Daemon, isRejected: boolean): Promise<boolean> {
-  const dialog = document.createElement("dialog");
-  dialog.id = "key-dialog";
-  dialog.setAttribute("aria-labelledby", "key-title");
-  const form = document.createElement("form");
-  form.method = "dialog";
-  const title = element("h2", "API key");
-  title.id = "key-title";
   const host = new URL(address).host;
   const label = name === host ? host : `${name} (${host})`;
-  const explanation = element(
-    "p",
-    isRejected
-      ? `The daemon ${label} does not take this key. Give another one.`
-      : `The daemon ${label} asks for an API key. Its operator has set one as api_keys.`,
+  const explanation = isRejected
+    ? `The daemon ${label} does not take this key. Give another one.`
+    : `The daemon ${label} asks for an API key. Its operator has set one as api_keys.`;
+  const key = element("input", { type: "password", id: "key", required: true, autocomplete: "off" });
+  const remember = element("input", { type: "checkbox", id: "keep-key", checked: true });
+  const decline = element("button", { type: "button" }, "Not now");
+  const form = element(
+    "form",
+    { method: "dialog" },
+    element("h2", { id: "key-title" }, "API key"),
+    element("p", {}, explanation),
+    element("label", {}, "Key ", key),
+    element("label", {}, remember, " Keep it in this browser"),
+    element("p", { className: "buttons" }, element("button", { id: "use-key" }, "Use this key"), decline),
   );
-  const key = document.createElement("input");
-  key.type = "password";
-  key.id = "key";
-  key.required = true;
-  key.autocomplete = "off";
-  const remember = document.createElement("input");
-  remember.type = "checkbox";
-  remember.id = "keep-key";
-  remember.checked = true;
-  const keyLabel = element("label", "Key ");
-  keyLabel.append(key);
-  const rememberLabel = document.createElement("label");
-  rememberLabel.append(remember, " Keep it in this browser");
-  const send = element("button", "Use this key");
-  send.id = "use-key";
-  const decline = element("button", "Not now");
-  decline.type = "button";
+  const dialog = element("dialog", { id: "key-dialog" }, form);
+  dialog.setAttribute("aria-labelledby", "key-title");
   decline.addEventListener("click", () => dialog.close());
-  const buttons = document.createElement("p");
-  buttons.className = "buttons";
-  buttons.append(send, decline);
-  form.append(title, explanation, keyLabel, rememberLabel, buttons);
-  dialog.append(form);
   document.body.append(dialog);
   let entered = "";
   form.addEventListener("submit", () => (entered = key.value.trim()));
@@ -82,13 +65,4 @@ async function showDialog({ address, name }: Daemon, isRejected: boolean): Promi
   }
   saveKey(address, entered, !remember.checked);
   return true;
-}
-
-function element<Name extends "h2" | "p" | "label" | "button">(
-  name: Name,
-  text: string,
-): HTMLElementTagNameMap[Name] {
-  const created = document.createElement(name);
-  created.textContent = text;
-  return created;
 }

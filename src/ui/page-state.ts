@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import { toError } from "../errors/service-error.ts";
-import { fetchHealth, DaemonUnreachable, needsApiKey, type ListedModel, listModels } from "./daemon-api.ts";
+import { DaemonUnreachable, fetchHealth, hasCode, type ListedModel, listModels } from "./daemon-api.ts";
 import { chosenDaemon } from "./daemons.ts";
 import { joinModels, listedStoredModels } from "./stored-models.ts";
 
@@ -69,7 +69,7 @@ export async function refresh(): Promise<void> {
     connection.value = { state: health === "ok" ? "connected" : health };
   } catch (error) {
     // The engine of this tab works without the daemon.
-    connection.value = needsApiKey(error) ? { state: "locked" } : unreachable(error);
+    connection.value = hasCode(error, "unauthorized") ? { state: "locked" } : unreachable(error);
   }
 }
 
@@ -80,4 +80,11 @@ function unreachable(error: unknown): Connection {
     return { state: "unreachable", since, why: error.isForbidden ? error.message : undefined };
   const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
   return { state: "unreachable", since, why };
+}
+
+/** Copies a text to the clipboard. Browsers allow that only on localhost and over HTTPS. */
+export function copyText(text: string): void {
+  const { clipboard } = navigator as { readonly clipboard?: Clipboard };
+  if (clipboard) clipboard.writeText(text).catch(showProblem);
+  else showProblem(new Error("The browser lets a page copy only on localhost and over HTTPS."));
 }

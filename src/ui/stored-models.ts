@@ -1,9 +1,8 @@
 import { computed, signal } from "@preact/signals";
 import { toError } from "../errors/service-error.ts";
 import { readManifests } from "../tab/store/manifests.ts";
-import type { StoredModel } from "../tab/store/model-store.ts";
+import { ModelStore, type StoredModel } from "../tab/store/model-store.ts";
 import type { ListedModel } from "./daemon-api.ts";
-import { pageStore } from "./page-store.ts";
 
 /** Models in the browser's storage, which the engine of this tab can run. */
 
@@ -74,4 +73,12 @@ export function joinModels(
     ),
     ...stored.filter(({ alias }) => !there.has(alias)),
   ];
+}
+
+/** Returns the store of models in the browser. Its worker may connect to the same servers as the page. */
+export function pageStore(): ModelStore {
+  const worker = new URL("./store-worker.js", import.meta.url);
+  const connect = new URLSearchParams(location.search).get("connect");
+  if (connect !== null) worker.searchParams.set("connect", connect);
+  return new ModelStore({ worker });
 }

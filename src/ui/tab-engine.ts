@@ -2,9 +2,9 @@ import type { z } from "zod";
 import { modelFilesSchema } from "../api/management/model-file-routes.ts";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
 import type { DownloadOptions } from "../tab/store/model-store.ts";
-import { DaemonUnreachable, isUnknownModel, request } from "./daemon-api.ts";
+import { DaemonUnreachable, hasCode, request } from "./daemon-api.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
-import { pageStore } from "./page-store.ts";
+import { pageStore } from "./stored-models.ts";
 
 /** The engine of this tab. The last model stays loaded. */
 export class TabEngine {
@@ -33,7 +33,7 @@ export class TabEngine {
    */
   async start(model: string, gpu: boolean, signal: AbortSignal): Promise<BrowserEngine> {
     const found = await fetchModelFiles(model, signal).catch(async (error: unknown) => {
-      const isMissingInDaemon = error instanceof DaemonUnreachable || isUnknownModel(error);
+      const isMissingInDaemon = error instanceof DaemonUnreachable || hasCode(error, "model_not_found");
       if (isMissingInDaemon && (await this.#isStored(model))) return undefined;
       throw error;
     });

@@ -112,7 +112,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the view Models${CHROMIUM.note}`
       hub.failNext(TINY_BYTES, { drops: { bytes: 400_000, everyMs: 120 } });
       await on.press(download(TINY), "Resume");
       await on.until(
-        `/ · \\d+ % · .*\\/s · \\d+ s left/.test(document.querySelector("${download(TINY)} .facts")?.textContent)`,
+        `/ · \\d+ % · .*\\/s · [\\d.]+ m?s left/.test(document.querySelector("${download(TINY)} .facts")?.textContent)`,
       );
       await state("done");
       expect(hub.downloads.at(-1)?.headers.range).toMatch(/^bytes=[1-9]/);

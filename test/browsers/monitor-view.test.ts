@@ -81,8 +81,8 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
     client.abort();
     await endless.then((answer) => answer.text()).catch(() => undefined);
     await on.until(`${valueOf("Requests", "running")} === "0"`);
-    expect(await page.evaluate(valueOf("Memory", "daemon"))).toMatch(/^[\d.]+ MiB$/);
-    expect(await page.evaluate(valueOf("Memory", MODEL))).toMatch(/^[\d.]+ MiB$/);
+    expect(await page.evaluate(valueOf("Memory", "daemon"))).toMatch(/^[\d.]+ [MG]B$/);
+    expect(await page.evaluate(valueOf("Memory", MODEL))).toMatch(/^[\d.]+ [MG]B$/);
     expect(await page.evaluate(valueOf("Time to first token", "half"))).toMatch(/^[\d.]+ m?s$/);
     const drawn = `[...document.querySelectorAll(".chart canvas")].every((canvas) =>
       canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0))`;
@@ -91,7 +91,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the monitor${CHROMIUM.note}`, () => {
 
   test("shows the engines, the GPU and the sandbox", async () => {
     await textHas("#engines", MODEL);
-    expect(await on.textOf("#engines")).toMatch(/Requests0 of \d+Memory[\d.]+ MiBContext2,048 tokens/);
+    expect(await on.textOf("#engines")).toMatch(/Requests0 of \d+Memory[\d.]+ [MG]BContext2,048 tokens/);
     await on.until(`/Idlefor \\d/.test(document.querySelector("#engines").textContent)`);
     expect(await on.textOf("#gpu")).toContain("set gpu.mode to auto to use one");
     expect(await on.textOf("#sandbox")).toContain("configured: auto");

@@ -61,8 +61,8 @@ export async function sendQuestion(
     parent,
     role: "user",
     content,
-    ...(images.length > 0 && { images }),
-    ...(files.length > 0 && { files }),
+    ...(images.length > 0 && { images: [...images] }),
+    ...(files.length > 0 && { files: [...files] }),
   };
   saveAndShow(withMessage(current.value, question));
   await answer(question);
@@ -222,7 +222,7 @@ async function startTabEngine({ alias }: ListedModel, signal: AbortSignal): Prom
 async function loadInDaemon({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
   if (state !== "loaded") {
     activity.value = `Loading ${alias} …`;
-    await loadModel(alias, signal);
+    await loadModel(alias, {}, signal);
     await refresh();
   }
   activity.value = `${alias} answers …`;

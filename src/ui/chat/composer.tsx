@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { chosenDaemon } from "../daemons.ts";
-import { openAsExperiment } from "../hand-over.ts";
+import { openAsExperiment } from "../browser.ts";
 import { problem, showProblem } from "../page-state.ts";
 import { offeredTools } from "../tools/tools.ts";
 import { sendQuestion, promptProgress } from "./answering.ts";

@@ -2,10 +2,11 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AnswerToken } from "../../api/native/native-answer-fields.ts";
-import { copyText } from "../browser-actions.ts";
 import type { ListedModel } from "../daemon-api.ts";
 import { Markdown } from "../markdown/markdown.tsx";
-import { activity, models as allModels } from "../page-state.ts";
+import { formatProbability } from "../../json/quantities.ts";
+import { shadeClass } from "../browser.ts";
+import { activity, copyText, models as allModels } from "../page-state.ts";
 import { IN_BROWSER } from "../stored-models.ts";
 import { answer, sendQuestion, continueAnswer, type AnswerSource } from "./answering.ts";
 import { chatModels, current, saveAndShow, running } from "./chat-state.ts";
@@ -279,15 +280,12 @@ function ModelOptions({ source, label, models }: ModelOptionsProps): JSX.Element
   );
 }
 
-/** Lower bounds of the probabilities of each shade. */
-const SHADES = [0.2, 0.5, 0.8, 0.95];
-
 /** The tokens of an answer, shaded by probability. The tooltip of a token lists its alternatives. */
 function TokenView({ tokens }: { readonly tokens: readonly AnswerToken[] }): JSX.Element {
   return (
     <p class="token-list">
       {tokens.map((token, index) => (
-        <span key={index} class={`token shade-${shadeOf(token)}`} title={describeToken(token)}>
+        <span key={index} class={`token ${shadeClass(token.logprob)}`} title={describeToken(token)}>
           {token.token}
         </span>
       ))}
@@ -295,16 +293,7 @@ function TokenView({ tokens }: { readonly tokens: readonly AnswerToken[] }): JSX
   );
 }
 
-/** Returns 0 for unlikely tokens, up to the number of shades for likely ones. */
-function shadeOf({ logprob }: AnswerToken): number {
-  return SHADES.filter((least) => Math.exp(logprob) >= least).length;
-}
-
 function describeToken({ token, logprob, top }: AnswerToken): string {
   const alternatives = top.map((each) => `${JSON.stringify(each.token)} ${formatProbability(each.logprob)}`);
   return [`${JSON.stringify(token)} ${formatProbability(logprob)}`, ...alternatives].join("\n");
-}
-
-function formatProbability(logprob: number): string {
-  return `${(Math.exp(logprob) * 100).toFixed(1)} %`;
 }

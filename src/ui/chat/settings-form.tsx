@@ -1,7 +1,8 @@
-import { effect, signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { z } from "zod";
 import { toError } from "../../errors/service-error.ts";
+import { storedList } from "../browser.ts";
 import { parseSchema } from "./chat-request.ts";
 import { changeSettings, chosenModel, current } from "./chat-state.ts";
 import { type ChatSettings, settingsSchema } from "./conversation.ts";
@@ -81,18 +82,12 @@ const NUMBER_SETTINGS = [
   },
 ] as const;
 
-type SetSettings = (
-  change: Partial<{ [Name in keyof ChatSettings]: ChatSettings[Name] | undefined }>,
-) => void;
+type SetSettings = (change: Partial<ChatSettings>) => void;
 
 /** Form for the settings of the current conversation. */
 export function SettingsForm(): JSX.Element {
   const { settings } = current.value;
-  const set: SetSettings = (change) => {
-    const entries = Object.entries({ ...settings, ...change }).filter(([, value]) => value !== undefined);
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the settings and what was changed of them
-    changeSettings(Object.fromEntries(entries) as ChatSettings);
-  };
+  const set: SetSettings = (change) => changeSettings({ ...settings, ...change });
   return (
     <section id="settings" aria-label="Settings">
       <h2>Settings of this conversation</h2>
@@ -263,20 +258,8 @@ function Presets(): JSX.Element {
   );
 }
 
-const STORAGE_KEY = "daybreak-presets";
-
-const presetSchema = z.object({ name: z.string(), settings: settingsSchema });
-
-/** Named settings. */
-interface Preset {
-  readonly name: string;
-  readonly settings: ChatSettings;
-}
-
-/** Presets in localStorage, sorted by name. */
-const presets = signal<readonly Preset[]>(readPresets());
-
-effect(() => localStorage.setItem(STORAGE_KEY, JSON.stringify(presets.value)));
+/** Named settings in localStorage, sorted by name. */
+const presets = storedList("daybreak-presets", z.object({ name: z.string(), settings: settingsSchema }));
 
 /** Saves settings under a name. Replaces the preset of that name, if there is one. */
 function savePreset(name: string, settings: ChatSettings): void {
@@ -288,15 +271,4 @@ function savePreset(name: string, settings: ChatSettings): void {
 
 function deletePreset(name: string): void {
   presets.value = presets.value.filter((each) => each.name !== name);
-}
-
-/** Reads the presets; returns none if they are invalid. */
-function readPresets(): Preset[] {
-  try {
-    const found = z.array(presetSchema).parse(JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]"));
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- optional fields are absent, never undefined: it was JSON
-    return found as unknown as Preset[];
-  } catch {
-    return [];
-  }
 }

@@ -8,9 +8,8 @@ import {
   toFragment,
 } from "../../experiments/experiments.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
-import { takeExperiment } from "../hand-over.ts";
 import { updateAllowed } from "../page/allowed-servers.ts";
-import { saveAs } from "../browser-actions.ts";
+import { saveAs, takeExperiment } from "../browser.ts";
 import { describeFiles, generatingModels, type EngineLocation, ExperimentRunner } from "./run-experiment.ts";
 import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
 

@@ -4,7 +4,7 @@ import {
   experimentResultSchema,
 } from "../../api/native/experiment.ts";
 import type { ExperimentModelFile } from "../../experiments/experiments.ts";
-import { fetchDaemon, isNotLoaded, listModels, loadModel, post, request as send } from "../daemon-api.ts";
+import { fetchDaemon, hasCode, listModels, loadModel, post, request as send } from "../daemon-api.ts";
 import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 
 /** Engine that runs an experiment: this tab's or the daemon's. */
@@ -36,8 +36,8 @@ export class ExperimentRunner {
     const sendRequest = async (): Promise<Response> =>
       await send("/api/experiment", post({ ...request, model }, signal), engine?.fetch ?? fetchDaemon);
     const answer = await sendRequest().catch(async (error: unknown) => {
-      if (!isNotLoaded(error)) throw error;
-      await loadModel(model, signal);
+      if (!hasCode(error, "model_not_loaded")) throw error;
+      await loadModel(model, {}, signal);
       return await sendRequest();
     });
     return experimentResultSchema.parse(await answer.json());

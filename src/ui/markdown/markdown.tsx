@@ -6,7 +6,7 @@ import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type temml from "temml";
-import { copyText } from "../browser-actions.ts";
+import { copyText } from "../page-state.ts";
 
 /** Rendered Markdown. While the text grows, only its last block is rendered again. */
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
@@ -172,7 +172,7 @@ function toToken(type: string, match: RegExpExecArray | null): Tokens.Generic | 
 function toMathml(raw: string, text: string, isBlock: boolean): string {
   if (!mathLibrary.peek()) {
     prepareMath();
-    return formulaAsCode(raw);
+    return `<code>${escapeHtml(raw)}</code>`;
   }
   try {
     const mathml =
@@ -181,15 +181,10 @@ function toMathml(raw: string, text: string, isBlock: boolean): string {
     return mathml.replaceAll(/ style="[^"]*"/g, "");
   } catch {
     // The dollar sign does not begin a formula, or the formula is incomplete while the answer grows.
-    return formulaAsCode(raw);
+    return `<code>${escapeHtml(raw)}</code>`;
   }
 }
 
 async function loadMath(): Promise<void> {
   mathLibrary.value = (await import("temml")).default;
-}
-
-function formulaAsCode(text: string): string {
-  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-  return `<code>${escaped}</code>`;
 }

@@ -5,7 +5,7 @@ import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
-import { Dialog } from "./dialog.tsx";
+import { DeletionDialog } from "./dialog.tsx";
 import { FromHub } from "./from-hub.tsx";
 import { chatWith } from "./model-card.tsx";
 import { deleteStored, isDaemonModel, storePickedFiles } from "./store-files.ts";
@@ -30,6 +30,7 @@ interface BrowserModelsProps {
 /** The models in the browser's storage, and forms for adding more. */
 export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.Element {
   const toDelete = useSignal<string | undefined>(undefined);
+  const chosen = toDelete.value;
   const problem = storageProblem.value;
   // The chat stores models, too.
   useEffect(() => void refreshStored(), []);
@@ -89,8 +90,18 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
       ) : (
         <p class="note">{problem}</p>
       )}
-      {toDelete.value !== undefined && (
-        <DeleteStored name={toDelete.value} onClose={() => (toDelete.value = undefined)} />
+      {chosen !== undefined && (
+        <DeletionDialog
+          title={`Delete ${chosen} from this browser?`}
+          onDelete={() => void deleteStored(chosen)}
+          onClose={() => (toDelete.value = undefined)}
+        >
+          <p>
+            {isDaemonModel(chosen)
+              ? "The daemon keeps its own files. The next chat in this tab takes them from there again."
+              : "The file that it was made from stays where it is. To have it here again, choose that file again."}
+          </p>
+        </DeletionDialog>
       )}
     </section>
   );
@@ -104,38 +115,6 @@ function StorageUsage(): JSX.Element | null {
       <meter aria-label="The browser's storage" value={used} max={used + free || 1} /> This site uses{" "}
       {formatBytes(used)} of the browser's storage; {formatBytes(free)} are free.
     </p>
-  );
-}
-
-interface DeleteStoredProps {
-  readonly name: string;
-  readonly onClose: () => void;
-}
-
-function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
-  return (
-    <Dialog title={`Delete ${name} from this browser?`} onClose={onClose}>
-      <p>
-        {isDaemonModel(name)
-          ? "The daemon keeps its own files. The next chat in this tab takes them from there again."
-          : "The file that it was made from stays where it is. To have it here again, choose that file again."}
-      </p>
-      <p class="buttons">
-        <button
-          type="button"
-          class="danger"
-          onClick={() => {
-            onClose();
-            void deleteStored(name);
-          }}
-        >
-          Delete
-        </button>
-        <button type="button" autofocus onClick={onClose}>
-          Keep
-        </button>
-      </p>
-    </Dialog>
   );
 }
 

@@ -27,6 +27,38 @@ export function Dialog({ title, children, onClose, isWide = false }: DialogProps
   );
 }
 
+interface DeletionDialogProps {
+  readonly title: string;
+  /** Explains what is deleted. */
+  readonly children: ComponentChildren;
+  readonly onDelete: () => void;
+  readonly onClose: () => void;
+}
+
+/** Asks for confirmation before something is deleted. */
+export function DeletionDialog({ title, children, onDelete, onClose }: DeletionDialogProps): JSX.Element {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      <p class="buttons">
+        <button
+          type="button"
+          class="danger"
+          onClick={() => {
+            onClose();
+            onDelete();
+          }}
+        >
+          Delete
+        </button>
+        <button type="button" autofocus onClick={onClose}>
+          Keep
+        </button>
+      </p>
+    </Dialog>
+  );
+}
+
 const URL_PATTERN = /(https?:\/\/[^\s,;()]+[^\s,;().:])/;
 
 /** A text with its URLs as links. */

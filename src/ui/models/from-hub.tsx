@@ -4,11 +4,10 @@ import { HUB_ORIGINS } from "../../api/management/page-policy.ts";
 import { chooseModelFiles, chooseProjector, HUB_PREFIX, parseHubSpec } from "../../models/names/hub-spec.ts";
 import { hubPaths } from "../../tab/store/hub-files.ts";
 import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
-import { exportedHub, isExported } from "../page-kind.ts";
+import { exportedHub, isExported } from "../daemons.ts";
 import { problem, showProblem } from "../page-state.ts";
-import { pageStore } from "../page-store.ts";
 import { allowServer, isAllowed } from "../page/allowed-servers.ts";
-import { refreshStored } from "../stored-models.ts";
+import { pageStore, refreshStored } from "../stored-models.ts";
 
 /** The running download and its progress, 0 to 1. */
 const download = createSignal<{ readonly spec: string; readonly share: number } | undefined>(undefined);

@@ -1,19 +1,11 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { ListedModel } from "../daemon-api.ts";
+import { type ListedModel, loadModel, type LoadSettings } from "../daemon-api.ts";
 import { showProblem } from "../page-state.ts";
 import { Dialog } from "./dialog.tsx";
 import { canChat } from "./model-facts.ts";
-import {
-  runAction,
-  readGpu,
-  type LoadSettings,
-  loadWithSettings,
-  type ModelDetail,
-  readModel,
-  unloadModel,
-} from "./models-api.ts";
+import { runAction, readGpu, type ModelDetail, readModel, unloadModel } from "./models-api.ts";
 import { formatInteger } from "../../json/quantities.ts";
 
 /** Minimum context size that engines accept, in tokens. */
@@ -42,7 +34,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
     onClose();
     await runAction(alias, "loading …", async () => {
       if (state === "loaded") await unloadModel(alias);
-      await loadWithSettings(alias, settings.value);
+      await loadModel(alias, settings.value);
     });
   };
   const layerCount = detail.value && detail.value.block_count + 1;

@@ -2,14 +2,13 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { chooseModel } from "../chat/chat-state.ts";
-import type { ListedModel } from "../daemon-api.ts";
+import { type ListedModel, loadModel } from "../daemon-api.ts";
 import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
 import { showProblem } from "../page-state.ts";
 import { capabilityLabels, canChat, describeOrigin, purposeNote } from "./model-facts.ts";
 import {
   runAction,
   activities,
-  loadWithSettings,
   makeDefault,
   type ModelDetail,
   openDialog,
@@ -47,7 +46,7 @@ export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Eleme
             onClick={() =>
               void (isLoaded
                 ? runAction(alias, "unloading …", () => unloadModel(alias))
-                : runAction(alias, "loading …", () => loadWithSettings(alias, {})))
+                : runAction(alias, "loading …", () => loadModel(alias)))
             }
           >
             {isLoaded ? "Unload" : "Load"}

@@ -5,7 +5,7 @@ import { toError } from "../../errors/service-error.ts";
 import type { ListedModel } from "../daemon-api.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
-import { Dialog } from "./dialog.tsx";
+import { DeletionDialog, Dialog } from "./dialog.tsx";
 import { LoadDialog } from "./load-dialog.tsx";
 import { describeDeletion } from "./model-facts.ts";
 import { copyModel, createModel, deleteModel, runAction, openDialog, readModelfile } from "./models-api.ts";
@@ -26,25 +26,14 @@ export function OpenDialog(): JSX.Element | null {
 function DeleteDialog({ model }: { readonly model: ListedModel }): JSX.Element {
   const { alias, state } = model;
   return (
-    <Dialog title={`Delete ${alias}?`} onClose={close}>
+    <DeletionDialog
+      title={`Delete ${alias}?`}
+      onDelete={() => void runAction(alias, "deleting …", () => deleteModel(alias))}
+      onClose={close}
+    >
       <p>{describeDeletion(model, formatBytes(model.size_bytes ?? 0))}</p>
       {state === "loaded" && <p>It is unloaded first; answers that it is giving end.</p>}
-      <p class="buttons">
-        <button
-          type="button"
-          class="danger"
-          onClick={() => {
-            close();
-            void runAction(alias, "deleting …", () => deleteModel(alias));
-          }}
-        >
-          Delete
-        </button>
-        <button type="button" autofocus onClick={close}>
-          Keep
-        </button>
-      </p>
-    </Dialog>
+    </DeletionDialog>
   );
 }
 

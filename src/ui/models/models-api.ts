@@ -14,13 +14,6 @@ export type HubOffer = HubFiles["models"][number];
 export type HubRepo = z.output<typeof hubSearchSchema>["repos"][number];
 export type Suggestion = z.output<typeof defaultModelSchema>;
 
-/** Settings for loading a model. Absent settings take the defaults of the model or the daemon. */
-export interface LoadSettings {
-  readonly context_size?: number;
-  readonly gpu_layers?: number;
-  readonly set_default?: boolean;
-}
-
 function modelPath(alias: string): string {
   return `/api/models/${encodeURIComponent(alias)}`;
 }
@@ -36,10 +29,6 @@ async function fetchJson<Schema extends z.ZodType>(
 
 export async function readModel(alias: string): Promise<ModelDetail> {
   return await fetchJson(modelDetailSchema, modelPath(alias));
-}
-
-export async function loadWithSettings(alias: string, settings: LoadSettings): Promise<void> {
-  await request("/api/models/load", post({ alias, context_size: 0, ...settings }));
 }
 
 export async function unloadModel(alias: string): Promise<void> {

@@ -1,8 +1,8 @@
 import { computed, signal as createSignal } from "@preact/signals";
 import { toError } from "../../errors/service-error.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
-import { DownloadSpeed, storePulls, storedPulls } from "./stored-pulls.ts";
 import { discardPull, pullModel } from "./models-api.ts";
+import { DownloadSpeed, runningPulls, storedPulls, storePulls } from "./stored-pulls.ts";
 
 /** A download of a model from the hub. */
 export interface Pull {
@@ -135,12 +135,11 @@ function savePulls(): void {
 
 /** Restores the downloads after a reload of the page, and resumes those that were running. */
 function restorePulls(): void {
-  const stored = storedPulls();
-  localPulls.value = stored.pulls.map((pull) => ({
-    ...pull,
-    state: pull.problem === undefined ? "paused" : "failed",
-  }));
-  for (const name of stored.running) void startPull(name);
+  localPulls.value = storedPulls().map(({ name, downloaded, total, problem }) => {
+    const state = problem === undefined ? "paused" : "failed";
+    return { name, state, downloaded, total, problem };
+  });
+  for (const name of runningPulls()) void startPull(name);
 }
 
 addEventListener("pagehide", () => {

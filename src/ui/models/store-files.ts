@@ -1,7 +1,6 @@
 import { fileStem, shardFiles, shardOf } from "../../models/names/model-file-names.ts";
 import { activity, models, problem, showProblem } from "../page-state.ts";
-import { pageStore } from "../page-store.ts";
-import { IN_BROWSER, refreshStored } from "../stored-models.ts";
+import { IN_BROWSER, pageStore, refreshStored } from "../stored-models.ts";
 
 /** First bytes of a GGUF file. */
 const GGUF_MAGIC = "GGUF";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { readStored } from "../browser.ts";
 
 /** Unfinished downloads, stored in the browser so that they survive a reload of the page. */
 
@@ -27,28 +28,13 @@ export function storePulls(pulls: readonly StoredPull[], running: readonly strin
   }
 }
 
-export function storedPulls(): {
-  readonly pulls: readonly StoredPull[];
-  readonly running: readonly string[];
-} {
-  return {
-    pulls: storedSchema.safeParse(read(() => localStorage, UNFINISHED_KEY)).data ?? [],
-    running: runningPulls(),
-  };
+export function storedPulls(): readonly StoredPull[] {
+  return readStored(() => localStorage, UNFINISHED_KEY, storedSchema, []);
 }
 
 /** Returns the names of the downloads that ran in this tab before a reload. */
 export function runningPulls(): readonly string[] {
-  return z.array(z.string()).safeParse(read(() => sessionStorage, RUNNING_KEY)).data ?? [];
-}
-
-/** @param storage a function, since reading localStorage throws in browsers that store nothing */
-function read(storage: () => Storage, key: string): unknown {
-  try {
-    return JSON.parse(storage().getItem(key) ?? "[]");
-  } catch {
-    return [];
-  }
+  return readStored(() => sessionStorage, RUNNING_KEY, z.array(z.string()), []);
 }
 
 /** Long enough for a steady number, short enough to follow changes of the network. */

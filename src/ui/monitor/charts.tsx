@@ -1,4 +1,4 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -15,8 +15,6 @@ import { firstTokenTime, HISTORY_SECS, type Sample } from "./samples.ts";
 /** Maximum number of lines per chart. The smallest engines share one line. */
 const MAX_ENGINES = 4;
 const OTHER_ENGINES = "Other engines";
-/** Grid steps of byte axes: powers of two up to 16 TiB, so that labels are round numbers of MiB and GiB. */
-const BYTE_STEPS = Array.from({ length: 35 }, (_, power) => 1024 * 2 ** power);
 /** Grid steps of axes that count requests. */
 const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
@@ -69,7 +67,6 @@ export function Charts(): JSX.Element {
           times={times}
           lines={[line("daemon", (each) => each.daemonBytes), ...perModel(all, (each) => each.engineBytes)]}
           format={formatBytes}
-          steps={BYTE_STEPS}
           unknown="not loaded"
         />
         {status.value?.gpu.available === true && (
@@ -78,7 +75,6 @@ export function Charts(): JSX.Element {
             times={times}
             lines={perModel(all, (each) => each.gpuBytes)}
             format={formatBytes}
-            steps={BYTE_STEPS}
             unknown="not loaded"
           />
         )}
@@ -111,7 +107,7 @@ function perModel(all: readonly Sample[], of: (sample: Sample) => ReadonlyMap<st
 }
 
 const CHART_HEIGHT = 150;
-/** Width of the label "1.25 GiB", in pixels. */
+/** Width of the label "99.9 GB", in pixels. */
 const LEFT_AXIS_WIDTH = 66;
 const BOTTOM_AXIS_HEIGHT = 28;
 /** Minimum time span, so that a new chart shows more than a few pixels of data. */
@@ -173,9 +169,9 @@ function Chart({ title, times, lines, format, steps, unknown }: ChartProps): JSX
     plot.current?.setData([[...times], ...lines.map(({ values }) => [...values])]);
   }, [times, lines]);
 
-  const index = useComputed(() => pointedIndex.value);
-  const shownIndex = index.value ?? times.length - 1;
-  const time = index.value === null ? undefined : times[index.value];
+  const index = pointedIndex.value;
+  const shownIndex = index ?? times.length - 1;
+  const time = index === null ? undefined : times[index];
   return (
     <figure ref={figure} class="chart" aria-labelledby={id}>
       <figcaption>

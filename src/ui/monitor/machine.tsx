@@ -1,7 +1,14 @@
 import type { JSX } from "preact";
-import { machineFacts, type FleetMachine, type FleetModel, describeModel } from "./fleet-facts.ts";
 import { formatBytes, formatDuration, formatInteger, formatNumber } from "../../json/quantities.ts";
-import type { Engine, Status } from "./monitor-api.ts";
+import {
+  describeModel,
+  type Engine,
+  type FactList,
+  type FleetMachine,
+  type FleetModel,
+  machineFacts,
+  type Status,
+} from "./monitor-api.ts";
 import { engines, fleet, gpuFailures, samples, speeds, status } from "./monitor-state.ts";
 
 /** The GPU, sandbox and memory of the machine, with their problems. */
@@ -101,14 +108,7 @@ export function Engines(): JSX.Element {
             <h3>
               {engine.alias} {engine.state !== "loaded" && <small>{engine.state} …</small>}
             </h3>
-            <dl>
-              {engineFacts(engine, now).map(([name, fact]) => (
-                <div key={name}>
-                  <dt>{name}</dt>
-                  <dd>{fact}</dd>
-                </div>
-              ))}
-            </dl>
+            <Facts facts={engineFacts(engine, now)} />
           </li>
         ))}
       </ul>
@@ -116,7 +116,20 @@ export function Engines(): JSX.Element {
   );
 }
 
-function engineFacts(engine: Engine, now: number): (readonly [name: string, fact: string])[] {
+function Facts({ facts }: { readonly facts: FactList }): JSX.Element {
+  return (
+    <dl>
+      {facts.map(([name, fact]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{fact}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function engineFacts(engine: Engine, now: number): FactList {
   const { memory_bytes: memory, gpu_memory_bytes: gpuMemory = 0, slots, gpu_layers: layers } = engine;
   const speed = speeds.value.get(engine.alias) ?? 0;
   const busy = engine.active_requests;
@@ -172,14 +185,7 @@ function FleetMember(machine: FleetMachine): JSX.Element {
       <h3>
         {name} <small>{self ? `this machine, ${state}` : state}</small>
       </h3>
-      <dl>
-        {machineFacts(machine).map(([fact, words]) => (
-          <div key={fact}>
-            <dt>{fact}</dt>
-            <dd>{words}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={machineFacts(machine)} />
       <FleetModels models={models.filter(({ loaded }) => loaded)} />
       {stored.length > 0 && (
         <details>

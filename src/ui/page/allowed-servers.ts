@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isConnectOrigin, MAX_CONNECT_ORIGINS, parseOrigins } from "../../api/management/page-policy.ts";
-import { addedDaemons } from "../daemons.ts";
-import { isExported } from "../page-kind.ts";
+import { readStored } from "../browser.ts";
+import { addedDaemons, isExported } from "../daemons.ts";
 
 /**
  * Servers besides its own daemon that the page may connect to. They are in the page's address, from which the server
@@ -12,12 +12,7 @@ const STORAGE_KEY = "daybreak-servers";
 
 /** Servers that the user has added, without daemons. */
 function namedServers(): readonly string[] {
-  try {
-    const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]");
-    return z.array(z.string().refine(isConnectOrigin)).parse(stored);
-  } catch {
-    return [];
-  }
+  return readStored(() => localStorage, STORAGE_KEY, z.array(z.string().refine(isConnectOrigin)), []);
 }
 
 function wantedServers(): readonly string[] {

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { toError } from "../../errors/service-error.ts";
-import { isExported } from "../page-kind.ts";
+import { isExported } from "../daemons.ts";
 
 /** Note of an exported page about its threads, or empty. */
 export const threadNote = signal("");

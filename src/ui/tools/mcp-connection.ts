@@ -1,7 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import type { McpServer } from "./tool-store.ts";
-import type { Tool } from "./tools.ts";
+import type { McpServer, Tool } from "./tools.ts";
 
 const argumentsSchema = z.record(z.string(), z.unknown());
 

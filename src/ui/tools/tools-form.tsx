@@ -4,8 +4,7 @@ import { isRecord } from "../../json/json-values.ts";
 import { toError } from "../../errors/service-error.ts";
 import { showProblem } from "../page-state.ts";
 import { allowServer, forgetServer } from "../page/allowed-servers.ts";
-import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";
-import { connect, serverStates } from "./tools.ts";
+import { connect, type McpServer, mcpServers, serverStates, type UserTool, userTools } from "./tools.ts";
 
 /** Pattern of function names in the APIs. */
 const NAME_PATTERN = "[a-zA-Z0-9_\\-]{1,64}";

@@ -1,7 +1,33 @@
 import { computed, effect, signal as createSignal } from "@preact/signals";
 import { z } from "zod";
 import { toError } from "../../errors/service-error.ts";
-import { type McpServer, mcpServers, type UserTool, userTools } from "./tool-store.ts";
+import { storedList } from "../browser.ts";
+
+const toolSchema = z.object({
+  name: z.string(),
+  description: z.string(),
+  /** JSON Schema of the arguments, as text. */
+  parameters: z.string(),
+  /** Body of an async function of `args`; empty if the user enters results. */
+  code: z.string(),
+  isOn: z.boolean(),
+});
+export type UserTool = z.output<typeof toolSchema>;
+
+const serverSchema = z.object({
+  url: z.string(),
+  /** Bearer token of the server. */
+  token: z.string(),
+  /** True to ask the user before each call. */
+  asksFirst: z.boolean(),
+  isOn: z.boolean(),
+});
+/** An MCP server over streamable HTTP. */
+export type McpServer = z.output<typeof serverSchema>;
+
+/** The user's tools and MCP servers, in localStorage. */
+export const userTools = storedList("daybreak-tools", toolSchema);
+export const mcpServers = storedList("daybreak-mcp-servers", serverSchema);
 
 /** A tool that a model may call. */
 export interface Tool {

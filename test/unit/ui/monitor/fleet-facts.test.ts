@@ -1,10 +1,10 @@
-import { expect, test } from "vitest";
-import {
-  type FleetMachine,
-  type FleetModel,
-  machineFacts,
-  describeModel,
-} from "../../../../src/ui/monitor/fleet-facts.ts";
+import { expect, test, vi } from "vitest";
+import type { FleetMachine, FleetModel } from "../../../../src/ui/monitor/monitor-api.ts";
+
+// The modules of the page read its document and its address when they are loaded.
+vi.stubGlobal("document", { querySelector: () => null });
+vi.stubGlobal("location", { origin: "http://page", host: "page" });
+const { describeModel, machineFacts } = await import("../../../../src/ui/monitor/monitor-api.ts");
 
 const GIB = 1024 ** 3;
 
