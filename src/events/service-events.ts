@@ -24,7 +24,7 @@ export class ServiceEvents {
 
   emit(event: ServiceEvent): void {
     const timed = { ...event, time: new Date().toISOString() };
-    for (const listener of [...this.#listeners]) listener(timed);
+    for (const listener of Array.from(this.#listeners)) listener(timed);
   }
 
   /** Returns a function that ends the subscription. */

@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { postJson } from "../support/post-json.ts";
 import { PROGRAM } from "../support/program.ts";
 import { startDaemon } from "../support/start-daemon.ts";
@@ -38,23 +39,25 @@ function programWithout(module: string): string {
 }
 
 describe("the daemon serves completions without the optional module", () => {
-  test.each(["grammar", "batches", "fleet", "ui", "experiments", "tab"])("%s", async (module) => {
+  test.each(["fleet", "ui", "experiments", "tab"])("%s", async (module) => {
     const launcher = path.join(programWithout(module), "src/launch/daybreak.mjs");
-    await serves({ launcher });
+    expect(await tokensServedBy({ launcher })).toBe(4);
   });
 
   test("cli", async () => {
-    await serves({ launcher: path.join(programWithout("cli"), "start-daemon.js"), command: [] });
+    const launcher = path.join(programWithout("cli"), "start-daemon.js");
+    expect(await tokensServedBy({ launcher, command: [] })).toBe(4);
   });
 });
 
-async function serves(program: { launcher: string; command?: readonly string[] }): Promise<void> {
+/** Starts a daemon, and counts the tokens of its answer to a request for four. */
+async function tokensServedBy(program: { launcher: string; command?: readonly string[] }): Promise<number> {
   const daemon = await startDaemon({ ...program, args: [] });
   try {
     const body = { prompt: "Hello", max_tokens: 4, temperature: 0 };
     const answer = await postJson(`${daemon.url}/v1/completions`, body);
-    expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 4 } });
-    expect(answer.status).toBe(200);
+    return z.object({ usage: z.object({ completion_tokens: z.int() }) }).parse(await answer.json()).usage
+      .completion_tokens;
   } finally {
     await daemon.stop();
   }

@@ -36,7 +36,7 @@ interface Node {
 }
 
 function isNode(value: unknown): value is Node {
-  return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 
 /** Visits every node below one, itself included. */
@@ -98,7 +98,7 @@ export function wordingProblems(file: string, source: string): string[] {
     if (BAD_START.test(value)) report(`a comment begins "${value.slice(1, 30).trim()}"`, start);
     for (const problem of problemsOfText(value)) report(`a comment has ${problem}`, start);
   }
-  visit(program as unknown as Node, (node) => {
+  visit({ ...program }, (node) => {
     const title = titleOf(node);
     const start = Number(node["start"]);
     if (title !== undefined) {

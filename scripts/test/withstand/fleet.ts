@@ -68,8 +68,8 @@ const heard: Message[] = [];
 attacker.subscribe(`${PREFIX}.>`, {
   callback: (_error, { subject, data }) => {
     if (subject.includes(".inbox.")) return;
-    const entrance = /\.answer\.(\w+)$/.exec(subject)?.[1];
-    if (entrance !== undefined && !machines.includes(entrance))
+    const receiver = /\.answer\.(\w+)$/.exec(subject)?.[1];
+    if (receiver !== undefined && !machines.includes(receiver))
       findings.count(`frames to forged entrances: ${kindOf(data)}`);
     // The newest, and what is stored, which is rare.
     if (heard.length >= MAX_HEARD) heard.splice(random.int(0, MAX_HEARD - 1), 1);
