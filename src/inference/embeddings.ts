@@ -126,22 +126,22 @@ function withScales(engine: Engine, scales: readonly number[]): ScoringEngine {
  * Runs one call per item, in parallel up to the engine's slots, and returns the results in order. The first permit
  * admits the batch; its other calls queue among other requests. The first failure ends the batch and aborts its running
  * calls.
- * @param head permit of the first call, which is released here, and the context tokens to reserve for each call
+ * @param admission permit of the first call, which is released here, and the context tokens to reserve for each call
  */
 async function runBatch<Item, Result>(
   items: readonly Item[],
-  head: { readonly permit: Permit; readonly tokens: number },
+  admission: { readonly permit: Permit; readonly tokens: number },
   signal: AbortSignal,
   call: (item: Item, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result[]> {
-  const { permit: firstPermit, tokens } = head;
+  const { permit: firstPermit, tokens } = admission;
   const { queue, group, onPreempt } = firstPermit;
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const results = Array.from<Result>({ length: items.length });
   let next = 0;
-  const work = async (head?: Permit): Promise<void> => {
-    let permit = head;
+  const work = async (leased?: Permit): Promise<void> => {
+    let permit = leased;
     for (let index = next++; index < items.length; index = next++) {
       permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true, group, onPreempt });
       try {
