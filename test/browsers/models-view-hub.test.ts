@@ -66,7 +66,7 @@ describe.skipIf(CHROMIUM.isMissing)(`the hub in the view Models${CHROMIUM.note}`
         /^Q8_0 recommended4\.8 MBFits: about .* of memory with 2,048 tokens of context\.Download$/,
       );
       expect(await on.textOf(offer("hf:ada/tiny-GGUF:BF16"))).toMatch(
-        /^BF16 41 GBDoes not fit\. The model needs about \d+ MiB, but an engine can have at most \d+ MiB/,
+        /^BF16 41\.0 GBDoes not fit\. The model needs about \d+ MiB, but an engine can have at most \d+ MiB/,
       );
       expect(await on.textOf(".repos")).toContain("Estimated from the file sizes");
     });
