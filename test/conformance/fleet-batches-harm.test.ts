@@ -138,7 +138,7 @@ describe.skipIf(NATS.isMissing)(`what harms batches of a fleet${NATS.note}`, () 
     let id = "";
     one.jetStream.subjects = async (kind, filter) => {
       const found = await subjects(kind, filter);
-      const isSweeping = new Error().stack?.includes("SharedBatches.sweep") ?? false;
+      const isSweeping = new Error().stack?.includes("SharedBackend.sweep") ?? false;
       if (id !== "" || !filter.includes(".lease.") || !isSweeping) return found;
       id = "begun";
       ({ id } = await createBatch(one.batches, named(3)));

@@ -55,7 +55,9 @@ describe.skipIf(NATS.isMissing)(`files in a fleet${NATS.note}`, () => {
     const two = await join("two", { HUB_URL: "http://127.0.0.1:9" });
     await together(2, one, two);
     const lines = await pull(two);
-    expect(lines).toContain("The hub cannot be reached: owner/big-GGUF is what one, a machine of the fleet");
+    expect(lines).toContain(
+      "The hub cannot be reached: using the copy of owner/big-GGUF on one, a machine of the fleet",
+    );
     expect(lines).toContain('"status":"success"');
     expect(readFileSync(blobOf(two)).equals(BIG)).toBe(true);
     // What nobody has still says what is wrong.
