@@ -1,9 +1,9 @@
-import { SingleBar } from "cli-progress";
 import { pause } from "../../async/promises.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, type Output, writeLine } from "../cli-io.ts";
 import { formatDuration } from "../../json/quantities.ts";
 import { printable } from "../terminal/format.ts";
+import { ProgressBar } from "../terminal/progress-display.ts";
 import type { BatchClient, BatchObject } from "./batch-client.ts";
 
 /** Interval between requests for the status; it grows, so that short batches end promptly. */
@@ -53,22 +53,18 @@ function isTemporary(error: unknown): boolean {
   );
 }
 
-/** Columns for everything besides the bar. */
-const TEXT_COLUMNS = 60;
-const MAX_BAR_COLUMNS = 40;
-const MIN_BAR_COLUMNS = 8;
-
 /** Progress of a batch: a bar on a terminal, otherwise nothing. */
 export class BatchDisplay implements Disposable {
   readonly #output: Output;
   readonly #now: () => number;
-  #bar: SingleBar | undefined;
+  readonly #bar: ProgressBar;
   #first: { readonly at: number; readonly done: number } | undefined;
   /** Last change of the count. */
   #last: { readonly at: number; readonly done: number } | undefined;
 
   constructor(output: Output, now: () => number = () => performance.now()) {
     this.#output = output;
+    this.#bar = new ProgressBar(output);
     this.#now = now;
   }
 
@@ -82,18 +78,12 @@ export class BatchDisplay implements Disposable {
       ...(failed > unanswered ? [`${failed - unanswered} failed`] : []),
       waiting === undefined ? (this.#timeLeft(total - done, status) ?? status) : printable(waiting),
     ];
-    const values = { text: text.join(", ") };
-    if (this.#bar) this.#bar.update(done, values);
-    else {
-      this.#bar = createBar(this.#output);
-      this.#bar.start(total, done, values);
-    }
+    this.#bar.update(done, total, text.join(", "));
   }
 
   /** Leaves the bar as it is and goes to the next line. */
   [Symbol.dispose](): void {
-    this.#bar?.stop();
-    this.#bar = undefined;
+    this.#bar.end();
   }
 
   /** Estimate by the speed so far; undefined if unknown, or if that time has passed without an answer. */
@@ -105,17 +95,4 @@ export class BatchDisplay implements Disposable {
     const left = expected - (this.#now() - last.at);
     return left > 0 ? `${formatDuration(left)} left` : undefined;
   }
-}
-
-function createBar(stream: Output): SingleBar {
-  const columns = stream.columns ?? 80;
-  return new SingleBar({
-    stream,
-    format: "[{bar}] {text}",
-    barCompleteChar: "#",
-    barIncompleteChar: ".",
-    barsize: Math.max(MIN_BAR_COLUMNS, Math.min(MAX_BAR_COLUMNS, columns - TEXT_COLUMNS)),
-    hideCursor: true,
-    gracefulExit: false,
-  });
 }

@@ -10,7 +10,7 @@ import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { printable } from "../terminal/format.ts";
-import { QuantizeDisplay } from "../terminal/progress-display.ts";
+import { describeQuantizing, ProgressBar } from "../terminal/progress-display.ts";
 
 /** daybreak create <model> -f Modelfile */
 export function createCommand(io: CliIo): Command {
@@ -67,12 +67,16 @@ export function quantizeCommand(io: CliIo): Command {
         allow_requantize: options.allowRequantize,
         stream: true,
       });
-      using display = new QuantizeDisplay(io.stderr);
+      using bar = new ProgressBar(io.stderr);
+      const startedAt = performance.now();
       for await (const line of lines) {
         if (options.json) await writeJson(io.stdout, line);
-        else if (line.status === "quantizing") display.show(line);
-        else {
-          display.end();
+        else if (line.status === "quantizing") {
+          if (!io.stderr.isTTY) continue;
+          const text = describeQuantizing(line, performance.now() - startedAt);
+          bar.update(line.completed_bytes, line.total_bytes, text);
+        } else {
+          bar.end();
           const { source_bytes: before, size_bytes: size, bits_per_weight: bits } = line;
           await writeLine(
             io.stdout,

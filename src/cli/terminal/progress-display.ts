@@ -4,26 +4,73 @@ import type { Output } from "../cli-io.ts";
 import { formatBytes, formatDuration } from "../../json/quantities.ts";
 import { printable } from "./format.ts";
 
-/** Period of the displayed transfer rate. */
-const RATE_WINDOW_MS = 10_000;
 /** Columns for everything besides the bar. */
 const TEXT_COLUMNS = 64;
 const MAX_BAR_COLUMNS = 40;
 const MIN_BAR_COLUMNS = 8;
+
+/** Bar on a terminal, drawn from the first update on. */
+export class ProgressBar implements Disposable {
+  readonly #stream: Output;
+  readonly #prefix: string;
+  #bar: SingleBar | undefined;
+
+  constructor(stream: Output, prefix = "") {
+    this.#stream = stream;
+    this.#prefix = prefix;
+  }
+
+  update(value: number, total: number, text: string): void {
+    if (this.#bar) {
+      this.#bar.setTotal(total);
+      this.#bar.update(value, { text });
+    } else {
+      this.#bar = this.#create();
+      this.#bar.start(total, value, { text });
+    }
+  }
+
+  /** Leaves the bar as it is and goes to the next line. */
+  end(): void {
+    this.#bar?.stop();
+    this.#bar = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.end();
+  }
+
+  #create(): SingleBar {
+    const columns = this.#stream.columns ?? 80;
+    return new SingleBar({
+      stream: this.#stream,
+      format: `${this.#prefix}[{bar}] {text}`,
+      barCompleteChar: "#",
+      barIncompleteChar: ".",
+      barsize: Math.max(MIN_BAR_COLUMNS, Math.min(MAX_BAR_COLUMNS, columns - TEXT_COLUMNS)),
+      hideCursor: true,
+      gracefulExit: false,
+      // The default draws nothing on a dumb terminal and wraps long lines on others.
+      linewrap: false,
+    });
+  }
+}
+
+/** Period of the displayed transfer rate. */
+const RATE_WINDOW_MS = 10_000;
 
 type Downloading = Extract<PullLine, { status: "downloading" }>;
 
 /** Progress of a download: a bar on a terminal, otherwise only problems. */
 export class DownloadDisplay implements Disposable {
   readonly #output: Output;
-  readonly #name: string;
+  readonly #bar: ProgressBar;
   readonly #now: () => number;
-  #bar: SingleBar | undefined;
   readonly #samples: { at: number; bytes: number }[] = [];
 
   constructor(output: Output, name: string, now: () => number = () => performance.now()) {
     this.#output = output;
-    this.#name = name;
+    this.#bar = new ProgressBar(output, `${name.slice(0, 20)} `);
     this.#now = now;
   }
 
@@ -42,40 +89,17 @@ export class DownloadDisplay implements Disposable {
     const sample = { at: this.#now(), bytes: line.downloaded_bytes };
     this.#samples.push(sample);
     while ((this.#samples[0]?.at ?? 0) < sample.at - RATE_WINDOW_MS) this.#samples.shift();
-    const values = { text: describeProgress(line, transferRate(this.#samples)) };
-    if (this.#bar) {
-      this.#bar.setTotal(line.total_bytes);
-      this.#bar.update(line.downloaded_bytes, values);
-    } else {
-      this.#bar = this.#newBar();
-      this.#bar.start(line.total_bytes, line.downloaded_bytes, values);
-    }
+    const text = describeProgress(line, transferRate(this.#samples));
+    this.#bar.update(line.downloaded_bytes, line.total_bytes, text);
   }
 
   /** Leaves the bar as it is and goes to the next line. */
   end(): void {
-    this.#bar?.stop();
-    this.#bar = undefined;
+    this.#bar.end();
   }
 
   [Symbol.dispose](): void {
     this.end();
-  }
-
-  #newBar(): SingleBar {
-    const columns = this.#output.columns ?? 80;
-    const barsize = Math.max(MIN_BAR_COLUMNS, Math.min(MAX_BAR_COLUMNS, columns - TEXT_COLUMNS));
-    return new SingleBar({
-      stream: this.#output,
-      format: `${this.#name.slice(0, 20)} [{bar}] {text}`,
-      barCompleteChar: "#",
-      barIncompleteChar: ".",
-      barsize,
-      hideCursor: true,
-      gracefulExit: false,
-      // The default draws nothing on a dumb terminal and wraps long lines on others.
-      linewrap: false,
-    });
   }
 }
 
@@ -98,51 +122,7 @@ export function describeProgress(line: Downloading, bytesPerSecond: number | und
   return parts.join(", ");
 }
 
-const BAR_COLUMNS = 30;
-
 type Quantizing = Extract<QuantizeLine, { status: "quantizing" }>;
-
-/** Progress of a quantization: a bar on a terminal, otherwise nothing. */
-export class QuantizeDisplay implements Disposable {
-  readonly #output: Output;
-  readonly #now: () => number;
-  readonly #startedAt: number;
-  #bar: SingleBar | undefined;
-
-  constructor(output: Output, now: () => number = () => performance.now()) {
-    this.#output = output;
-    this.#now = now;
-    this.#startedAt = now();
-  }
-
-  show(line: Quantizing): void {
-    if (!this.#output.isTTY) return;
-    const values = { text: describeQuantizing(line, this.#now() - this.#startedAt) };
-    if (this.#bar) return this.#bar.update(line.completed_bytes, values);
-    this.#bar = new SingleBar({
-      stream: this.#output,
-      format: "[{bar}] {text}",
-      barCompleteChar: "#",
-      barIncompleteChar: ".",
-      barsize: BAR_COLUMNS,
-      hideCursor: true,
-      gracefulExit: false,
-      // The default draws nothing on a dumb terminal and wraps long lines on others.
-      linewrap: false,
-    });
-    this.#bar.start(line.total_bytes, line.completed_bytes, values);
-  }
-
-  /** Leaves the bar as it is and goes to the next line. */
-  end(): void {
-    this.#bar?.stop();
-    this.#bar = undefined;
-  }
-
-  [Symbol.dispose](): void {
-    this.end();
-  }
-}
 
 /** "42% of 4.7 GB, 1m 40s left" */
 export function describeQuantizing({ progress, total_bytes: total }: Quantizing, elapsedMs: number): string {
