@@ -80,19 +80,19 @@ function toStartError(error: unknown): unknown {
 }
 
 /** "Daybreak 0.1.0 listens on http://127.0.0.1:8080 and ipc:///run/user/1000/daybreak.sock" */
-export function listeningLine({ url, services }: RunningDaemon): string {
+function listeningLine({ url, services }: RunningDaemon): string {
   const { http, ipc } = services.endpoints;
   const everywhere = http === url ? "" : ` (on all addresses: ${http})`;
   return `Daybreak ${services.version} listens on ${url}${everywhere}${ipc === "" ? "" : ` and ${ipc}`}`;
 }
 
 /** "GPU: NVIDIA GeForce RTX 4070 (vulkan)", or why there is none. */
-export function gpuLine({ gpu }: ManagementServices): string {
+function gpuLine({ gpu }: ManagementServices): string {
   return gpu.adapter ? `GPU: ${title(gpu.adapter)}` : `No GPU: models run on the CPU. ${gpu.problem ?? ""}`;
 }
 
 /** "Ready: daybreak-mini, 4096 tokens of context, 2 threads, CPU" */
-export async function readyLine(services: ManagementServices): Promise<string> {
+async function readyLine(services: ManagementServices): Promise<string> {
   const loaded = (await services.models.list()).filter((model) => model.state === "loaded");
   if (loaded.length === 0) {
     return "Ready, with no model loaded. GET /api/models lists those on disk; daybreak pull downloads one.";
@@ -109,7 +109,7 @@ async function describe(services: ManagementServices, alias: string): Promise<st
 }
 
 /** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or the problem of the NATS server. */
-export function fleetLine({ fleet }: ManagementServices): string | undefined {
+function fleetLine({ fleet }: ManagementServices): string | undefined {
   if (!fleet) return undefined;
   const { name, isConnected, problem, machines } = fleet.report();
   if (!isConnected && isNatsAuthFailure(problem))
@@ -120,7 +120,7 @@ export function fleetLine({ fleet }: ManagementServices): string | undefined {
 }
 
 /** Warning if anyone on the network can use the daemon. */
-export function exposureWarning({ config }: ManagementServices): string | undefined {
+function exposureWarning({ config }: ManagementServices): string | undefined {
   if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
   return (
     `Anyone who reaches ${config.http.addr} over the network can use this daemon: no API key is set. ` +
@@ -132,7 +132,7 @@ export function exposureWarning({ config }: ManagementServices): string | undefi
  * Warning if the cache folder is not writable: the daemon then serves only the models on disk. Creates a missing
  * folder.
  */
-export function cacheWarning(folder: string): string | undefined {
+function cacheWarning(folder: string): string | undefined {
   try {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
@@ -154,7 +154,7 @@ const WINDOW_MS = 60_000;
  * clients. Other measures limit the damage: models run in separate processes, files are written atomically, and
  * requests have deadlines that release their resources.
  */
-export function logUnhandledErrors(logger: Pick<Logger, "error">): Disposable {
+function logUnhandledErrors(logger: Pick<Logger, "error">): Disposable {
   let lines = 0;
   let suppressed = 0;
   let windowEnd = 0;

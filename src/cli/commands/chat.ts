@@ -22,7 +22,7 @@ const HELP = `/clear        forget the conversation so far
 """           begin and end a multi-line message; a \\ at the end of a line also continues it
 Ctrl-C        cancel the answer; at the prompt, twice, leave`;
 
-export interface ChatOptions extends ClientOptions, GenerationOptions {}
+interface ChatOptions extends ClientOptions, GenerationOptions {}
 
 /** daybreak chat */
 export function chatCommand(io: CliIo): Command {

@@ -23,14 +23,14 @@ For this session, or as a line of the shell's startup file:
 }
 
 /** Kind of value that the shell completes. */
-export type Completable =
+type Completable =
   | { readonly kind: "models" }
   | { readonly kind: "files" }
   | { readonly kind: "choices"; readonly values: readonly string[] }
   /** Free text. */
   | { readonly kind: "nothing" };
 
-export interface CompletableOption {
+interface CompletableOption {
   /** All names: "-m", "--model". */
   readonly names: readonly string[];
   readonly description: string;
@@ -38,7 +38,7 @@ export interface CompletableOption {
   readonly value: Completable | undefined;
 }
 
-export interface CompletableCommand {
+interface CompletableCommand {
   readonly names: readonly string[];
   readonly description: string;
   readonly options: readonly CompletableOption[];
@@ -47,7 +47,7 @@ export interface CompletableCommand {
 }
 
 /** Describes the commands for the scripts, from commander's definitions. */
-export function describeProgram(program: Command): CompletableCommand[] {
+function describeProgram(program: Command): CompletableCommand[] {
   return program.commands.map((command) => ({
     names: [command.name(), ...command.aliases()],
     description: command.description(),
@@ -82,7 +82,7 @@ function completable(choices: readonly string[] | undefined, name: string, value
 }
 
 /** Script for bash, without the bash-completion package, which not every system has. */
-export function bashCompletion(commands: readonly CompletableCommand[]): string {
+function bashCompletion(commands: readonly CompletableCommand[]): string {
   const cases = commands.map((command) => {
     const options = command.options.flatMap((option) => option.names).join(" ");
     const values = command.options.flatMap((option) =>
@@ -144,7 +144,7 @@ function bashAction(value: Completable): string {
 }
 
 /** Script for fish. */
-export function fishCompletion(commands: readonly CompletableCommand[]): string {
+function fishCompletion(commands: readonly CompletableCommand[]): string {
   const lines = [
     "# Completion of daybreak for fish.",
     "function __daybreak_models",
@@ -194,7 +194,7 @@ function fishQuote(text: string): string {
 }
 
 /** Script for zsh, with _arguments. */
-export function zshCompletion(commands: readonly CompletableCommand[]): string {
+function zshCompletion(commands: readonly CompletableCommand[]): string {
   const described = commands.flatMap((command) =>
     command.names.map((name) => `    ${zshQuote(`${name}:${command.description}`)}`),
   );

@@ -233,7 +233,7 @@ async function save(file: string, experiment: Experiment): Promise<void> {
  * Describes the comparison of two results in lines.
  * @param names names of the two results
  */
-export function comparisonLines(
+function comparisonLines(
   { isSame, sameTokens, logprobDifference, ...first }: Comparison,
   left: ExperimentResult,
   right: ExperimentResult,

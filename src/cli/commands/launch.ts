@@ -64,7 +64,7 @@ const SHELL_SCRIPT = /\.(?:cmd|bat)$/i;
  * Runs another program in place of this one: it gets the terminal and all signals.
  * @throws ProgramEnded with the program's exit code when it has ended, or cannot be started
  */
-export async function runAgent(
+async function runAgent(
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -73,7 +73,7 @@ export function loadCommand(io: CliIo): Command {
 }
 
 /** Options for how llama.cpp loads a model; absent ones are left to the model and the daemon. */
-export function loadSettingOptions(): Option[] {
+function loadSettingOptions(): Option[] {
   return [...LOAD_SETTINGS].flatMap(([name, field]) => {
     const { description = "" } = loadSettingsSchema.shape[field];
     const schema = loadSettingsSchema.shape[field].unwrap();

@@ -63,7 +63,7 @@ const releaseSchema = z.object({
 });
 
 /** Newest release in the package registry, or why it is unknown. */
-export type Release = { readonly version: string } | { readonly problem: string };
+type Release = { readonly version: string } | { readonly problem: string };
 
 interface ReleaseQuery {
   /** Address of an npm registry. */
