@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import type { Command, Option } from "commander";
 import type { CliIo } from "../../src/cli/cli-io.ts";
-import { createProgram } from "../../src/cli/program.ts";
+import { createProgram } from "../../src/cli/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 
 /** Date of the text below; the parts made from the commands have none. */

@@ -1,13 +1,10 @@
 import path from "node:path";
 import type { z } from "zod";
-import { explainIssue, EXPLAINABLE, issueText } from "../errors/explain-issue.ts";
+import { EXPLAINABLE, explainIssue, issueText } from "../errors/explain-issue.ts";
 import { findCacheDir } from "../launch/default-cache-dir.mjs";
 import { resolvePath } from "../launch/home-folder.mjs";
-import { ConfigError } from "./config-error.ts";
-import { type ConfigOption, configOptions } from "./config-options.ts";
-import { parseDecimal } from "./config-values.ts";
-import { defaultConfigFile } from "./default-paths.ts";
 import {
+  ConfigError,
   getPath,
   type ReadConfig,
   readDefaultConfig,
@@ -15,6 +12,9 @@ import {
   setPath,
   type Tree,
 } from "./read-config-file.ts";
+import { type ConfigOption, configOptions } from "./config-options.ts";
+import { parseDecimal } from "./config-values.ts";
+import { defaultConfigFile } from "./default-paths.ts";
 import { type Config, configSchema } from "./schema.ts";
 
 /** Command line flags by option name. */

@@ -2,7 +2,11 @@ import { closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs"
 import { parse, TomlError } from "smol-toml";
 import { isRecord } from "../json/json-values.ts";
 import { toError } from "../errors/service-error.ts";
-import { ConfigError } from "./config-error.ts";
+
+/** Invalid configuration; the message names the source, the option and the expected value. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
 
 /** Content of a configuration file, or the reason why it is ignored. */
 export interface ReadConfig {

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { ConfigError } from "../config/config-error.ts";
+import { ConfigError } from "../config/read-config-file.ts";
 import type { Config } from "../config/schema.ts";
 import type { ManagementServices } from "../api/management/management-services.ts";
 import type { EngineImage } from "../engine/engine-image.ts";

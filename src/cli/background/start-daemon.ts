@@ -9,7 +9,7 @@ import { type CliIo, writeLine } from "../cli-io.ts";
 import { daemonAddress } from "../client/daemon-address.ts";
 import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
 import type { ClientOptions } from "../options/common-options.ts";
-import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { PACKAGE_FOLDER } from "../install/installation.ts";
 import { withoutNpmVariables } from "./watch-parent.ts";
 
 /**

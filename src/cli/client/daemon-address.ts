@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { ConfigError } from "../../config/config-error.ts";
-import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
-import type { ClientOptions } from "../options/common-options.ts";
+import { type ClientOptions, loadConfigOrFail } from "../options/common-options.ts";
 import { DaemonClient } from "./daemon-client.ts";
 import { type Endpoint, localEndpoints, parseEndpoint } from "./send-request.ts";
 
@@ -27,7 +26,7 @@ interface DaemonAddress {
  * @throws CliError if the configuration or the address is invalid
  */
 export function daemonAddress(env: CliIo["env"], options: ClientOptions): DaemonAddress {
-  const loaded = loadConfiguration(env, options);
+  const loaded = loadConfigOrFail({ env, file: options.config, flags: { socket: options.socket } });
   const { config } = loaded;
   const keyFromEnv = env["SERVICE_API_KEY"] || undefined;
   // --socket is more specific than a variable that is set for every command.
@@ -48,15 +47,6 @@ export function daemonAddress(env: CliIo["env"], options: ClientOptions): Daemon
     throw usageError(
       `"${url}" is not a daemon address. Examples: http://192.168.1.5:8080, box:8080, ipc:///run/d.sock`,
     );
-  }
-}
-
-function loadConfiguration(env: CliIo["env"], options: ClientOptions): LoadedConfig {
-  try {
-    return loadConfig({ env, file: options.config, flags: { socket: options.socket } });
-  } catch (error) {
-    if (error instanceof ConfigError) throw usageError(error.message);
-    throw error;
   }
 }
 

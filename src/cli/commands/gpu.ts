@@ -1,10 +1,7 @@
 import { Command } from "commander";
-import { ConfigError } from "../../config/config-error.ts";
-import { loadConfig } from "../../config/load-config.ts";
-import type { Config } from "../../config/schema.ts";
 import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 import { gpuJson } from "../../api/management/machine-schemas.ts";
-import { usageError } from "../cli-error.ts";
+import { loadConfigOrFail } from "../options/common-options.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
 import { formatBytes } from "../../json/quantities.ts";
@@ -23,7 +20,11 @@ export function gpuCommand(io: CliIo): Command {
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
   for (const option of configFlagOptions(GPU_OPTIONS)) command.addOption(option);
   return command.action(async (options: GpuOptions) => {
-    const { gpu, sandbox } = readConfig(io, options);
+    const { gpu, sandbox } = loadConfigOrFail({
+      env: io.env,
+      file: options.config,
+      flags: configFlags(options),
+    }).config;
     // Loaded lazily, because other commands do not need it.
     const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
     const finder = new GpuFinder({ mode: gpu.mode, adapter: gpu.adapter, sandbox });
@@ -42,15 +43,6 @@ export function gpuCommand(io: CliIo): Command {
     }
     return undefined;
   });
-}
-
-function readConfig(io: CliIo, options: GpuOptions): Pick<Config, "gpu" | "sandbox"> {
-  try {
-    return loadConfig({ env: io.env, file: options.config, flags: configFlags(options) }).config;
-  } catch (error) {
-    if (error instanceof ConfigError) throw usageError(error.message);
-    throw error;
-  }
 }
 
 function describe(adapter: ReportedAdapter): (readonly [string, string])[] {

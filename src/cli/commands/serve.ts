@@ -1,9 +1,8 @@
 import { Command } from "commander";
-import { ConfigError } from "../../config/config-error.ts";
-import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import { parentExitSignal, runsBelowNpm } from "../background/watch-parent.ts";
-import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
+import { loadConfigOrFail } from "../options/common-options.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
 
 type ServeOptions = Readonly<Record<string, unknown>> & { readonly config?: string };
@@ -15,7 +14,7 @@ export function serveCommand(io: CliIo): Command {
     .option("--config <file>", "configuration file (also SERVICE_CONFIG)");
   for (const option of configFlagOptions()) command.addOption(option);
   return command.action(async (options: ServeOptions) => {
-    const loaded = loadConfiguration(io, options);
+    const loaded = loadConfigOrFail({ env: io.env, file: options.config, flags: configFlags(options) });
     // The daemon is loaded lazily, so that the other commands start faster.
     const [{ runDaemon }, { DaemonStartError }] = await Promise.all([
       import("../../daemon/run-daemon.ts"),
@@ -32,13 +31,4 @@ export function serveCommand(io: CliIo): Command {
       throw new CliError(EXIT.error, "daemon_start_failed", error.message, error);
     }
   });
-}
-
-function loadConfiguration(io: CliIo, options: ServeOptions): LoadedConfig {
-  try {
-    return loadConfig({ env: io.env, file: options.config, flags: configFlags(options) });
-  } catch (error) {
-    if (error instanceof ConfigError) throw usageError(error.message);
-    throw error;
-  }
 }

@@ -4,8 +4,7 @@ import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
-import { findInstallation, packageRoot, stablePath } from "../install/installation.ts";
-import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { findInstallation, PACKAGE_FOLDER, packageRoot, stablePath } from "../install/installation.ts";
 import {
   findInaccessiblePath,
   installService,

@@ -1,7 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { PACKAGE_FOLDER } from "../package-folder.ts";
+
+/** The folder that holds src: the repository, or dist in the published package. */
+export const PACKAGE_FOLDER = new URL("../../../", import.meta.url);
 
 /** Kind of installation, which decides how it is updated. */
 export interface Installation {

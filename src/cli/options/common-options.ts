@@ -1,4 +1,7 @@
 import { Command, InvalidArgumentError } from "commander";
+import { type ConfigSources, loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import { ConfigError } from "../../config/read-config-file.ts";
+import { usageError } from "../cli-error.ts";
 
 /** Options of every command that uses a daemon. */
 export interface ClientOptions {
@@ -15,6 +18,16 @@ export function clientCommand(name: string, json = "print the daemon's answer as
     .option("--url <address>", "daemon to talk to: a URL, host:port, or ipc://<path> (also SERVICE_URL)")
     .option("--socket <path>", "socket of the local daemon (also SERVICE_SOCKET)")
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
+}
+
+/** Loads the configuration. @throws CliError if it is invalid */
+export function loadConfigOrFail(sources: ConfigSources): LoadedConfig {
+  try {
+    return loadConfig(sources);
+  } catch (error) {
+    if (error instanceof ConfigError) throw usageError(error.message);
+    throw error;
+  }
 }
 
 /** Parses a number; the daemon checks its range. */

@@ -1,6 +1,7 @@
 import { Option } from "commander";
 import { type ConfigOption, configOptions } from "../../config/config-options.ts";
 import type { ConfigFlags } from "../../config/load-config.ts";
+import { getPath } from "../../config/read-config-file.ts";
 import { configSchema } from "../../config/schema.ts";
 import { collect } from "./common-options.ts";
 
@@ -25,11 +26,11 @@ const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
  * @param names configuration options to include; undefined: all
  */
 export function configFlagOptions(names?: readonly string[]): Option[] {
-  const defaults: unknown = configSchema.parse({});
+  const defaults = configSchema.parse({});
   return configOptions.flatMap((option) => {
     const { flag, name, description } = option;
     if (flag === undefined || names?.includes(name) === false) return [];
-    const defaultValue = valueAt(defaults, option.path);
+    const defaultValue = getPath(defaults, option.path);
     const flags = name in SHORT_FLAGS ? `${SHORT_FLAGS[name]}, ${flag}` : flag;
     if (option.kind === "boolean") {
       const positive = new Option(flags, description);
@@ -48,13 +49,6 @@ export function configFlagOptions(names?: readonly string[]): Option[] {
     if (option.kind === "list") valueOption.argParser(collect);
     return [valueOption];
   });
-}
-
-function valueAt(tree: unknown, keys: readonly string[]): unknown {
-  let value = tree;
-  for (const key of keys)
-    value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
-  return value;
 }
 
 /** Default as text in the description: a default of commander would override the configuration file. */

@@ -1,12 +1,11 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { ConfigError } from "../../config/config-error.ts";
 import { configOptions } from "../../config/config-options.ts";
 import { defaultConfigFile } from "../../config/default-paths.ts";
-import { loadConfig } from "../../config/load-config.ts";
 import type { Config } from "../../config/schema.ts";
 import { toError } from "../../errors/service-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { loadConfigOrFail } from "../options/common-options.ts";
 import {
   FILE_MARKER,
   type RunTool,
@@ -183,21 +182,16 @@ export function serviceSettings({ env, scope, file }: SettingsOptions): ServiceS
   const serviceEnv = { ...without(env, variables), SERVICE_CONFIG: undefined, ...fixedVariables };
   const configFile = absolute ?? defaultConfigFile(serviceEnv);
   if (configFile === undefined) throw usageError(NO_HOME_MESSAGE);
-  try {
-    const { config, origins } = loadConfig({ env: serviceEnv, file: absolute });
-    return {
-      config,
-      file: configFile,
-      // People read the journal, so text is the default there.
-      env: { ...fixedVariables, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
-      args: absolute === undefined ? [] : ["--config", absolute],
-      stopSeconds: Math.ceil(config.drain_timeout / 1000) + STOP_MARGIN_SECONDS,
-      lostVariables,
-    };
-  } catch (error) {
-    if (error instanceof ConfigError) throw usageError(error.message);
-    throw error;
-  }
+  const { config, origins } = loadConfigOrFail({ env: serviceEnv, file: absolute });
+  return {
+    config,
+    file: configFile,
+    // People read the journal, so text is the default there.
+    env: { ...fixedVariables, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
+    args: absolute === undefined ? [] : ["--config", absolute],
+    stopSeconds: Math.ceil(config.drain_timeout / 1000) + STOP_MARGIN_SECONDS,
+    lostVariables,
+  };
 }
 
 function without(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {

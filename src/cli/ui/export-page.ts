@@ -7,7 +7,7 @@ import { FRAME_FILES, isCacheable, pageList, sha256Of, UI_FILES } from "../../ap
 import { elementPolicy, HUB_ORIGINS } from "../../api/management/page-policy.ts";
 import { STOCK_WASM_PATH } from "../../engine/engine-image.ts";
 import { CliError, EXIT } from "../cli-error.ts";
-import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { PACKAGE_FOLDER } from "../install/installation.ts";
 
 interface ExportOptions {
   /** URL of a mirror of the hub. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
-import { ConfigError } from "../../config/config-error.ts";
+import { ConfigError } from "../../config/read-config-file.ts";
 import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
 import { isHubPart, isPlainPart, isRepoFile } from "./name-rules.ts";
 

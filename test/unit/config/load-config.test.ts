@@ -2,9 +2,8 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/config/config-error.ts";
+import { ConfigError, readDefaultConfig } from "../../../src/config/read-config-file.ts";
 import { type ConfigSources, loadConfig, similarOption } from "../../../src/config/load-config.ts";
-import { readDefaultConfig } from "../../../src/config/read-config-file.ts";
 import { unless } from "../../support/need.ts";
 
 const ROOT = unless(process.getuid?.() === 0, "only root can change the owner of files");

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hubCheck } from "../../../../src/cli/doctor/hub-check.ts";
+import { hubCheck } from "../../../../src/cli/doctor/all-checks.ts";
 
 let server: http.Server;
 let hubUrl = "";

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findManager } from "../../../../src/cli/service/find-manager.ts";
-import { launchd } from "../../../../src/cli/service/launchd.ts";
-import { taskScheduler } from "../../../../src/cli/service/task-scheduler.ts";
+import { findManager, launchd, taskScheduler } from "../../../../src/cli/service/find-manager.ts";
 import type { ToolResult } from "../../../../src/cli/service/service-manager.ts";
 
 const program = {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ConfigError } from "../../../../src/config/config-error.ts";
+import { ConfigError } from "../../../../src/config/read-config-file.ts";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
 
 let folder: string;
