@@ -15,7 +15,7 @@ import type { MachineMemory, ManagementServices } from "../api/management/manage
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
-import { ServiceError, rethrowExhaustion } from "../errors/service-error.ts";
+import { rethrowExhaustion, ServiceError } from "../errors/service-error.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { DaemonState } from "../http/errors.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
@@ -34,7 +34,7 @@ import { GrammarThread } from "./grammars/grammar-thread.ts";
 import { BrowserScripts, compatWasm, pageFile, readDefaultModels } from "./package-files.ts";
 import { packageVersion } from "./package-version.ts";
 import { isBatchWork } from "./run-batch-line.ts";
-import { startTraces } from "./tracing/start-traces.ts";
+import type { Traces } from "./open-traces.ts";
 
 /** Events that are logged as warnings. */
 const WARNING_EVENTS: ReadonlySet<ServiceEvent["type"]> = new Set([
@@ -267,4 +267,35 @@ async function sha256(path: string): Promise<string> {
   const sum = createHash("sha256");
   await pipeline(createReadStream(path), sum);
   return sum.digest("hex");
+}
+
+/** Variables that name a receiver. */
+const ENDPOINT_VARIABLES = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/**
+ * Starts to send traces if the configuration or OpenTelemetry's variables name a receiver; otherwise its packages are
+ * not loaded.
+ */
+export async function startTraces(
+  endpoint: string | undefined,
+  version: string,
+  logger: Logger,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Traces | undefined> {
+  if (endpoint === undefined && !isRequested(env)) return undefined;
+  const { openTraces } = await import("./open-traces.ts");
+  return openTraces({
+    endpoint,
+    version,
+    onProblem: (problem) =>
+      logger.warn(
+        `Traces cannot be sent (${problem}). Check tracing.otlp_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT; spans are dropped meanwhile.`,
+      ),
+  });
+}
+
+function isRequested(env: NodeJS.ProcessEnv): boolean {
+  if (env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || env["OTEL_TRACES_EXPORTER"] === "none")
+    return false;
+  return ENDPOINT_VARIABLES.some((name) => env[name]);
 }

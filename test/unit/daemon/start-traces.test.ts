@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { startTraces } from "../../../../src/daemon/tracing/start-traces.ts";
+import { startTraces } from "../../../src/daemon/create-services.ts";
 
 const logger = pino({ level: "silent" });
 const RECEIVER = "http://127.0.0.1:9";

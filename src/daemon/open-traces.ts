@@ -18,9 +18,9 @@ import {
   resourceFromAttributes,
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
-import { reasonOf } from "../../errors/service-error.ts";
-import type { WorkStats } from "../../inference/request-accounting.ts";
-import type { EndedRequest } from "../activity/activity.ts";
+import { reasonOf } from "../errors/service-error.ts";
+import type { WorkStats } from "../inference/request-accounting.ts";
+import type { EndedRequest } from "./activity/activity.ts";
 
 /** Longest wait for the last spans at shutdown. */
 const CLOSE_MS = 5000;

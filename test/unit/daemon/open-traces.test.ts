@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { SpanKind, SpanStatusCode } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { openTraces, recordRequest, type TracedRequest } from "../../../../src/daemon/tracing/open-traces.ts";
+import { openTraces, recordRequest, type TracedRequest } from "../../../src/daemon/open-traces.ts";
 
 const HEALTH_REQUEST: TracedRequest = {
   head: { id: "an-id", method: "GET", path: "/health" },
