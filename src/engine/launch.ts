@@ -18,8 +18,6 @@ export type SpawnEngine = (
 type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 
 interface LaunchOptions {
-  /** The Node binary, version 24.20 or later. */
-  readonly runtime: string;
   /** llama.cpp's WebAssembly, as chosen by prepareEngine(). */
   readonly wasmPath: string;
   /** Largest heap of this engine, in bytes. */
@@ -82,8 +80,6 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
 }
 
 interface RestrictedProcess {
-  /** The Node binary, version 24.20 or later; absent: the one that runs this. */
-  readonly runtime?: string;
   /** Modules that the process loads by their path, in addition to imports; named like the entry. */
   readonly modules?: readonly string[];
   /** Files that the process may read in addition to its code. */
@@ -119,12 +115,12 @@ const SCRIPT_HEAP_MIB = 512;
  */
 export function restrictedProcess(
   entry: string,
-  { runtime = process.execPath, modules = [], files = [], args = [], gpu, sandbox }: RestrictedProcess,
+  { modules = [], files = [], args = [], gpu, sandbox }: RestrictedProcess,
 ): ProcessStart {
   const closers = RESTRICTS_NETWORK ? [] : [CLOSE_NETWORK];
   const readable = [...readableCode([entry, ...modules, ...closers].map(moduleFile)), ...files];
   const start: ProcessStart = {
-    command: runtime,
+    command: process.execPath,
     args: [
       "--permission",
       "--allow-worker",
@@ -157,9 +153,8 @@ export function restrictedProcess(
  * @throws ServiceError resources_exhausted or model_load_failed if the process cannot be started
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { runtime, wasmPath, heapLimitBytes, files, gpu, sandbox, spawn: start } = options;
+  const { wasmPath, heapLimitBytes, files, gpu, sandbox, spawn: start } = options;
   const { command, args, ...rest } = restrictedProcess("host/engine-main", {
-    runtime,
     modules: gpu ? ["gpu/calls/open-gpu"] : [],
     files: [wasmPath, ...files],
     args: [

@@ -16,8 +16,6 @@ export interface EngineStarterOptions {
   readonly loadTimeoutMs: number;
   /** Longest time without a message about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
-  /** The Node binary that runs engines; the default is the daemon's. */
-  readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   /** llama.cpp's WebAssembly; the default is the one in @wllama/wllama. */
   readonly wasmPath?: string;
@@ -35,7 +33,6 @@ export interface EngineStarterOptions {
 export function createEngineStarter({
   loadTimeoutMs,
   stallTimeoutMs,
-  runtime = process.execPath,
   spawn = spawnEngine,
   wasmPath = STOCK_WASM_PATH,
   heapLimitBytes = STOCK_HEAP_BYTES,
@@ -54,7 +51,6 @@ export function createEngineStarter({
       (receiver) =>
         new EngineProcess(
           launchEngine({
-            runtime,
             wasmPath,
             heapLimitBytes: engineHeapLimit(options.heapLimit?.(spec) ?? heapLimitBytes, heapLimitBytes),
             files,

@@ -82,7 +82,7 @@ async function engineProblem(binary) {
   const { tryEngineStart } = await import(trial.href);
   try {
     /** @type {string | undefined} */
-    const problem = await tryEngineStart({ runtime: binary });
+    const problem = await tryEngineStart();
     if (problem === undefined) recordSuccess(record, files);
     return problem;
   } catch {

@@ -69,7 +69,6 @@ async function probe(sandbox: Sandbox | undefined): Promise<z.infer<typeof probe
   fs.rmSync(link, { force: true });
   if (FILES_HAVE_LINKS) fs.symlinkSync(secret, link);
   const child = launchEngine({
-    runtime: process.execPath,
     wasmPath: STOCK_WASM_PATH,
     heapLimitBytes: STOCK_HEAP_BYTES,
     files: [modelFile, PROBE],
@@ -123,9 +122,7 @@ const names =
 /** Sandbox of this system, and the reason why tests cannot use it. */
 async function candidate(name: Sandbox["name"]) {
   const sandbox = found.find((each) => each.name === name);
-  const problem = sandbox
-    ? await tryEngineStart({ runtime: process.execPath, sandbox })
-    : "its program is not installed";
+  const problem = sandbox ? await tryEngineStart({ sandbox }) : "its program is not installed";
   const works = need(`wall of ${name} that works here: ${problem}`, problem === undefined);
   return [`${name}${works.note}`, sandbox!, works] as const;
 }

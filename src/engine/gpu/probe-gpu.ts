@@ -48,7 +48,7 @@ export async function probeGpu({
 }: ProbeOptions = {}): Promise<GpuReport> {
   const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
   if (dawnPath === undefined) {
-    return { adapters: [], problem: missingDawn(process) };
+    return { adapters: [], problem: missingDawn() };
   }
   const broken: ReportedAdapter[] = [];
   for (;;) {
@@ -207,7 +207,8 @@ export function findDawn(): string | undefined {
 }
 
 /** Explains what to do when {@link findDawn} finds nothing. */
-export function missingDawn({ platform, arch }: Pick<NodeJS.Process, "platform" | "arch">): string {
+function missingDawn(): string {
+  const { platform, arch } = process;
   const name = platformPackages(platform, arch)?.dawn;
   return name === undefined
     ? `Dawn, through which Daybreak uses GPUs, is not available for ${platform} on ${arch}.`

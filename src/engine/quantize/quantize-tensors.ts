@@ -89,7 +89,6 @@ const PROCESS_NAME = "The process that quantizes";
  */
 function launchQuantizer(files: readonly string[], sandbox: Sandbox | undefined): ChildProcess {
   const { command, args, ...options } = restrictedProcess("quantize/quantizer-main", {
-    modules: ["quantize/quantizer-thread"],
     files: [STOCK_WASM_PATH, ...files],
     args: [STOCK_WASM_PATH],
     sandbox,

@@ -1,32 +1,31 @@
+import { closeSync, openSync, readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import path from "node:path";
-import { Worker } from "node:worker_threads";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { buildQuantizerImage } from "../../../wasm/quantizer-image.ts";
 import { onParentGone, parentInput, writeToParent } from "../channel/parent-channel.ts";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
-import { type TensorChunk, chunksOf, type QuantizeJob } from "./quantize-job.ts";
-import type { ThreadData } from "./quantizer-thread.ts";
+import {
+  bytesOf,
+  chunksOf,
+  INVALID_WEIGHTS_EXIT_CODE,
+  type QuantizeJob,
+  type TensorChunk,
+} from "./quantize-job.ts";
+import { InvalidWeights, Quantizer } from "./quantizer.ts";
 
 /**
- * Entry of the process that quantizes the tensors of one model. It may read only its code and the model's files. It reads
- * its job as a line of JSON from standard input, and writes the tensors' data to the channel's descriptor.
+ * Entry of the process that quantizes the tensors of one model, and of its threads. It may read only its code and the
+ * model's files. It reads its job as a line of JSON from standard input, and writes the tensors' data to the channel's
+ * descriptor.
  *
  * Argument: path of llama.cpp's WASM.
  */
 
-if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
-
-// The process must not outlive its daemon, even while its threads compute.
-onParentGone(() => {
-  process.kill(process.pid, "SIGKILL");
-  // The first process of a PID namespace cannot kill itself with a signal.
-  process.abort();
-});
-
-const [, , wasmPath = ""] = process.argv;
-const job = await readJob();
-const module = await WebAssembly.compile(await buildQuantizerImage(await readFile(wasmPath)));
-const threadData = { module, files: job.files };
+/** Data with which a thread is started. */
+interface ThreadData {
+  readonly module: WebAssembly.Module;
+  readonly files: readonly string[];
+}
 
 /** Chunks that a thread has at once: one to convert, and one that waits. */
 const CHUNKS_PER_THREAD = 2;
@@ -37,8 +36,7 @@ class QuantizerThread {
   readonly #waiting: ((output: Uint8Array) => void)[] = [];
 
   constructor(data: ThreadData, onEnd: (code: number) => void) {
-    const entry = `quantizer-thread${path.extname(import.meta.filename)}`;
-    this.#worker = new Worker(path.join(import.meta.dirname, entry), { workerData: data });
+    this.#worker = new Worker(import.meta.filename, { workerData: data });
     this.#worker.on("message", (output: Uint8Array) => this.#waiting.shift()?.(output));
     this.#worker.on("error", (error) => process.stderr.write(`${String(error)}\n`));
     this.#worker.on("exit", onEnd);
@@ -53,10 +51,47 @@ class QuantizerThread {
   }
 }
 
-const convertedChunks = convertAll(chunksOf(job), threadData, job.threads, (code) => process.exit(code || 1));
-for await (const bytes of convertedChunks) if (!writeToParent(bytes)) break;
-// The threads would wait for more chunks.
-process.exit();
+if (isMainThread) await runProcess();
+else await runThread();
+
+async function runProcess(): Promise<void> {
+  if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
+  // The process must not outlive its daemon, even while its threads compute.
+  onParentGone(() => {
+    process.kill(process.pid, "SIGKILL");
+    // The first process of a PID namespace cannot kill itself with a signal.
+    process.abort();
+  });
+  const [, , wasmPath = ""] = process.argv;
+  const job = await readJob();
+  const module = await WebAssembly.compile(await buildQuantizerImage(await readFile(wasmPath)));
+  const threadData = { module, files: job.files };
+  const convertedChunks = convertAll(chunksOf(job), threadData, job.threads, (code) =>
+    process.exit(code || 1),
+  );
+  for await (const bytes of convertedChunks) if (!writeToParent(bytes)) break;
+  // The threads would wait for more chunks.
+  process.exit();
+}
+
+/** Converts the chunks that the main thread sends. */
+async function runThread(): Promise<void> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const { module, files } = workerData as ThreadData;
+  const quantizer = await Quantizer.start(module);
+
+  parentPort?.on("message", (chunk: TensorChunk) => {
+    const input = read(files[chunk.file]!, chunk.offset, bytesOf(chunk.weights, chunk.from));
+    try {
+      const output = quantizer.convert(input, chunk);
+      parentPort?.postMessage(output, [output.buffer]);
+    } catch (error) {
+      if (!(error instanceof InvalidWeights)) throw error;
+      // The daemon knows this code; it would not trust a message of this process.
+      process.exit(INVALID_WEIGHTS_EXIT_CODE);
+    }
+  });
+}
 
 /** Reads the daemon's job; the pipe stays open as long as the daemon runs. */
 async function readJob(): Promise<QuantizeJob> {
@@ -89,4 +124,19 @@ async function* convertAll(
     if (ahead.length === threads * CHUNKS_PER_THREAD) yield await ahead.shift()!;
   }
   for (const converted of ahead) yield await converted;
+}
+
+function read(file: string, offset: number, bytes: number): Uint8Array {
+  const input = new Uint8Array(bytes);
+  const fd = openSync(file, "r");
+  try {
+    for (let done = 0; done < bytes;) {
+      const count = readSync(fd, input, done, bytes - done, offset + done);
+      if (count === 0) throw new Error("the model's file has become shorter");
+      done += count;
+    }
+    return input;
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -30,7 +30,6 @@ export interface SandboxState {
 
 interface SandboxFinderOptions {
   readonly mode: SandboxMode;
-  readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   readonly candidates?: () => Candidates;
   /** Longest trial of one sandbox, in milliseconds. */
@@ -82,14 +81,7 @@ export class SandboxFinder {
   }
 
   async #tryCandidates(): Promise<Sandbox | undefined> {
-    const {
-      mode,
-      runtime = process.execPath,
-      spawn = spawnEngine,
-      candidates = findCandidates,
-      trialMs,
-      onProblem,
-    } = this.#options;
+    const { mode, spawn = spawnEngine, candidates = findCandidates, trialMs, onProblem } = this.#options;
     const problems: string[] = [];
     let wasTried = false;
     let willRetry = false;
@@ -98,7 +90,7 @@ export class SandboxFinder {
       problems.push(...missing);
       for (const sandbox of sandboxes) {
         wasTried = true;
-        const failure = await tryEngineStart({ runtime, sandbox, spawn, deadlineMs: trialMs });
+        const failure = await tryEngineStart({ sandbox, spawn, deadlineMs: trialMs });
         if (failure === undefined) {
           const problem = problems.length > 0 ? problems.join(" ") : undefined;
           this.#state = { mode, wall: sandbox.name, parts: sandbox.parts, problem };

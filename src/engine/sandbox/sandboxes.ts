@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readlinkSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
 import { FIRST_INPUT_FD } from "../channel/parent-channel.ts";
-import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
+import { seccompFilter } from "./seccomp-filter.ts";
 
 /** Command, environment and inputs of a process to start. */
 export interface ProcessStart {
@@ -44,7 +44,7 @@ const NOBODY = "65534";
  * network, no other processes, no privileges, and a system call filter.
  */
 export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Sandbox {
-  const filter = isFilteredArch(arch) ? seccompFilter(arch) : undefined;
+  const filter = seccompFilter(arch);
   const enclose = (start: ProcessStart, readable: readonly string[]): ProcessStart => {
     const visible = new Set([start.command, ...runtimeFiles, ...readable]);
     return {

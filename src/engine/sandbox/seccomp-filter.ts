@@ -1,7 +1,7 @@
 import { endianness } from "node:os";
 
 /** Architectures for which there is a filter. */
-export type FilteredArch = "x64" | "arm64";
+type FilteredArch = "x64" | "arm64";
 
 interface ArchConstants {
   /** Kernel's number of the architecture (AUDIT_ARCH_*). */
@@ -59,15 +59,13 @@ const when = (code: number, value: number): Instruction => [code, 0, 1, value];
 /** Skips the next instruction if the condition holds. */
 const unless = (code: number, value: number): Instruction => [code, 1, 0, value];
 
-export function isFilteredArch(arch: string): arch is FilteredArch {
-  return arch === "x64" || arch === "arm64";
-}
-
 /**
  * Assembles a seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls after
  * the last reviewed one. A denied call fails with an error; the process continues.
+ * @returns undefined for a processor architecture without a reviewed list
  */
-export function seccompFilter(arch: FilteredArch): Buffer {
+export function seccompFilter(arch: string): Buffer | undefined {
+  if (arch !== "x64" && arch !== "arm64") return undefined;
   const constants = ARCHS[arch];
   const denied = Object.values(DENIED_SYSCALLS)
     .flat()

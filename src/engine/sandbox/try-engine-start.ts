@@ -16,8 +16,6 @@ const GREETING = "Can an engine run here?";
 const MAX_OUTPUT_LINES = 5;
 
 interface Trial {
-  /** The Node binary. */
-  readonly runtime: string;
   /** Encloses the process; absent: Node's permission model alone restricts it. */
   readonly sandbox?: Sandbox;
   readonly spawn?: SpawnEngine;
@@ -30,14 +28,12 @@ interface Trial {
  * @throws the system's error when it lacks the resources to start a process, which says nothing about the sandbox
  */
 export async function tryEngineStart({
-  runtime,
   sandbox,
   spawn = spawnEngine,
   deadlineMs = TRIAL_MS,
-}: Trial): Promise<string | undefined> {
+}: Trial = {}): Promise<string | undefined> {
   const hidesProcesses = sandbox !== undefined && sandbox.name !== "sandbox-exec";
   const { command, args, ...options } = restrictedProcess("sandbox/trial-process", {
-    runtime,
     args: hidesProcesses ? ["own-processes"] : [],
     sandbox,
   });

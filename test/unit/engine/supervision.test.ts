@@ -111,7 +111,7 @@ describe("an engine that fails to load", () => {
     const start = createEngineStarter({
       loadTimeoutMs: HANG_MS,
       stallTimeoutMs: HANG_MS,
-      runtime: path.join(folder, "no-such-node"),
+      spawn: (_command, args, options) => spawnEngine(path.join(folder, "no-such-node"), args, options),
     });
     await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
       code: "model_load_failed",

@@ -5,7 +5,7 @@ export interface RecordedProgram {
   readonly pipeline: GpuPipeline;
 }
 
-export interface RecordingOptions {
+interface RecordingOptions {
   readonly device: () => GpuDevice;
   /** Bytes for the parameters of one program. */
   readonly slotBytes: number;
@@ -15,7 +15,7 @@ export interface RecordingOptions {
   readonly makeGroup: (program: RecordedProgram, parameters: GpuBuffer, slot: number) => object;
 }
 
-export interface GraphRecordings {
+interface GraphRecordings {
   /** True while a graph is recorded that can be replayed. */
   readonly isRecording: boolean;
   /** Starts a recording, which replaces the one of the same number. */
