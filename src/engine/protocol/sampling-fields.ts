@@ -108,7 +108,7 @@ export const SAMPLING_FIELDS = {
   repeatLastN: {
     name: "repeat_last_n",
     type: z.int().min(-1).max(MAX_TOKEN_COUNT),
-    description: "How many of the last tokens repeat_penalty looks at; -1: the whole context.",
+    description: "Number of recent tokens to which repeat_penalty applies; -1: the entire context.",
     isParameter: true,
     isWindow: true,
   },
@@ -145,7 +145,7 @@ export const SAMPLING_FIELDS = {
   dryPenaltyLastN: {
     name: "dry_penalty_last_n",
     type: z.int().min(-1).max(MAX_TOKEN_COUNT),
-    description: "How many of the last tokens the DRY penalty looks at; -1: the whole context.",
+    description: "Number of recent tokens to which the DRY penalty applies; -1: the entire context.",
     isParameter: true,
     isWindow: true,
   },
@@ -169,13 +169,13 @@ export const SAMPLING_FIELDS = {
   dynatempRange: {
     name: "dynatemp_range",
     type: z.number().min(0).max(GENEROUS_LIMIT),
-    description: "How far the temperature may move with the entropy; 0 disables it.",
+    description: "Range of the dynamic temperature, which follows the entropy; 0 disables it.",
     isParameter: true,
   },
   dynatempExponent: {
     name: "dynatemp_exponent",
     type: z.number().min(0).max(GENEROUS_LIMIT),
-    description: "How the temperature follows the entropy.",
+    description: "Exponent of the dynamic temperature.",
     isParameter: true,
   },
   mirostat: {
@@ -199,18 +199,17 @@ export const SAMPLING_FIELDS = {
   adaptiveTarget: {
     name: "adaptive_target",
     type: z.number().min(-1).max(1),
-    description:
-      "Probability that the sampler adaptive_p aims at, if it is among the samplers; below 0: off.",
+    description: "Target probability of the sampler adaptive_p, if it is among the samplers; below 0: off.",
   },
   adaptiveDecay: {
     name: "adaptive_decay",
     type: z.number().min(0).max(0.99),
-    description: "How long adaptive_p remembers.",
+    description: "Decay of the average that adaptive_p adapts to: lower values react faster.",
   },
   minKeep: {
     name: "min_keep",
     type: z.int().min(0).max(MAX_TOKEN_COUNT),
-    description: "Tokens that the samplers leave to choose from at least.",
+    description: "Minimum number of tokens that the samplers keep.",
     isParameter: true,
   },
   samplers: {
@@ -243,7 +242,7 @@ export const SAMPLING_FIELDS = {
     aliases: ["speculative.n_max"],
     type: z.int().min(0).max(MAX_DRAFT_TOKENS),
     description:
-      "Most tokens to guess at once and have checked in one step, which changes how fast an answer comes and nothing else; 0: none. Default: by how the model was loaded.",
+      "Maximum tokens of a draft (speculative decoding), which affects only the speed of an answer; 0: no drafts. Default: as the model was loaded.",
     isParameter: true,
   },
   maxPredictMs: {
