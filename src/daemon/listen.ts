@@ -7,7 +7,7 @@ import { MAX_SOCKET_PATH_BYTES } from "../config/default-paths.ts";
 import { codeOrReason, exhaustedResource, isSystemError } from "../errors/service-error.ts";
 
 /** Advice for the user by system error code. */
-export type Advice = Readonly<Record<string, string>>;
+type Advice = Readonly<Record<string, string>>;
 
 /** Calls `listen` and waits for it. @throws DaemonStartError with advice */
 export function listening(server: Server, listen: () => void, where: string, advice: Advice): Promise<void> {

@@ -12,7 +12,7 @@ import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.t
 import { DaemonStartError } from "./listen.ts";
 import { type RunningDaemon, startDaemon } from "./start-daemon.ts";
 
-export interface RunOptions {
+interface RunOptions {
   /** Output for the address and the ready message. */
   readonly stdout: LogOutput;
   /** Output for the log. */

@@ -28,10 +28,7 @@ import { SelfDescription, type SelfDescriptionOptions } from "./self-description
 import { ServedCalls } from "./served-calls.ts";
 import { SpeedMeter } from "./speed-meter.ts";
 
-export interface FleetOptions extends Omit<
-  SelfDescriptionOptions,
-  "speeds" | "config" | "models" | "inference"
-> {
+interface FleetOptions extends Omit<SelfDescriptionOptions, "speeds" | "config" | "models" | "inference"> {
   readonly config: Config;
   /** Models of this machine only. */
   readonly models: Models;
@@ -49,10 +46,10 @@ export interface FleetOptions extends Omit<
 }
 
 /** This machine's parts of batches. */
-export type BatchParts = Pick<FleetBatchesOptions, "local" | "formats" | "events" | "onLine">;
+type BatchParts = Pick<FleetBatchesOptions, "local" | "formats" | "events" | "onLine">;
 
 /** A daemon's connection to its fleet. */
-export interface Fleet extends FleetView {
+interface Fleet extends FleetView {
   readonly connection: FleetConnection;
   readonly presence: Presence;
   /** Fetches files of the hub from other machines; undefined if file sharing is off. */

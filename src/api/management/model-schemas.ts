@@ -6,7 +6,7 @@ import { SPECULATIONS } from "../../models/model.ts";
 import { FILE_TYPES } from "../../models/quantize/quantize-options.ts";
 
 /** Maximum length of a file path: the limit of operating systems. */
-export const MAX_PATH_LENGTH = 4096;
+const MAX_PATH_LENGTH = 4096;
 
 /** Context size in tokens of a model loaded without context_size, as specified for POST /api/models/load. */
 export const DEFAULT_CONTEXT = 4096;

@@ -15,7 +15,7 @@ const savedNameField = z
   .max(MAX_SAVED_NAME_LENGTH)
   .describe("Name of the saved prompt: letters, digits, dots, hyphens and underscores.");
 
-export const slotRequestSchema = z
+const slotRequestSchema = z
   .object({
     action: z.enum(["save", "restore", "erase"]),
     name: savedNameField.nullish().describe("Name of the saved prompt, required by save and restore."),
@@ -34,7 +34,7 @@ export const slotRequestSchema = z
     error: "is required to erase",
   });
 
-export const slotResultSchema = z.object({
+const slotResultSchema = z.object({
   status: z.enum(["saved", "restored", "erased"]),
   slot: z.int(),
   name: z.string().optional(),
@@ -43,7 +43,7 @@ export const slotResultSchema = z.object({
   ms: z.number().optional().describe("Duration in milliseconds."),
 });
 
-export const slotListSchema = z.object({
+const slotListSchema = z.object({
   slots: z
     .array(z.object({ slot: z.int(), tokens: z.int(), busy: z.boolean() }))
     .describe("Slots of the model; empty while it is not loaded."),
@@ -61,9 +61,9 @@ export const slotListSchema = z.object({
     .describe("Saved prompts of the model, newest first."),
 });
 
-export const savedQuerySchema = z.object({ name: savedNameField });
+const savedQuerySchema = z.object({ name: savedNameField });
 
-export const savedDeletedSchema = z.object({ status: z.literal("deleted"), name: z.string() });
+const savedDeletedSchema = z.object({ status: z.literal("deleted"), name: z.string() });
 
 const tag = "Saved prompts";
 /** Hub specs contain slashes, so a name can span several path segments. */

@@ -119,7 +119,7 @@ function toMessage(message: WireMessage, index: number): ChatMessage {
   return chatMessage({ role, content, reasoning, toolCalls, toolCallId, name }, index);
 }
 
-export const wireToolCallSchema = z
+const wireToolCallSchema = z
   .object({
     id: z.string(),
     function: z.object({
@@ -222,7 +222,7 @@ type WireToolCall = z.output<typeof wireToolCallSchema>;
  * Converts calls to this API's format, with arguments as objects. Drops a call that the token limit cut off.
  * @throws ServiceError inference_failed when the model's arguments are not an object
  */
-export function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason): WireToolCall[] {
+function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason): WireToolCall[] {
   return calls.flatMap(({ id, name, arguments: text }, index) => {
     const parsed = parseObject(text);
     if (parsed) return [{ id, function: { index, name, arguments: parsed } }];
@@ -248,7 +248,7 @@ function parseObject(text: string): Record<string, unknown> | undefined {
  * Adds call IDs to tool results: many templates need them, but clients of this API seldom send them. A result belongs
  * to the first call without a result, of its tool if it names one.
  */
-export function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[] {
+function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[] {
   let pending: ToolCall[] = [];
   return messages.map((message) => {
     if (message.role === "assistant") pending = [...(message.toolCalls ?? [])];

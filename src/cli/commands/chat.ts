@@ -127,7 +127,7 @@ interface ConversationOptions {
 }
 
 /** Conversation with a model: stores the messages, requests answers and shows them. */
-export class Conversation {
+class Conversation {
   readonly #io: CliIo;
   readonly #client: DaemonClient;
   readonly #options: ConversationOptions;

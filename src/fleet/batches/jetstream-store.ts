@@ -37,9 +37,9 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Where new files and batches are stored. */
-export type PrimaryStore = "fleet" | "machine" | "away";
+type PrimaryStore = "fleet" | "machine" | "away";
 
-export interface Stored {
+interface Stored {
   readonly data: Uint8Array;
   readonly seq: number;
   /** Unix milliseconds. */

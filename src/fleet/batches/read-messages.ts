@@ -12,7 +12,7 @@ const CONSUMER_NAMES_VERSION = [2, 9, 0] as const;
 /** Time after which the server removes an unused consumer. */
 const CONSUMER_TTL_MS = 15_000;
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Subject, which may have wildcards. */
   readonly filter: string;
   /** Sequence number of the first message. */

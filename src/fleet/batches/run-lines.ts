@@ -166,7 +166,7 @@ interface RunnableGroup {
   readonly localModel: LocalModel;
 }
 
-export interface RunQueueOptions {
+interface RunQueueOptions {
   readonly batch: QueuedBatch;
   readonly runs: LineRuns;
   readonly answers: AnswerStore;

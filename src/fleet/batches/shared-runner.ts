@@ -39,7 +39,7 @@ const STOP_TIMEOUT_MS = 3000;
 /** Interval of checks for lost lines. */
 const LOST_LINES_INTERVAL_MS = 30_000;
 
-export interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
+interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
   readonly jetStream: JetStreamStore;
   readonly leases: Leases;
   readonly refusals: ReportedRefusals;

@@ -108,7 +108,7 @@ async function addStream(
 /** Delay before more replicas are requested again. */
 const REPLICA_RETRY_MS = 300_000;
 
-export interface PreparedStreamsOptions {
+interface PreparedStreamsOptions {
   readonly connection: Pick<FleetConnection, "onChange">;
   readonly sharing: Pick<SharingLog, "tooFewReplicas">;
   /** Timeout of a request to the server in milliseconds. */
