@@ -12,27 +12,6 @@ export function canonicalText(value: unknown): string {
   return JSON.stringify(value === 0 ? 0 : value) ?? "null";
 }
 
-/** True if `value` is a multiple of `divisor`, in exact decimal arithmetic. */
-export function isMultipleOf(value: number, divisor: number): boolean {
-  const one = decimalOf(value);
-  const other = decimalOf(divisor);
-  const exponent = Math.min(one.exponent, other.exponent);
-  const scaled = (decimal: Decimal): bigint => decimal.digits * 10n ** BigInt(decimal.exponent - exponent);
-  return scaled(one) % scaled(other) === 0n;
-}
-
-/** Decimal number: digits · 10^exponent. */
-interface Decimal {
-  readonly digits: bigint;
-  readonly exponent: number;
-}
-
-function decimalOf(value: number): Decimal {
-  const [mantissa = "0", power = "0"] = String(value).split("e");
-  const [whole = "0", fraction = ""] = mantissa.split(".");
-  return { digits: BigInt(whole + fraction), exponent: Number(power) - fraction.length };
-}
-
 /** Length as JSON Schema counts it: in code points. */
 export function lengthOf(text: string): number {
   let length = 0;

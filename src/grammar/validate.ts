@@ -1,6 +1,7 @@
+import { isMultipleOf } from "./numbers/number-bounds.ts";
 import { isRecord } from "../json/json-values.ts";
 import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "./json-schema.ts";
-import { canonicalText, isMultipleOf, lengthOf, typeOf } from "./json-value.ts";
+import { canonicalText, lengthOf, typeOf } from "./json-value.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import { WorkBudget } from "./schema-errors.ts";
 import type { TextRules } from "./text-rules.ts";

@@ -25,19 +25,6 @@ export interface NumberRange {
 /** Limit above which a number greater than an exclusive bound may be rounded to the bound. */
 const LAST_EXACT = 1e15;
 
-/**
- * True if a number satisfies the bounds. Multiples are computed in decimal, so 4.02 is a multiple of 0.01.
- */
-export function numberSatisfies(value: number, bounds: NumberBounds): boolean {
-  const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum, exclusiveMaximum } = bounds;
-  if (!Number.isFinite(value) || value < minimum || value > maximum) return false;
-  if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) return false;
-  if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) return false;
-  if (bounds.isInteger && !Number.isInteger(value)) return false;
-  const decimal = toDecimal(value);
-  return (bounds.multipleOf ?? []).every((step) => isMultiple(decimal, toDecimal(step)));
-}
-
 /** Converts keywords to a range; undefined if it is empty. */
 export function rangeOf(bounds: NumberBounds): NumberRange | undefined {
   const low = [...lowLimit(bounds.minimum, false), ...lowLimit(bounds.exclusiveMinimum, true)].reduce<
@@ -121,6 +108,11 @@ export function isMultiple(value: Decimal, of: Decimal): boolean {
   if (of.digits === 0n) return false;
   const scale = Math.max(value.scale, of.scale);
   return digitsAt(value, scale) % digitsAt(of, scale) === 0n;
+}
+
+/** The same for doubles, by their shortest decimals: 4.02 is a multiple of 0.01. */
+export function isMultipleOf(value: number, divisor: number): boolean {
+  return isMultiple(toDecimal(value), toDecimal(divisor));
 }
 
 /** Compares numbers: negative, 0 or positive. */

@@ -1,5 +1,6 @@
+import { numberSatisfies } from "./number-satisfies.ts";
 import { GrammarWriter } from "../../../src/grammar/gbnf/grammar-writer.ts";
-import { type NumberBounds, numberSatisfies } from "../../../src/grammar/numbers/number-bounds.ts";
+import type { NumberBounds } from "../../../src/grammar/numbers/number-bounds.ts";
 import { writeNumber } from "../../../src/grammar/numbers/write-number.ts";
 import { TextSet } from "../../../src/grammar/text/text-set.ts";
 import { writeString } from "../../../src/grammar/text/write-text.ts";
