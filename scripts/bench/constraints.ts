@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { toLlamaSchema } from "../../src/grammar/to-llama-schema.ts";
 import { cpus, tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -54,7 +55,7 @@ async function run(rounds: number, tokens: number): Promise<void> {
   for (const [name, schema] of Object.entries(SCHEMAS)) {
     const { grammar } = compileSchema(schema, { allowsUndeclared: false });
     cases.push([`${name}, ours`, { type: "grammar", grammar }]);
-    cases.push([`${name}, llama.cpp`, { type: "json_schema", schema: { ...schema } }]);
+    cases.push([`${name}, llama.cpp`, { type: "json_schema", schema: toLlamaSchema(schema).schema }]);
   }
   const engine = await startEngine();
   const times = new Map<string, number[]>(cases.map(([name]) => [name, []]));

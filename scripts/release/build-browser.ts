@@ -44,7 +44,7 @@ const PDF_WORKER = path.join(ROOT, "node_modules/pdfjs-dist/legacy/build/pdf.wor
 export async function buildBrowser(folder: string): Promise<void> {
   for (const [name, input] of Object.entries(ENTRIES)) {
     const bundle = await rolldown({ ...COMMON, input });
-    await bundle.write({ file: path.join(folder, name), format: "esm", minify: true });
+    await bundle.write({ file: path.join(folder, name), format: "esm", minify: true, codeSplitting: false });
   }
   const page = await rolldown({ ...COMMON, input: PAGE });
   await page.write({

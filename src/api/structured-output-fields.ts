@@ -5,13 +5,7 @@ import { list } from "../http/input/bounded-lists.ts";
 import { refused, invalidField } from "../http/input/common-fields.ts";
 import { checkTextDepth } from "../json/json-reader.ts";
 import type { RequestedFormat } from "../inference/inference.ts";
-import {
-  anyGbnf,
-  checkedGbnf,
-  isGbnf,
-  TextGrammarError,
-  type TextLanguage,
-} from "../grammar/text-grammar.ts";
+import type { TextLanguage } from "../grammar/grammar-work.ts";
 
 const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
 const regex = z.string().min(1);
@@ -92,16 +86,16 @@ function requestedFormats(body: ConstraintBody): FormatField[] {
   const { structured_outputs: structured } = body;
   return [
     ...schemaFormat("json_schema", body.json_schema),
-    ...grammarFormat("grammar", body.grammar),
-    ...patternFormat("regex", "regex", body.regex),
+    ...grammarFormat("grammar", "gbnf", body.grammar),
+    ...grammarFormat("regex", "regex", body.regex),
     ...schemaFormat("guided_json", body.guided_json),
-    ...patternFormat("guided_regex", "regex", body.guided_regex),
-    ...patternFormat("guided_choice", "choice", body.guided_choice),
-    ...guidedGrammarFormat("guided_grammar", body.guided_grammar),
+    ...grammarFormat("guided_regex", "regex", body.guided_regex),
+    ...grammarFormat("guided_choice", "choice", body.guided_choice),
+    ...grammarFormat("guided_grammar", "guided", body.guided_grammar),
     ...schemaFormat("structured_outputs.json", structured?.json),
-    ...patternFormat("structured_outputs.regex", "regex", structured?.regex),
-    ...patternFormat("structured_outputs.choice", "choice", structured?.choice),
-    ...guidedGrammarFormat("structured_outputs.grammar", structured?.grammar),
+    ...grammarFormat("structured_outputs.regex", "regex", structured?.regex),
+    ...grammarFormat("structured_outputs.choice", "choice", structured?.choice),
+    ...grammarFormat("structured_outputs.grammar", "guided", structured?.grammar),
     ...(structured?.json_object
       ? [{ param: "structured_outputs.json_object", format: { type: "json" } as const }]
       : []),
@@ -128,43 +122,13 @@ function toSchema(param: string, source: JsonSchema | string): JsonSchema {
 }
 
 /** Returns a format whose grammar is compiled when the request starts. */
-export function patternFormat(
+export function grammarFormat(
   param: string,
   language: TextLanguage,
   source: string | readonly string[] | null | undefined,
 ): FormatField[] {
   if (source == null || source === "") return [];
   return [{ param, format: { type: "texts", language, source, param } }];
-}
-
-/** Returns vLLM's guided_grammar, which is GBNF or Lark. */
-function guidedGrammarFormat(param: string, source: string | null | undefined): FormatField[] {
-  return source != null && isGbnf(source)
-    ? grammarFormat(param, source, anyGbnf)
-    : patternFormat(param, "lark", source);
-}
-
-/**
- * Returns a format with a GBNF grammar.
- * @param read validates the grammar
- * @throws ServiceError invalid_parameter for an invalid grammar
- */
-export function grammarFormat(
-  param: string,
-  source: string | null | undefined,
-  read: (source: string) => string = checkedGbnf,
-): FormatField[] {
-  if (source == null || source === "") return [];
-  try {
-    const grammar = read(source);
-    return [{ param, format: { type: "grammar", grammar, ...(param !== "grammar" && { param }) } }];
-  } catch (cause) {
-    if (!(cause instanceof TextGrammarError)) throw cause;
-    throw new ServiceError("invalid_parameter", `${param}: cannot be enforced: ${cause.message}.`, {
-      param,
-      cause,
-    });
-  }
 }
 
 /** @throws ServiceError invalid_parameter for a grammar combined with tools, whose calls use a grammar themselves */

@@ -11,7 +11,7 @@ import type {
   InferenceStream,
 } from "../inference/inference.ts";
 import { type ObserveWork, RequestAccounting } from "../inference/request-accounting.ts";
-import { prepareFormat } from "../inference/response-format.ts";
+import { prepareRequest } from "../inference/prepare-request.ts";
 import { grammarCompiler, type CompileOffThread } from "../inference/schema-compiler.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
@@ -73,8 +73,8 @@ export class FleetInference implements Inference {
     checkCallDepths(request.input);
     checkSchemas(request);
     // The schema is compiled here; another machine receives the grammar.
-    const format = await prepareFormat(request.format, grammarCompiler(makeOffThread, signal));
-    return await this.#answers.generate(model, { ...request, format }, arrivedAt, signal);
+    const prepared = await prepareRequest(request, grammarCompiler(makeOffThread, signal));
+    return await this.#answers.generate(model, prepared, arrivedAt, signal);
   }
 
   async embed(...[request, signal]: Parameters<Inference["embed"]>): ReturnType<Inference["embed"]> {

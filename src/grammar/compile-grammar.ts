@@ -18,26 +18,28 @@ import { type Conjunction, holds } from "./terms/term.ts";
 import { TextRules } from "./text-rules.ts";
 import { Validator } from "./validate.ts";
 
-/** Grammar of a schema, with the keywords that remain to be checked. */
-export interface CompiledSchema {
-  /** Grammar in GBNF, whose root is one JSON value without space around it. */
+/** Keyword that a grammar does not enforce. */
+export interface UnenforcedKeyword extends SchemaGap {
+  /** Tool whose parameters have the keyword; undefined for the answer's schema. */
+  readonly tool: string | undefined;
+}
+
+interface CompiledGrammar {
+  /** Grammar in GBNF. */
   readonly grammar: string;
-  /** Keywords that the grammar does not enforce. */
-  readonly unenforced: readonly SchemaGap[];
-  /** Checks an answer against the complete schema; returns undefined if it fits. */
-  readonly check: (text: string) => CheckFailure | undefined;
+  readonly unenforced: readonly UnenforcedKeyword[];
 }
 
 /**
- * Compiles a JSON Schema to a grammar. References outside the schema are never fetched.
+ * Compiles a JSON Schema to a grammar, whose root is one JSON value without space around it. References outside the schema
+ * are never fetched.
  * @throws SchemaError for a schema that no value fits, or that is too large
  */
-export function compileSchema(schema: unknown, options: CompileOptions = {}): CompiledSchema {
+export function compileSchema(schema: unknown, options: CompileOptions = {}): CompiledGrammar {
   const source = new SchemaSource(schema);
-  const { grammar, gaps } = CompiledGrammar.compile(options, [source], (compiled) =>
-    compiled.compileSource(source, [], "root-value"),
+  return GrammarCompiler.compile(options, [source], (compiler) =>
+    compiler.compileSource(source, [], "root-value"),
   );
-  return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };
 }
 
 /**
@@ -47,7 +49,7 @@ export function compileSchema(schema: unknown, options: CompileOptions = {}): Co
 export function checkAgainstSchema(
   schema: unknown,
   text: string,
-  budget: WorkBudget,
+  budget?: WorkBudget,
 ): CheckFailure | undefined {
   return new SchemaSource(schema).checkText(text, budget);
 }
@@ -59,26 +61,12 @@ export interface CallableTool {
   readonly parameters?: unknown;
 }
 
-interface CallGap extends SchemaGap {
-  /** Tool whose parameters have the keyword; undefined for the answer's schema. */
-  readonly tool: string | undefined;
-}
-
-interface CompiledCalls {
-  /** Grammar in GBNF, whose root is one call `{"name": …, "arguments": {…}}` or one answer. */
-  readonly grammar: string;
-  readonly unenforced: readonly CallGap[];
-  /** Checks a call or an answer; returns undefined if it fits. */
-  readonly check: (text: string) => CheckFailure | undefined;
-  /** Checks the arguments of one tool; returns undefined if they fit. */
-  readonly checkArguments: (tool: string, text: string) => CheckFailure | undefined;
-}
-
 /** Schema of any arguments. */
 const OBJECT: JsonSchema = { type: ["object"] };
 
 /**
- * Compiles the calls of tools to one grammar. References are resolved within each tool's schema.
+ * Compiles the calls of tools to one grammar, whose root is a call `{"name": …, "arguments": {…}}` or an answer. References
+ * are resolved within each tool's schema.
  * @param answer schema of an answer that is allowed instead of a call
  * @throws SchemaError for a schema that no value fits, or that is too large
  */
@@ -86,23 +74,15 @@ export function compileCalls(
   tools: readonly CallableTool[],
   answer?: unknown,
   options: CompileOptions = {},
-): CompiledCalls {
+): CompiledGrammar {
   const { tools: sources, answer: answerSource } = sourcesOf(tools, answer);
-  const { grammar, gaps } = CompiledGrammar.compile(options, [...sources.values()], (compiled) => {
+  return GrammarCompiler.compile(options, [...sources.values()], (compiler) => {
     const parts = [...sources].map(([name, source]) =>
-      callPart(name, compiled.compileSource(source, [holds(OBJECT)], `${name}-arguments`)),
+      callPart(name, compiler.compileSource(source, [holds(OBJECT)], `${name}-arguments`)),
     );
-    if (answerSource) parts.push(compiled.compileSource(answerSource, [], "answer"));
+    if (answerSource) parts.push(compiler.compileSource(answerSource, [], "answer"));
     return choice(parts);
   });
-  const checkArguments = (tool: string, value: string): CheckFailure | undefined =>
-    sources.get(tool)?.checkText(value);
-  return {
-    grammar,
-    unenforced: gaps,
-    check: (value) => checkCall(value, sources, answerSource),
-    checkArguments,
-  };
 }
 
 /**
@@ -112,7 +92,7 @@ export function compileCalls(
 export function checkAgainstCalls(
   { tools, answer }: { readonly tools: readonly CallableTool[]; readonly answer?: unknown },
   value: string,
-  budget: WorkBudget,
+  budget?: WorkBudget,
 ): CheckFailure | undefined {
   const sources = sourcesOf(tools, answer);
   return checkCall(value, sources.tools, sources.answer, budget);
@@ -180,16 +160,12 @@ type Precision = "full" | "no texts" | "coarse";
 /** Most attempts at full precision, each without the patterns that took too long before. */
 const MAX_TRIES = 3;
 
-interface ToolGap extends SchemaGap {
-  readonly tool: string | undefined;
-}
-
 /** Compilation of one or several schemas to one grammar. */
-class CompiledGrammar {
+class GrammarCompiler {
   readonly #budget: WorkBudget;
   readonly #level: Precision;
   readonly #allowsUndeclared: boolean;
-  readonly #gaps = new Map<string, ToolGap>();
+  readonly #gaps = new Map<string, UnenforcedKeyword>();
   readonly #checks: { source: SchemaSource; part: Part; terms: Conjunction; expander: Expander }[] = [];
   readonly #writer = new GrammarWriter();
 
@@ -207,13 +183,13 @@ class CompiledGrammar {
   static compile(
     options: CompileOptions,
     sources: readonly SchemaSource[],
-    build: (grammar: CompiledGrammar) => Part,
-  ): { readonly grammar: string; readonly gaps: readonly ToolGap[] } {
+    build: (compiler: GrammarCompiler) => Part,
+  ): CompiledGrammar {
     for (let level: Precision = "full", tries = 1; ; tries += 1) {
       try {
-        const compiled = new CompiledGrammar(options, level);
+        const compiled = new GrammarCompiler(options, level);
         const grammar = compiled.#write(build(compiled));
-        return { grammar, gaps: [...compiled.#gaps.values(), ...compiled.#ignoredKeywords()] };
+        return { grammar, unenforced: [...compiled.#gaps.values(), ...compiled.#ignoredKeywords()] };
       } catch (error) {
         if (options.isSingleTry && error instanceof RangeError)
           throw new SchemaTooComplexError("it is too deep");
@@ -226,7 +202,7 @@ class CompiledGrammar {
         }
         if (!(error instanceof SchemaTooComplexError) || options.isSingleTry) throw error;
         if (level === "coarse") {
-          throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
+          throw new SchemaError(`The schema is too large: ${error.message}.`, { path: "", keyword: "" });
         }
         // A pattern that takes too long is left out first.
         const isOnePattern = sources.some(({ texts }) => texts.current !== undefined);
@@ -257,9 +233,9 @@ class CompiledGrammar {
     return part;
   }
 
-  #ignoredKeywords(): ToolGap[] {
+  #ignoredKeywords(): UnenforcedKeyword[] {
     return this.#checks.flatMap(({ source: { document, tool } }) =>
-      document.ignored.map((loss): ToolGap => ({ ...loss, kind: "ignored", tool })),
+      document.ignored.map((loss): UnenforcedKeyword => ({ ...loss, kind: "ignored", tool })),
     );
   }
 

@@ -6,18 +6,21 @@ import {
   compileCalls,
   type CompileOptions,
   compileSchema,
+  type UnenforcedKeyword,
 } from "./compile-grammar.ts";
 import { continueGrammar } from "./gbnf/continue-grammar.ts";
 import {
   DEFAULT_STEPS,
   GrammarSyntaxError,
   SchemaError,
-  type SchemaGap,
   SchemaTooComplexError,
+  UnsupportedGrammarError,
   WorkBudget,
 } from "./schema-errors.ts";
-import { textGrammar, TextGrammarError, type TextLanguage } from "./text-grammar.ts";
-import { toLlamaSchema, type LlamaSchema } from "./to-llama-schema.ts";
+import { textGrammar, type TextLanguage, textPattern } from "./text-grammar.ts";
+import { type LlamaSchema, toLlamaSchema } from "./to-llama-schema.ts";
+
+export type { CheckFailure, LlamaSchema, TextLanguage, UnenforcedKeyword };
 
 /** Schemas that an answer has to fit. */
 export type SchemaWork =
@@ -25,19 +28,16 @@ export type SchemaWork =
   | { readonly kind: "calls"; readonly tools: readonly CallableTool[]; readonly answer?: unknown };
 
 /**
- * Input of {@link compileGrammar}: source of a grammar, or a task about one. Inputs and results can be sent between
- * threads.
+ * Input of {@link compileGrammar}: source of a grammar, or a task about one. Inputs and results can be sent between threads.
  */
 export type GrammarWork =
   | SchemaWork
-  | {
-      readonly kind: "texts";
-      readonly language: TextLanguage;
-      readonly source: string | readonly string[];
-    }
+  | { readonly kind: "texts"; readonly language: TextLanguage; readonly source: string | readonly string[] }
+  /** Grammar of a tool's text input, for the pattern of a JSON schema. */
+  | { readonly kind: "pattern"; readonly language: "regex" | "lark"; readonly source: string }
   /** Grammar of the text that may follow after a given beginning. */
   | { readonly kind: "rest"; readonly grammar: string; readonly beginning: string }
-  /** Schemas that llama.cpp converts to grammars itself. */
+  /** Schemas that templates show to the model, and llama.cpp converts to grammars itself. */
   | { readonly kind: "llama"; readonly schemas: readonly unknown[] }
   /** Complete answer to check. */
   | { readonly kind: "check"; readonly against: SchemaWork; readonly text: string };
@@ -45,38 +45,38 @@ export type GrammarWork =
 export type GrammarResult =
   | CompiledText
   | SchemaRefusal
+  | { readonly kind: "pattern"; readonly pattern: string }
+  /** Error of other work than a schema, as part of a sentence: "it has a back-reference". */
   | { readonly kind: "unsayable"; readonly message: string }
-  /** Keywords of each schema that llama.cpp's grammar does not enforce. */
-  | { readonly kind: "llama"; readonly missing: readonly MissingKeywords[] }
+  | { readonly kind: "llama"; readonly schemas: readonly LlamaSchema[] }
   /** Result of a check; undefined: the answer fits. */
   | { readonly kind: "checked"; readonly failure: CheckFailure | undefined };
-
-export type MissingKeywords = Pick<LlamaSchema, "dropped" | "ignored">;
 
 interface CompiledText {
   readonly kind: "made";
   /** Grammar in GBNF; undefined if the continuation is unknown, or no text of the grammar has this beginning. */
   readonly grammar: string | undefined;
   /** Keywords that the grammar does not enforce. */
-  readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
+  readonly unenforced: readonly UnenforcedKeyword[];
 }
 
 /** Fields of a {@link SchemaError}. */
-interface SchemaRefusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
+export interface SchemaRefusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
   readonly kind: "refused";
 }
 
-/**
- * Objects have only declared properties unless their schema allows others, like in llama.cpp: small models write
- * better.
- */
+interface StepOptions extends CompileOptions {
+  readonly steps: number;
+}
+
+/** Objects have only declared properties unless their schema allows others, like in llama.cpp: small models write better. */
 const OPTIONS: CompileOptions = { allowsUndeclared: false };
 
 /** Steps of {@link WorkBudget} for quick work: a millisecond or two, enough for most schemas of agents. */
 const QUICK_STEPS = 2000;
 /** Most characters of quick work: longer inputs take long before the first step is counted. */
 const MAX_QUICK_LENGTH = 8192;
-/** Most characters of quick work of kind llama, whose steps are not counted: it takes up to 50 ms. */
+/** Most characters of quick work of kind llama, of which only patterns count steps: it takes up to 50 ms. */
 const MAX_QUICK_LLAMA_LENGTH = 32 * 1024;
 
 /** Most pairs of a subschema and a value in the check of an answer: each takes some 5 µs and 300 bytes. */
@@ -101,29 +101,29 @@ export function compileIfQuick(work: GrammarWork): GrammarResult | undefined {
   }
 }
 
-/** Returns the grammar of a result. @throws SchemaError, TextGrammarError for a result without one */
-export function compiledGrammar(result: GrammarResult): CompiledText {
-  if (result.kind === "made") return result;
-  if (result.kind === "unsayable") throw new TextGrammarError(result.message);
-  if (result.kind === "refused") throw new SchemaError(result.reason, result);
-  throw new TypeError("There is no grammar in this result.");
+function compileWithin(work: GrammarWork, options: StepOptions): GrammarResult {
+  switch (work.kind) {
+    case "texts":
+    case "pattern":
+      return compileTexts(work, options);
+    case "rest":
+      return { kind: "made", grammar: compileRest(work, options), unenforced: [] };
+    case "llama":
+      return { kind: "llama", schemas: work.schemas.map((schema) => toLlamaSchema(schema)) };
+    case "check":
+      return checkAnswer(work, options);
+    default:
+      return compileSchemas(work, options);
+  }
 }
 
-function compileWithin(
-  work: GrammarWork,
-  options: CompileOptions & { readonly steps: number },
-): GrammarResult {
-  if (work.kind === "rest") return { kind: "made", grammar: compileRest(work, options), unenforced: [] };
-  if (work.kind === "texts") return compileTexts(work, options);
-  if (work.kind === "check") return checkAnswer(work, options);
-  if (work.kind === "llama") return { kind: "llama", missing: work.schemas.map(missingKeywordsOf) };
+function compileSchemas(work: SchemaWork, options: StepOptions): GrammarResult {
   try {
-    // The functions are left out, as they cannot be sent to another thread.
-    const { grammar, unenforced }: Pick<CompiledText, "unenforced"> & { readonly grammar: string } =
+    const compiled =
       work.kind === "calls"
         ? compileCalls(work.tools, work.answer, options)
         : compileSchema(work.schema, options);
-    return { kind: "made", grammar, unenforced };
+    return { kind: "made", ...compiled };
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
     const { reason, path, keyword, tool } = error;
@@ -132,54 +132,56 @@ function compileWithin(
 }
 
 function checkAnswer(
-  { against: by, text }: Extract<GrammarWork, { kind: "check" }>,
-  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
+  { against, text }: Extract<GrammarWork, { kind: "check" }>,
+  { steps, isSingleTry }: StepOptions,
 ): GrammarResult {
   const budget = new WorkBudget(steps);
   try {
-    if (isOneTry === true && TEXT_KEYWORDS.test(JSON.stringify(by)))
+    if (isSingleTry === true && TEXT_KEYWORDS.test(JSON.stringify(against)))
       throw new SchemaTooComplexError("it has patterns or formats");
     const failure =
-      by.kind === "calls" ? checkAgainstCalls(by, text, budget) : checkAgainstSchema(by.schema, text, budget);
+      against.kind === "calls"
+        ? checkAgainstCalls(against, text, budget)
+        : checkAgainstSchema(against.schema, text, budget);
     return { kind: "checked", failure };
   } catch (error) {
     // Chains of thousands of references exhaust the stack.
     const isTooComplex = error instanceof SchemaTooComplexError || error instanceof RangeError;
     if (!isTooComplex) throw error;
-    if (isOneTry === true) throw new SchemaTooComplexError("it takes longer");
+    if (isSingleTry === true) throw new SchemaTooComplexError("it takes longer");
     return { kind: "unsayable", message: error.message };
   }
 }
 
-function missingKeywordsOf(schema: unknown): MissingKeywords {
-  const { dropped, ignored: lost } = toLlamaSchema(schema);
-  return { dropped, ignored: lost };
-}
-
 function compileTexts(
-  { language, source }: Extract<GrammarWork, { kind: "texts" }>,
-  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
+  work: Extract<GrammarWork, { kind: "texts" | "pattern" }>,
+  { steps, isSingleTry }: StepOptions,
 ): GrammarResult {
+  const budget = new WorkBudget(steps);
   try {
-    return { kind: "made", grammar: textGrammar(language, source, new WorkBudget(steps)), unenforced: [] };
+    return work.kind === "pattern"
+      ? { kind: "pattern", pattern: textPattern(work.language, work.source, budget) }
+      : { kind: "made", grammar: textGrammar(work.language, work.source, budget), unenforced: [] };
   } catch (error) {
-    if (!(error instanceof TextGrammarError)) throw error;
-    if (isOneTry === true && error.cause instanceof SchemaTooComplexError) throw error.cause;
+    const isRefused =
+      error instanceof UnsupportedGrammarError ||
+      (error instanceof SchemaTooComplexError && isSingleTry !== true);
+    if (!isRefused) throw error;
     return { kind: "unsayable", message: error.message };
   }
 }
 
 function compileRest(
   { grammar, beginning }: Extract<GrammarWork, { kind: "rest" }>,
-  { steps, isSingleTry: isOneTry }: CompileOptions & { readonly steps: number },
+  { steps, isSingleTry }: StepOptions,
 ): string | undefined {
   try {
     return continueGrammar(grammar, beginning, new WorkBudget(steps));
   } catch (error) {
     // Errors in a grammar of the client are reported by the engine.
-    const isUnknown = error instanceof GrammarSyntaxError || error instanceof SchemaTooComplexError;
-    if (isUnknown && isOneTry !== true) return undefined;
-    if (error instanceof GrammarSyntaxError) return undefined;
+    const isUnknown =
+      error instanceof GrammarSyntaxError || (error instanceof SchemaTooComplexError && isSingleTry !== true);
+    if (isUnknown) return undefined;
     throw error;
   }
 }

@@ -1,33 +1,15 @@
-/** Error for a schema, pattern or grammar that takes more time or memory than a request may use. */
+/** Error for a schema or grammar that is too large for one request, such as "its grammar would be longer than 262144 characters". */
 export class SchemaTooComplexError extends Error {
   override readonly name = "SchemaTooComplexError";
-  /** Part of a sentence: "its grammar would be longer than 262144 characters". */
-  readonly reason: string;
-
-  constructor(reason: string) {
-    super(`The schema is too complex: ${reason}.`);
-    this.reason = reason;
-  }
 }
 
-/** Error for a pattern that is invalid or not a regular language. */
-export class NotRegularError extends Error {
-  override readonly name = "NotRegularError";
-  /** Part of a sentence: "it has a back-reference". */
-  readonly reason: string;
-
-  constructor(reason: string) {
-    super(`The pattern cannot be followed while the answer is written: ${reason}.`);
-    this.reason = reason;
-  }
+/** Error for a pattern or grammar that is invalid or has no form in GBNF, such as "it has a back-reference". */
+export class UnsupportedGrammarError extends Error {
+  override readonly name = "UnsupportedGrammarError";
 }
 
-/**
- * Error for a grammar that llama.cpp could not parse; the message is part of a sentence: 'it has no rule named "root"'.
- */
-export class GrammarSyntaxError extends Error {
-  override readonly name = "GrammarSyntaxError";
-}
+/** Error for a GBNF grammar that llama.cpp could not parse, such as 'it has no rule named "root"'. */
+export class GrammarSyntaxError extends UnsupportedGrammarError {}
 
 /** Error for a grammar that names tokens, which only the engine knows. */
 export class GrammarTokenError extends GrammarSyntaxError {}

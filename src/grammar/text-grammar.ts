@@ -1,105 +1,105 @@
-import { nextTimeSlice } from "../async/timers.ts";
 import { GrammarWriter, MAX_GRAMMAR_LENGTH } from "./gbnf/grammar-writer.ts";
-import { leftRecursiveRule, parseGbnfInSteps } from "./gbnf/parse-gbnf.ts";
-import { RepetitionLimitError, toRegularPattern, UnenforceableError } from "./lark/regular-pattern.ts";
+import { leftRecursiveRule, parseGbnf } from "./gbnf/parse-gbnf.ts";
+import { larkExpression } from "./lark/lark-expression.ts";
 import { larkToGbnf } from "./lark/write-lark.ts";
 import {
-  GrammarSyntaxError,
   GrammarTokenError,
-  NotRegularError,
   SchemaTooComplexError,
+  UnsupportedGrammarError,
   WorkBudget,
 } from "./schema-errors.ts";
 import { MAX_LENGTH } from "./text/parse-pattern.ts";
-import { TextSet } from "./text/text-set.ts";
+import { parseRegex, RepetitionLimitError } from "./text/parse-regex.ts";
+import { printPattern } from "./text/print-pattern.ts";
+import { expressionsFor, TextSet } from "./text/text-set.ts";
 import { writeString } from "./text/write-text.ts";
 
-/** Error for a regular expression or grammar that has no equivalent in GBNF; the message completes "because". */
-export class TextGrammarError extends Error {
-  override readonly name = "TextGrammarError";
-}
-
-/** Source language of a grammar. */
-export type TextLanguage = "regex" | "choice" | "lark";
+/**
+ * Source language of a grammar. gbnf: llama.cpp's. guided: vLLM's, which is GBNF where names may have underscores, or Lark.
+ * choice: a list of texts.
+ */
+export type TextLanguage = "regex" | "choice" | "lark" | "gbnf" | "guided";
 
 /**
- * Compiles a regular expression, a list of texts, or a Lark grammar to GBNF.
- * @throws TextGrammarError
+ * Compiles a grammar in another language to GBNF, or checks that llama.cpp can parse GBNF and starts it fast.
+ * @throws UnsupportedGrammarError, SchemaTooComplexError
  */
 export function textGrammar(
   language: TextLanguage,
   source: string | readonly string[],
-  budget: WorkBudget = new WorkBudget(),
+  budget = new WorkBudget(),
 ): string {
-  return withExplanation(() => {
-    if (typeof source !== "string") return writeTexts(TextSet.oneOf(source, budget));
-    return language === "lark" ? larkToGbnf(source, budget) : regexGrammar(source, budget);
-  });
+  if (typeof source !== "string") return writeTexts(TextSet.oneOf(source, budget));
+  switch (language) {
+    case "gbnf":
+      return checkedGbnf(source);
+    case "guided":
+      return source.includes("::=") ? checkedGbnf(withoutUnderscores(source)) : larkToGbnf(source, budget);
+    case "lark":
+      return larkToGbnf(source, budget);
+    default:
+      return writeTexts(regexTexts(source, budget));
+  }
 }
 
 /**
- * Compiles a regular expression of Python, Rust or ECMAScript, which has to match the complete text.
- * @throws TextGrammarError
+ * Converts a regular expression or a Lark grammar without recursive rules to the pattern of a JSON schema.
+ * @throws UnsupportedGrammarError
  */
-function regexGrammar(expression: string, budget: WorkBudget): string {
-  // The limit is checked again after rewriting, which may drop the names of groups.
-  if (expression.length > 2 * MAX_LENGTH)
-    throw new TextGrammarError(`it is longer than ${MAX_LENGTH} characters`);
-  return writeTexts(TextSet.pattern(toPattern(expression), budget));
-}
-
-/** True if a grammar as accepted by vLLM is in GBNF; otherwise it is in Lark. */
-export function isGbnf(definition: string): boolean {
-  return definition.includes("::=");
-}
-
-/**
- * Converts a GBNF grammar as accepted by vLLM, in which names may have underscores.
- * @throws TextGrammarError
- */
-export function anyGbnf(definition: string): string {
-  return checkedGbnf(withoutUnderscores(definition));
-}
-
-/**
- * Checks that llama.cpp can parse a GBNF grammar and starts it fast; returns it unchanged. A long grammar also has to
- * be parsed by {@link checkLongGbnf}.
- * @throws TextGrammarError
- */
-export function checkedGbnf(definition: string): string {
-  if (definition.length > MAX_GRAMMAR_LENGTH)
-    throw new TextGrammarError(`it has more than ${MAX_GRAMMAR_LENGTH} characters`);
-  let choices = 0;
-  for (const [part] of definition.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : maxRepeats(part);
-  if (choices > MAX_CHOICES)
-    throw new TextGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
-  if (definition.length > LONG_GRAMMAR_LENGTH) return definition;
-  const steps = checkInSteps(definition);
-  while (!steps.next().done);
-  return definition;
-}
-
-/**
- * Parses a long grammar for {@link checkedGbnf} in time slices, so that it does not block other requests.
- * @throws TextGrammarError
- */
-export async function checkLongGbnf(definition: string): Promise<void> {
-  if (definition.length <= LONG_GRAMMAR_LENGTH) return;
-  const steps = checkInSteps(definition);
-  while (!steps.next().done) await nextTimeSlice();
-}
-
-/** Checks a grammar; one that names tokens is left to the engine. */
-function* checkInSteps(definition: string): Generator<void, void, void> {
+export function textPattern(language: "regex" | "lark", source: string, budget = new WorkBudget()): string {
+  const make = expressionsFor(budget);
   try {
-    const grammar = yield* parseGbnfInSteps(definition);
-    yield;
-    const recursive = leftRecursiveRule(grammar);
-    if (recursive === undefined) return;
-    throw new TextGrammarError(`its rule ${JSON.stringify(recursive.slice(0, 100))} begins with itself`);
+    const expression = language === "regex" ? parseRegex(source, "", make) : larkExpression(source, make);
+    return `^(?:${printPattern(expression)})$`;
   } catch (error) {
-    if (error instanceof GrammarTokenError) return;
-    if (error instanceof GrammarSyntaxError) throw new TextGrammarError(error.message, { cause: error });
+    if (!(error instanceof SchemaTooComplexError)) throw error;
+    throw new UnsupportedGrammarError("it is too large when its rules are written out", { cause: error });
+  }
+}
+
+/** Returns the texts that a regular expression matches completely: of Python or Rust, or else of ECMAScript. */
+function regexTexts(source: string, budget: WorkBudget): TextSet {
+  if (source.length > MAX_LENGTH)
+    throw new UnsupportedGrammarError(`it is longer than ${MAX_LENGTH} characters`);
+  try {
+    return TextSet.of(parseRegex(source, "", expressionsFor(budget)), budget);
+  } catch (error) {
+    const isSyntax = error instanceof UnsupportedGrammarError && !(error instanceof RepetitionLimitError);
+    if (!isSyntax || !isEcmaScript(source)) throw error;
+    return TextSet.pattern(`^(?:${source})$`, budget);
+  }
+}
+
+function isEcmaScript(source: string): boolean {
+  try {
+    return new RegExp(source, "u").source !== "";
+  } catch {
+    return false;
+  }
+}
+
+function writeTexts(texts: TextSet): string {
+  if (texts.isEmpty()) throw new UnsupportedGrammarError("it matches no text");
+  const writer = new GrammarWriter();
+  return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
+}
+
+/** Checks a GBNF grammar and returns it unchanged. One that names tokens is left to the engine. */
+function checkedGbnf(grammar: string): string {
+  if (grammar.length > MAX_GRAMMAR_LENGTH)
+    throw new UnsupportedGrammarError(`it has more than ${MAX_GRAMMAR_LENGTH} characters`);
+  let choices = 0;
+  for (const [part] of grammar.matchAll(CHOICES)) choices += /^[|?*+]$/.test(part) ? 1 : maxRepeats(part);
+  if (choices > MAX_CHOICES)
+    throw new UnsupportedGrammarError(`it has more than ${MAX_CHOICES} alternatives and repetitions`);
+  try {
+    const recursive = leftRecursiveRule(parseGbnf(grammar));
+    if (recursive === undefined) return grammar;
+    throw new UnsupportedGrammarError(
+      `its rule ${JSON.stringify(recursive.slice(0, 100))} begins with itself`,
+    );
+  } catch (error) {
+    if (error instanceof GrammarTokenError) return grammar;
     throw error;
   }
 }
@@ -107,34 +107,6 @@ function* checkInSteps(definition: string): Generator<void, void, void> {
 function maxRepeats(part: string): number {
   return part.startsWith("{") ? Math.max(...part.slice(1, -1).split(",").map(Number)) : 0;
 }
-
-/** Accepts the syntax of Python and Rust, or else of ECMAScript; what they share means the same. */
-function toPattern(expression: string): string {
-  try {
-    return `^(?:${toRegularPattern(expression)})$`;
-  } catch (error) {
-    const isSyntax = error instanceof UnenforceableError && !(error instanceof RepetitionLimitError);
-    if (!isSyntax || !isEcmaScript(expression)) throw error;
-    return `^(?:${expression})$`;
-  }
-}
-
-function isEcmaScript(expression: string): boolean {
-  try {
-    return new RegExp(expression, "u").source !== "";
-  } catch {
-    return false;
-  }
-}
-
-function writeTexts(texts: TextSet): string {
-  if (texts.isEmpty()) throw new UnenforceableError("matches no text");
-  const writer = new GrammarWriter();
-  return writer.toString(writeString(writer, texts, { form: "raw", hint: "text" }));
-}
-
-/** Most characters of a grammar that is parsed at once; longer ones are parsed in time slices. */
-const LONG_GRAMMAR_LENGTH = 8192;
 
 /** Most alternatives and repetitions: each may be an initial state, and llama.cpp compares all pairs of those. */
 const MAX_CHOICES = 8_192;
@@ -159,16 +131,4 @@ function withoutUnderscores(definition: string): string {
     renamed.set(name, free);
   }
   return definition.replaceAll(PARTS, (part, name?: string) => renamed.get(name ?? "") ?? part);
-}
-
-function withExplanation(write: () => string): string {
-  try {
-    return write();
-  } catch (error) {
-    if (error instanceof UnenforceableError)
-      throw new TextGrammarError(`it ${error.message}`, { cause: error });
-    if (error instanceof NotRegularError || error instanceof SchemaTooComplexError)
-      throw new TextGrammarError(error.reason, { cause: error });
-    throw error;
-  }
 }

@@ -1,4 +1,9 @@
-import { NotRegularError, type SchemaGap, SchemaTooComplexError, WorkBudget } from "./schema-errors.ts";
+import {
+  UnsupportedGrammarError,
+  type SchemaGap,
+  SchemaTooComplexError,
+  WorkBudget,
+} from "./schema-errors.ts";
 import type { Branch } from "./terms/branch.ts";
 import { TextSet } from "./text/text-set.ts";
 
@@ -105,8 +110,8 @@ export class TextRules {
       if (set && (this.#isLeftOut || this.#tooLarge.has(id) || set.automaton().length > MAX_STATES))
         set = TOO_LARGE;
     } catch (error) {
-      if (!(error instanceof NotRegularError)) throw error;
-      set = { reason: error.reason, kind: "ignored" };
+      if (!(error instanceof UnsupportedGrammarError)) throw error;
+      set = { reason: error.message, kind: "ignored" };
     }
     this.#current = undefined;
     this.#sets.set(id, set);
@@ -121,8 +126,8 @@ export class TextRules {
         const set = this.#checked.get(id);
         return set === undefined || "reason" in set || set.has(text);
       } catch (error) {
-        if (error instanceof NotRegularError) {
-          this.#checked.set(id, { reason: error.reason, kind: "ignored" });
+        if (error instanceof UnsupportedGrammarError) {
+          this.#checked.set(id, { reason: error.message, kind: "ignored" });
           return true;
         }
         // The set's budget is exhausted after many answers, so it is built again.

@@ -1,7 +1,8 @@
 import { isRecord } from "../json/json-values.ts";
-import { toJsonPattern } from "./json-pattern.ts";
 import type { JsonSchema, SchemaNode, TypeName } from "./json-schema.ts";
 import { SchemaDocument } from "./schema-document.ts";
+import { WorkBudget } from "./schema-errors.ts";
+import { toJsonPattern } from "./text/print-pattern.ts";
 
 /** Keyword that llama.cpp's grammar of a schema does not enforce. */
 interface DroppedKeyword {
@@ -53,6 +54,7 @@ export function toLlamaSchema(schema: unknown): LlamaSchema {
 class Conversion {
   readonly #dropped = new Map<JsonSchema, Set<string>>();
   readonly #document: SchemaDocument;
+  readonly #budget = new WorkBudget();
   /** Names of referenced schemas, and their conversions. */
   readonly #names = new Map<object, string>();
   readonly #defined = new Map<string, LlamaNode>();
@@ -142,7 +144,7 @@ class Conversion {
       case "array":
         return this.#array(schema, markConverted);
       case "string":
-        return llamaText(schema, markConverted);
+        return llamaText(schema, markConverted, this.#budget);
       case "integer":
         return llamaInteger(schema, markConverted);
       default:
@@ -274,9 +276,9 @@ const FORMATS = new Set(["date", "time", "date-time", "uuid"]);
 const MAX_REPETITIONS = 1000;
 
 /** Converts a string schema: llama.cpp applies its pattern, or else its format, or else its length. */
-function llamaText(schema: JsonSchema, markConverted: MarkConverted): LlamaNode {
+function llamaText(schema: JsonSchema, markConverted: MarkConverted, budget: WorkBudget): LlamaNode {
   const { pattern, format } = schema;
-  const converted = pattern === undefined ? undefined : toJsonPattern(pattern);
+  const converted = pattern === undefined ? undefined : toJsonPattern(pattern, budget);
   if (converted !== undefined) {
     markConverted("pattern");
     return { type: "string", pattern: converted };

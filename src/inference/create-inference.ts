@@ -26,10 +26,10 @@ import {
 } from "./inference.ts";
 import { adapterGroup } from "./lora-adapters.ts";
 import { ModelLeases } from "./model-leases.ts";
+import { type PreparedRequest, prepareRequest } from "./prepare-request.ts";
 import { stopRepetition } from "./repetition-guard.ts";
 import { type ObserveWork, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
-import { prepareFormat } from "./response-format.ts";
 import { filtersFor, runGeneration } from "./run-generation.ts";
 import { grammarCompiler, type CompileOffThread } from "./schema-compiler.ts";
 import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
@@ -119,7 +119,7 @@ class InferenceService implements Inference {
     // A grammar that is still being compiled when the request ends, such as at its deadline, is cancelled.
     const ended = resources.adopt(new AbortController(), (each) => each.abort());
     const compileGrammar = grammarCompiler(this.#compileOffThread, AbortSignal.any([signal, ended.signal]));
-    const format = await prepareFormat(request.format, compileGrammar);
+    const prepared = await prepareRequest(request, compileGrammar);
     const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
     const account = resources.use(accounting.begin(request.endpoint, request.choiceOf?.observer));
     let lease: ModelLease | undefined;
@@ -129,8 +129,7 @@ class InferenceService implements Inference {
       account.modelLoaded(model.alias);
       const loadMs = account.elapsedMs;
       const effective = {
-        ...withAdapter(request, lease),
-        format,
+        ...withAdapter(prepared, lease),
         slot: wrapSlot(request.slot, engine.spec.slots),
       };
       const resolved = await resolveGeneration(effective, model, engine.info, compileGrammar);
@@ -223,7 +222,7 @@ class InferenceService implements Inference {
 }
 
 /** Applies the adapter of a model name such as "base:adapter", unless the request has its own adapters. */
-function withAdapter(request: InferenceRequest, { adapter, model }: ModelLease): InferenceRequest {
+function withAdapter(request: PreparedRequest, { adapter, model }: ModelLease): PreparedRequest {
   if (adapter === undefined || request.adapters) return request;
   const scale = model.adapters.find(({ name }) => name === adapter)?.scale || 1;
   return { ...request, adapters: [{ name: adapter, scale }] };

@@ -10,7 +10,7 @@ import type {
 } from "../engine/protocol/generation.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/models.ts";
-import type { TextLanguage } from "../grammar/text-grammar.ts";
+import type { TextLanguage } from "../grammar/grammar-work.ts";
 import type { ModelLoad } from "./engine-queues.ts";
 import type { InfillParts } from "./infill-prompt.ts";
 import type { AdapterChoice } from "./lora-adapters.ts";
@@ -28,6 +28,14 @@ interface TextsFormat {
 }
 
 export type RequestedFormat = OutputFormat | TextsFormat;
+
+/** Grammar of a tool's text argument, which is enforced as the pattern of its schema. */
+export interface ToolGrammar {
+  readonly tool: string;
+  readonly argument: string;
+  readonly language: "regex" | "lark";
+  readonly source: string;
+}
 
 /**
  * Generation request of any API, before the model's settings are applied. An absent setting comes from the model's
@@ -60,6 +68,8 @@ export interface InferenceRequest {
   readonly stop?: readonly string[] | undefined;
   readonly sampling: Sampling;
   readonly format: RequestedFormat;
+  /** Grammars of tools; resolved by the machine where the request arrives. */
+  readonly toolGrammars?: readonly ToolGrammar[] | undefined;
   readonly logprobs?: number | undefined;
   /** Include log-probabilities of tokens without text, such as the end-of-turn token. */
   readonly emptyTokens?: boolean | undefined;

@@ -15,7 +15,7 @@ import { callChecks, type CallChecks } from "./tool-calls/validate-calls.ts";
 import type { InferenceRequest, TokenLimit } from "./inference.ts";
 import { type LimitedReasoning, type ReasoningTags, tagsOfTemplate } from "./reasoning-parser.ts";
 import { checkGeneration } from "./check-capabilities.ts";
-import type { CompileGrammar, TextCheck } from "./schema-compiler.ts";
+import { type CompileGrammar, llamaSchemas, type TextCheck } from "./schema-compiler.ts";
 import {
   messagesForTemplate,
   type TemplateTraits,
@@ -85,7 +85,7 @@ export async function resolveGeneration(
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
     request: {
-      input: withTools?.input ?? input,
+      input: await withLlamaSchemas(withTools?.input ?? input, compileGrammar),
       ...(maxTokens !== undefined && { maxTokens }),
       stop: [...(request.stop ?? settings.stop), ...(withTools?.stop ?? [])],
       sampling: withBias(sampling, withTools?.bias ?? []),
@@ -125,6 +125,24 @@ export async function resolveGeneration(
     traits,
     isRaw: isRaw(request.input),
   };
+}
+
+/** Converts the schemas of tools to those that templates show to the model, and llama.cpp converts to grammars. */
+async function withLlamaSchemas(
+  input: GenerationInput,
+  compileGrammar: CompileGrammar,
+): Promise<GenerationInput> {
+  if (input.kind !== "chat") return input;
+  const withParameters = input.tools.filter(({ parameters }) => parameters);
+  const converted = await llamaSchemas(
+    withParameters.map(({ parameters }) => parameters),
+    compileGrammar,
+  );
+  const schemas = new Map(withParameters.map((tool, at) => [tool, converted[at]?.schema]));
+  const tools = input.tools.map((tool) =>
+    tool.parameters ? { ...tool, parameters: schemas.get(tool) } : tool,
+  );
+  return { ...input, tools };
 }
 
 function resolveLimit(

@@ -4,17 +4,13 @@ import {
   type JsonSchema,
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
-import { ServiceError } from "../errors/service-error.ts";
-import { compiledGrammar } from "../grammar/grammar-work.ts";
-import { checkLongGbnf, TextGrammarError } from "../grammar/text-grammar.ts";
 import type { TemplateTraits } from "./chat-template.ts";
-import type { RequestedFormat } from "./inference.ts";
 import {
   ANY_OBJECT,
   answerCheck,
   compileForm,
+  llamaSchemas,
   type CompileGrammar,
-  missingKeywords,
   refuseUnenforced,
   type SchemaForm,
   describeUnenforced,
@@ -55,11 +51,10 @@ export async function answerGrammar(
   const warnings = ignored.map(describeUnenforced);
   const isChecked = compiled.unenforced.length > ignored.length;
   if (input.kind === "chat" && (wrapsText || input.thinking === true) && !continuesLast(input)) {
-    const schema = schemaOf(form);
-    const [missing] = isChecked ? [] : await missingKeywords([schema], compileGrammar);
-    const needsCheck = isChecked || (missing?.dropped.length ?? 0) > 0;
+    const [converted] = await llamaSchemas([schemaOf(form)], compileGrammar);
+    const needsCheck = isChecked || (converted?.dropped.length ?? 0) > 0;
     return {
-      format: { type: "json_schema", schema },
+      format: { type: "json_schema", schema: converted?.schema ?? ANY_OBJECT },
       ...(needsCheck && { check }),
       warnings,
     };
@@ -105,44 +100,4 @@ function schemaOf(form: SchemaForm): JsonSchema {
 function isStrict(form: SchemaForm): boolean {
   if (form.type !== "calls") return form.type === "json_schema" && form.strict === true;
   return form.answer === undefined || form.tools.some(({ strict }) => strict);
-}
-
-/** Cache by format object: the choices of a request share one. */
-const preparedFormats = new WeakMap<RequestedFormat, Promise<OutputFormat>>();
-
-/**
- * Compiles a format in another grammar language to GBNF, and parses a long GBNF grammar, before any work for the
- * request.
- * @throws ServiceError invalid_parameter if the format cannot be expressed in GBNF, or llama.cpp could not parse it
- */
-export async function prepareFormat(
-  format: RequestedFormat,
-  compileGrammar: CompileGrammar,
-): Promise<OutputFormat> {
-  if (format.type !== "grammar" && format.type !== "texts") return format;
-  const prepared = preparedFormats.get(format) ?? prepare(format, compileGrammar);
-  preparedFormats.set(format, prepared);
-  return await prepared;
-}
-
-async function prepare(
-  format: Extract<RequestedFormat, { type: "grammar" | "texts" }>,
-  compileGrammar: CompileGrammar,
-): Promise<OutputFormat> {
-  const { param = "grammar" } = format;
-  try {
-    if (format.type === "grammar") {
-      await checkLongGbnf(format.grammar);
-      return format;
-    }
-    const { language, source } = format;
-    const { grammar = "" } = compiledGrammar(await compileGrammar({ kind: "texts", language, source }));
-    return { type: "grammar", grammar, param };
-  } catch (cause) {
-    if (!(cause instanceof TextGrammarError)) throw cause;
-    throw new ServiceError("invalid_parameter", `${param}: cannot be enforced: ${cause.message}.`, {
-      param,
-      cause,
-    });
-  }
 }

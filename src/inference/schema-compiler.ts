@@ -1,15 +1,12 @@
 import { ServiceError } from "../errors/service-error.ts";
-import type { CheckFailure } from "../grammar/compile-grammar.ts";
-import {
-  type GrammarResult,
-  type GrammarWork,
-  compiledGrammar,
-  compileGrammar as compileHere,
-  compileIfQuick,
-  type MissingKeywords,
-  type SchemaWork,
+import type {
+  CheckFailure,
+  GrammarResult,
+  GrammarWork,
+  LlamaSchema,
+  SchemaWork,
+  UnenforcedKeyword,
 } from "../grammar/grammar-work.ts";
-import { SchemaError, type SchemaGap } from "../grammar/schema-errors.ts";
 import { NO_ARGUMENTS } from "./tool-calls/forced-calls.ts";
 import type { AnswerForm } from "./tool-calls/resolve-tools.ts";
 
@@ -19,13 +16,30 @@ export type CompileGrammar = (work: GrammarWork) => Promise<GrammarResult>;
 /** Compiles grammars on another thread; rejects with the signal's reason once it aborts. */
 export type CompileOffThread = (work: GrammarWork, signal: AbortSignal) => Promise<GrammarResult>;
 
-/** Compiles on this thread if that is quick: most schemas take less time than a message to another thread. */
+/**
+ * Compiles on this thread if that is quick: most schemas take less time than a message to another thread. The compiler is an
+ * optional module, which is loaded when it is first needed.
+ */
 export function grammarCompiler(
   compileOffThread: CompileOffThread | undefined,
   signal: AbortSignal,
 ): CompileGrammar {
-  return async (work) =>
-    compileIfQuick(work) ?? (compileOffThread ? await compileOffThread(work, signal) : compileHere(work));
+  return async (work) => {
+    const { compileGrammar, compileIfQuick } = await import("../grammar/grammar-work.ts").catch(
+      missingCompiler,
+    );
+    return (
+      compileIfQuick(work) ?? (compileOffThread ? await compileOffThread(work, signal) : compileGrammar(work))
+    );
+  };
+}
+
+function missingCompiler(cause: unknown): never {
+  throw new ServiceError(
+    "unsupported_feature",
+    "This installation has no compiler of grammars, so it supports neither tools nor formats of answers.",
+    { cause },
+  );
 }
 
 /** LRU cache: agents send the same schemas with every step. */
@@ -51,18 +65,19 @@ class RecentResults<Result> {
   }
 }
 
-/** Cache of {@link missingKeywords}; keys have up to 256 Ki characters. */
-const recentMissingKeywords = new RecentResults<readonly MissingKeywords[]>(16);
+/** Cache of {@link llamaSchemas}; keys have up to 256 Ki characters. */
+const recentLlamaSchemas = new RecentResults<readonly LlamaSchema[]>(16);
 
-/** Returns for each schema the keywords that llama.cpp's grammar does not enforce, and the unknown ones. */
-export async function missingKeywords(
+/** Converts schemas for templates and for llama.cpp's own grammars, with the keywords that these do not enforce. */
+export async function llamaSchemas(
   schemas: readonly unknown[],
   compileGrammar: CompileGrammar,
-): Promise<readonly MissingKeywords[]> {
+): Promise<readonly LlamaSchema[]> {
   if (schemas.length === 0) return [];
-  return await recentMissingKeywords.get(JSON.stringify(schemas), async () => {
+  return await recentLlamaSchemas.get(JSON.stringify(schemas), async () => {
     const result = await compileGrammar({ kind: "llama", schemas });
-    return result.kind === "llama" ? result.missing : [];
+    if (result.kind === "llama") return result.schemas;
+    throw new TypeError("The result has no schemas.");
   });
 }
 
@@ -80,7 +95,7 @@ interface CompiledForm {
   /** Grammar in GBNF. */
   readonly grammar: string;
   /** Keywords that the grammar does not enforce. */
-  readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
+  readonly unenforced: readonly UnenforcedKeyword[];
 }
 
 /** Cache of compiled forms, whose grammars have up to 256 KiB each. */
@@ -92,17 +107,12 @@ const recentForms = new RecentResults<CompiledForm>(32);
  */
 export async function compileForm(form: SchemaForm, compileGrammar: CompileGrammar): Promise<CompiledForm> {
   const work = workFor(form);
-  try {
-    return await recentForms.get(JSON.stringify(work), async () => await compileWork(work, compileGrammar));
-  } catch (error) {
-    if (!(error instanceof SchemaError)) throw error;
-    throw invalidSchema(form, error, error.reason, error);
-  }
-}
-
-async function compileWork(work: SchemaWork, compileGrammar: CompileGrammar): Promise<CompiledForm> {
-  const { grammar = "", unenforced } = compiledGrammar(await compileGrammar(work));
-  return { grammar, unenforced };
+  return await recentForms.get(JSON.stringify(work), async () => {
+    const result = await compileGrammar(work);
+    if (result.kind === "made") return { grammar: result.grammar ?? "", unenforced: result.unenforced };
+    if (result.kind === "refused") throw invalidSchema(form, result, result.reason);
+    throw new TypeError("The result has no grammar.");
+  });
 }
 
 /**
@@ -144,13 +154,12 @@ function invalidSchema(
   form: SchemaForm,
   { tool }: { readonly tool?: string | undefined },
   problem: string,
-  cause?: unknown,
 ): ServiceError {
   const toolParam = form.type === "calls" ? form.tools.find(({ name }) => name === tool)?.param : undefined;
   const answerParam = form.type === "json" ? undefined : form.param;
   const param = toolParam ?? answerParam ?? (form.type === "calls" ? "tools" : "format");
   const owner = tool === undefined ? param : `function '${tool}'`;
-  return new ServiceError("invalid_parameter", `Invalid schema for ${owner}: ${problem}`, { param, cause });
+  return new ServiceError("invalid_parameter", `Invalid schema for ${owner}: ${problem}`, { param });
 }
 
 /** Describes a keyword that is not enforced, and the reason. */

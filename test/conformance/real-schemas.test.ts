@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { compileCalls, compileSchema } from "../../src/grammar/compile-grammar.ts";
+import {
+  checkAgainstCalls,
+  checkAgainstSchema,
+  compileCalls,
+  compileSchema,
+} from "../../src/grammar/compile-grammar.ts";
 import { normalizeSchema } from "../../src/grammar/normalize-schema.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";
@@ -11,7 +16,8 @@ const SAMPLES = 200;
 test.each(Object.entries(REAL_SCHEMAS))(
   "%s: what the grammar and the check let through fits",
   (_, schema) => {
-    const { grammar, unenforced, check } = compileSchema(schema);
+    const { grammar, unenforced } = compileSchema(schema);
+    const check = (text: string) => checkAgainstSchema(schema, text);
     // The judge understands only what is JSON Schema.
     const validate =
       judge(schema, "draft2020-12") ??
@@ -34,7 +40,8 @@ test("all of them at once are tools of one grammar", () => {
   const tools = Object.entries(REAL_SCHEMAS)
     .slice(0, 20)
     .map(([name, parameters]) => ({ name, parameters }));
-  const { grammar, check, unenforced } = compileCalls(tools);
+  const { grammar, unenforced } = compileCalls(tools);
+  const check = (text: string) => checkAgainstCalls({ tools }, text);
   const texts = sampleGrammar(grammar, SAMPLES);
   const called = new Set(texts.map((text) => z.object({ name: z.string() }).parse(JSON.parse(text)).name));
   expect(called.size).toBeGreaterThan(10);

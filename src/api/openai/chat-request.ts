@@ -7,7 +7,7 @@ import type {
 } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
+import type { InferenceRequest, RequestedFormat, ToolGrammar } from "../../inference/inference.ts";
 import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
 import { toReasoningBudget, thinkingFromTemplateFields } from "../reasoning-fields.ts";
 import { toEngineFields, toSampling } from "../sampling-fields.ts";
@@ -32,7 +32,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   }
   const sampling = toSampling(body);
   const warnings = ignoredVerbosity(body.verbosity);
-  const { tools, toolChoice } = toTools(body, warnings);
+  const { tools, toolChoice, toolGrammars } = toTools(body);
   const format = toOutputFormat(body);
   const limit = chatLimit(body);
   checkFormatWithTools(format, tools.length > 0 && toolChoice !== "none");
@@ -52,6 +52,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     stop: toStop(body.stop),
     sampling,
     format,
+    ...(toolGrammars.length > 0 && { toolGrammars }),
     logprobs: toLogprobs(body),
     ...toEngineFields(body),
     timings: body.timings_per_token ?? false,
@@ -119,12 +120,15 @@ function toToolCall(call: ChatCompletionToolCall): ToolCall {
     : { id, name: call.custom.name, arguments: encodeInput(call.custom.input) };
 }
 
-function toTools(
-  body: ChatCompletionRequest,
-  warnings: string[],
-): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
-  const toFunction = customFunctions((warning) => warnings.push(warning));
+function toTools(body: ChatCompletionRequest): {
+  tools: ToolDefinition[];
+  toolChoice: ToolChoice;
+  toolGrammars: readonly ToolGrammar[];
+} {
+  const toolGrammars: ToolGrammar[] = [];
+  if (usesFunctions(body) || body.function_call)
+    return { ...toFunctionTools(body, body.tools ?? []), toolGrammars };
+  const toFunction = customFunctions(toolGrammars);
   const toDefinition = (
     tool: NonNullable<ChatCompletionRequest["tools"]>[number],
     at: number,
@@ -138,10 +142,14 @@ function toTools(
   };
   const tools = (body.tools ?? []).map(toDefinition);
   const choice = body.tool_choice ?? "auto";
-  if (typeof choice === "string") return { tools, toolChoice: choice };
-  if (choice.type !== "allowed_tools") return { tools, toolChoice: { name: nameOf(choice) } };
+  if (typeof choice === "string") return { tools, toolChoice: choice, toolGrammars };
+  if (choice.type !== "allowed_tools") return { tools, toolChoice: { name: nameOf(choice) }, toolGrammars };
   const allowed = new Set(choice.allowed_tools.tools.map(nameOf));
-  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
+  return {
+    tools: tools.filter(({ name }) => allowed.has(name)),
+    toolChoice: choice.allowed_tools.mode,
+    toolGrammars,
+  };
 }
 
 /**

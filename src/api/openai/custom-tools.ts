@@ -1,8 +1,7 @@
 import { z } from "zod";
-import type { JsonSchema, ToolDefinition } from "../../engine/protocol/generation.ts";
+import type { ToolDefinition } from "../../engine/protocol/generation.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import { larkPattern } from "../../grammar/lark/lark-pattern.ts";
-import { toRegularPattern, UnenforceableError } from "../../grammar/lark/regular-pattern.ts";
+import type { ToolGrammar } from "../../inference/inference.ts";
 
 const grammarFields = {
   syntax: z.enum(["lark", "regex"]),
@@ -34,54 +33,30 @@ interface CustomTool {
   readonly grammar?: Grammar | undefined;
 }
 
-/** Maximum lengths of a client's texts in a warning. */
-const MAX_NAME_LENGTH = 64;
-const MAX_REASON_LENGTH = 120;
-
-/** Maximum characters of all grammars of a request. Their conversion blocks the event loop for tens of milliseconds. */
-const MAX_GRAMMARS_LENGTH = 32 * 1024;
-
 /** Name of the only argument of the function that represents a custom tool. */
 const INPUT = "input";
 
 /**
  * Converts the custom tools of one request to functions, because models only call functions. The tool's input is the
  * only argument.
- * @param warn receives a sentence for each grammar that the model sees but that is not enforced
+ * @param grammars receives the grammars of tools
  */
-export function customFunctions(warn: (sentence: string) => void): (tool: CustomTool) => ToolDefinition {
-  let charactersLeft = MAX_GRAMMARS_LENGTH;
+export function customFunctions(grammars: ToolGrammar[]): (tool: CustomTool) => ToolDefinition {
   return ({ name, description, grammar }) => {
-    const input: JsonSchema = { type: "string", description: "The whole input, as it is." };
-    if (grammar) {
-      charactersLeft -= grammar.definition.length;
-      try {
-        if (charactersLeft < 0) throw new UnenforceableError("is too long");
-        input["pattern"] = `^(?:${toPattern(grammar)})$`;
-      } catch (error) {
-        if (!(error instanceof UnenforceableError)) throw error;
-        const reason = error.message.slice(0, MAX_REASON_LENGTH);
-        warn(
-          `The grammar of the tool "${name.slice(0, MAX_NAME_LENGTH)}" ${reason}: the model sees it, but it is not enforced.`,
-        );
-      }
-    }
+    if (grammar)
+      grammars.push({ tool: name, argument: INPUT, language: grammar.syntax, source: grammar.definition });
     const parts = [description ?? "", grammar ? describeGrammar(grammar) : ""].filter((text) => text !== "");
     return {
       name,
       ...(parts.length > 0 && { description: parts.join("\n\n") }),
       parameters: {
         type: "object",
-        properties: { [INPUT]: input },
+        properties: { [INPUT]: { type: "string", description: "The whole input, as it is." } },
         required: [INPUT],
         additionalProperties: false,
       },
     };
   };
-}
-
-function toPattern({ syntax, definition }: Grammar): string {
-  return syntax === "regex" ? toRegularPattern(definition) : larkPattern(definition);
 }
 
 /** Describes a grammar to the model, which understands it better than the converted pattern. */

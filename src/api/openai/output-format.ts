@@ -6,7 +6,6 @@ import {
   type FormatField,
   constraintFields,
   grammarFormat,
-  patternFormat,
   toSingleFormat,
 } from "../structured-output-fields.ts";
 import { strictField } from "../chat-input.ts";
@@ -61,8 +60,8 @@ export function toOutputFormat(body: FormatFields): RequestedFormat {
 
 /** Returns a format other than JSON. */
 function toTextFormat(format: FormatFields["response_format"]): FormatField[] {
-  if (format?.type === "grammar") return grammarFormat("response_format.grammar", format.grammar);
-  if (format?.type === "regex") return patternFormat("response_format.pattern", "regex", format.pattern);
+  if (format?.type === "grammar") return grammarFormat("response_format.grammar", "gbnf", format.grammar);
+  if (format?.type === "regex") return grammarFormat("response_format.pattern", "regex", format.pattern);
   return [];
 }
 

@@ -130,10 +130,10 @@ function tooLargeResult(work: GrammarWork): GrammarResult {
   const { kind } = work;
   if (kind === "llama") {
     const dropped = [{ path: "", keyword: "parameters" }];
-    return { kind, missing: work.schemas.map(() => ({ dropped, ignored: [] })) };
+    return { kind, schemas: work.schemas.map(() => ({ schema: { type: "object" }, dropped, ignored: [] })) };
   }
   if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
-  if (kind === "texts" || kind === "check")
+  if (kind === "texts" || kind === "pattern" || kind === "check")
     return { kind: "unsayable", message: "following it would take too long" };
   const reason = "The schema is too large: following it would take too long.";
   return { kind: "refused", reason, path: "", keyword: "", tool: undefined };

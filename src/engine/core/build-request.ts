@@ -1,5 +1,4 @@
 import { withoutUndefined } from "../../json/json-values.ts";
-import { toLlamaSchema } from "../../grammar/to-llama-schema.ts";
 import {
   type ChatMessage,
   continuesLast,
@@ -192,7 +191,7 @@ function buildTools(
       function: withoutUndefined({
         name,
         description,
-        parameters: toLlamaSchema(parameters ?? ANY_OBJECT).schema,
+        parameters: parameters ?? ANY_OBJECT,
       }),
     })),
     tool_choice: isNamed ? "required" : choice,
@@ -204,7 +203,7 @@ function buildTools(
 
 function buildRawFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { json_schema: ANY_OBJECT };
-  if (format.type === "json_schema") return { json_schema: toLlamaSchema(format.schema).schema };
+  if (format.type === "json_schema") return { json_schema: format.schema };
   if (format.type === "grammar") return { grammar: format.grammar };
   return {};
 }
@@ -212,7 +211,7 @@ function buildRawFormat(format: OutputFormat): Record<string, unknown> {
 function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { response_format: { type: "json_object" } };
   if (format.type === "json_schema") {
-    const answer = { name: "answer", schema: toLlamaSchema(format.schema).schema };
+    const answer = { name: "answer", schema: format.schema };
     return { response_format: { type: "json_schema", json_schema: answer } };
   }
   if (format.type === "grammar") return { grammar: format.grammar };

@@ -60,23 +60,11 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
-/** Parts that are parsed per step, which takes a millisecond or two. */
-const PARTS_PER_STEP = 2048;
-
 /**
  * Parses a GBNF grammar (llama.cpp's grammars/README.md).
  * @throws GrammarSyntaxError
  */
 export function parseGbnf(source: string): Grammar {
-  const steps = parseGbnfInSteps(source);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
-
-/** Like {@link parseGbnf}, in steps between which the caller may yield to the event loop. */
-export function parseGbnfInSteps(source: string): Generator<void, Grammar, void> {
   return new GbnfReader(source).read();
 }
 
@@ -84,21 +72,19 @@ class GbnfReader {
   readonly #source: string;
   readonly #grammar = new Grammar();
   #at = 0;
-  /** Number of parts, characters and class members so far. */
-  #read = 0;
 
   constructor(source: string) {
     this.#source = source;
   }
 
-  *read(): Generator<void, Grammar, void> {
+  read(): Grammar {
     for (this.#space(true); this.#at < this.#source.length; this.#space(true)) {
       const name = this.#match(/[a-zA-Z0-9-]+/y);
       if (name === undefined) throw this.#error("a rule's name");
       this.#space(false);
       if (this.#match(/::=/y) === undefined) throw this.#error('"::="');
       this.#space(true);
-      this.#grammar.rules.set(name, yield* this.#choices(0));
+      this.#grammar.rules.set(name, this.#choices(0));
       if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
         throw this.#error("a part of the rule or the end of its line");
     }
@@ -111,21 +97,20 @@ class GbnfReader {
 
   readonly #references = new Set<string>();
 
-  *#choices(depth: number): Generator<void, GrammarChoices, void> {
+  #choices(depth: number): GrammarChoices {
     if (depth > MAX_DEPTH) throw new GrammarSyntaxError("its groups are nested too deeply");
-    const choices = [yield* this.#sequence(depth)];
+    const choices = [this.#sequence(depth)];
     while (this.#match(/\|/y) !== undefined) {
       this.#space(true);
-      choices.push(yield* this.#sequence(depth));
+      choices.push(this.#sequence(depth));
     }
     return choices;
   }
 
-  *#sequence(depth: number): Generator<void, GrammarPart[], void> {
+  #sequence(depth: number): GrammarPart[] {
     const parts: GrammarPart[] = [];
     for (;;) {
-      if (this.#isStepOver()) yield;
-      const part = yield* this.#part(depth);
+      const part = this.#part(depth);
       if (part === undefined) return parts;
       this.#space(depth > 0);
       const last = part.at(-1);
@@ -144,23 +129,22 @@ class GbnfReader {
   }
 
   /** Parses one part; undefined at the end of a sequence. */
-  *#part(depth: number): Generator<void, GrammarPart[] | undefined, void> {
+  #part(depth: number): GrammarPart[] | undefined {
     const grammar = this.#grammar;
     if (this.#match(/"/y) !== undefined) {
       const parts: GrammarPart[] = [];
       while (this.#match(/"/y) === undefined) {
-        if (this.#isStepOver()) yield;
         const point = this.#character();
         parts.push(grammar.set([point, point]));
       }
       // A repetition operator applies to the complete literal.
       return parts.length > 1 ? [grammar.group([parts])] : parts;
     }
-    if (this.#match(/\[/y) !== undefined) return [yield* this.#class()];
+    if (this.#match(/\[/y) !== undefined) return [this.#class()];
     if (this.#match(/\./y) !== undefined) return [grammar.set(ALL_CODE_POINTS)];
     if (this.#match(/\(/y) !== undefined) {
       this.#space(true);
-      const choices = yield* this.#choices(depth + 1);
+      const choices = this.#choices(depth + 1);
       if (this.#match(/\)/y) === undefined) throw this.#error('")"');
       return [grammar.group(choices)];
     }
@@ -171,11 +155,10 @@ class GbnfReader {
     return [grammar.reference(name)];
   }
 
-  *#class(): Generator<void, GrammarPart, void> {
+  #class(): GrammarPart {
     const isComplement = this.#match(/\^/y) !== undefined;
     const ranges: [number, number][] = [];
     while (this.#match(/\]/y) === undefined) {
-      if (this.#isStepOver()) yield;
       const first = this.#character();
       const isRange = this.#match(/-(?!\])/y) !== undefined;
       const last = isRange ? this.#character() : first;
@@ -209,11 +192,6 @@ class GbnfReader {
     const [min = "", max] = text.slice(1, -1).split(",");
     if (max === undefined) return [Number(min), Number(min)];
     return [Number(min), max.trim() === "" ? Infinity : Number(max)];
-  }
-
-  #isStepOver(): boolean {
-    this.#read += 1;
-    return this.#read % PARTS_PER_STEP === 0;
   }
 
   #space(withLines: boolean): void {

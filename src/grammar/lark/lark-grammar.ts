@@ -1,4 +1,4 @@
-import { UnenforceableError } from "./regular-pattern.ts";
+import { UnsupportedGrammarError } from "../schema-errors.ts";
 
 /** Node of a rule or terminal. */
 export type LarkNode =
@@ -44,7 +44,7 @@ const MAX_DEPTH = 50;
 /**
  * Parses a Lark grammar (https://lark-parser.readthedocs.io/en/stable/grammar.html), without templates, `%declare`,
  * `%override`, `%extend`, and imports from other modules than `common`.
- * @throws UnenforceableError for invalid or unsupported syntax
+ * @throws UnsupportedGrammarError for invalid or unsupported syntax
  */
 export function parseLark(text: string): LarkGrammar {
   return new LarkParser(tokensOf(text)).grammar();
@@ -56,7 +56,7 @@ function tokensOf(text: string): Token[] {
     const found = nextToken(text, at);
     if (!found) {
       const line = text.slice(0, at).split("\n").length;
-      throw new UnenforceableError(`has something in line ${line} that is not understood`);
+      throw new UnsupportedGrammarError(`it has something in line ${line} that is not understood`);
     }
     if (found.kind) tokens.push({ kind: found.kind, text: found.text });
     at = found.end;
@@ -93,13 +93,13 @@ class LarkParser {
       else if (token.text === "%ignore") ignored.push(this.#choice(0));
       else if (token.text.startsWith("%import"))
         for (const [name, from] of importsOf(token.text)) imports.set(name, from);
-      else throw new UnenforceableError(`has ${token.text} where a definition should begin`);
+      else throw new UnsupportedGrammarError(`it has ${token.text} where a definition should begin`);
     }
     return { definitions, imports, ignored };
   }
 
   #choice(depth: number): LarkNode {
-    if (depth > MAX_DEPTH) throw new UnenforceableError("is nested too deeply");
+    if (depth > MAX_DEPTH) throw new UnsupportedGrammarError("it is nested too deeply");
     const options = [this.#sequence(depth)];
     while (this.#take("|")) options.push(this.#sequence(depth));
     const [only] = options;
@@ -111,7 +111,7 @@ class LarkParser {
     for (let part = this.#repeated(depth); part; part = this.#repeated(depth)) parts.push(part);
     // An alias only names a node of the parse tree.
     if (this.#take("->") && this.#next()?.kind !== "name")
-      throw new UnenforceableError("has an alias without a name");
+      throw new UnsupportedGrammarError("it has an alias without a name");
     const [only] = parts;
     return only && parts.length === 1 ? only : { kind: "sequence", parts };
   }
@@ -144,18 +144,18 @@ class LarkParser {
     const text = unquoted(token.text);
     if (!this.#take("..")) return { kind: "text", text, ignoresCase: token.text.endsWith("i") };
     const to = this.#next();
-    if (to?.kind !== "text") throw new UnenforceableError("has a range without an end");
+    if (to?.kind !== "text") throw new UnsupportedGrammarError("it has a range without an end");
     return { kind: "range", from: text, to: unquoted(to.text) };
   }
 
   #closed(node: LarkNode, mark: string): LarkNode {
     if (this.#take(mark)) return node;
-    throw new UnenforceableError(`has a group without its ${mark}`);
+    throw new UnsupportedGrammarError(`it has a group without its ${mark}`);
   }
 
   #number(): number {
     const token = this.#next();
-    if (token?.kind !== "number") throw new UnenforceableError("has ~ without a number");
+    if (token?.kind !== "number") throw new UnsupportedGrammarError("it has ~ without a number");
     return Number(token.text);
   }
 
@@ -177,7 +177,8 @@ function importsOf(directive: string): [name: string, from: string][] {
     /^%import\s+common\.([A-Z_]+)(?:\s*->\s*(\w+))?\s*(?:(?:\/\/|#).*)?$/.exec(directive) ?? [];
   if (from !== undefined) return [[alias ?? from, from]];
   const [, several] = /^%import\s+common\s*\(([A-Z_,\s]+)\)\s*(?:(?:\/\/|#).*)?$/.exec(directive) ?? [];
-  if (several === undefined) throw new UnenforceableError("imports something else than terminals of common");
+  if (several === undefined)
+    throw new UnsupportedGrammarError("it imports something else than terminals of common");
   return several.split(",").map((name) => [name.trim(), name.trim()]);
 }
 

@@ -1,17 +1,17 @@
 import { GrammarWriter } from "../gbnf/grammar-writer.ts";
-import { TextSet } from "../text/text-set.ts";
+import type { Expression } from "../text/expressions.ts";
+import { expressionsFor, TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-text.ts";
-import type { WorkBudget } from "../schema-errors.ts";
+import { UnsupportedGrammarError, type WorkBudget } from "../schema-errors.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
-import { isRule, START_RULE, TerminalPatterns, MAX_NESTED_RULES } from "./lark-pattern.ts";
-import { UnenforceableError } from "./regular-pattern.ts";
+import { checkBounds, isRule, MAX_NESTED_RULES, START_RULE, TerminalExpressions } from "./lark-expression.ts";
 
 /** Largest bound of a repetition in llama.cpp. */
 const MAX_REPEATS = 2_000;
 /**
  * Compiles a Lark grammar to GBNF; rules may be recursive.
- * @throws UnenforceableError for unsupported syntax or an endless rule
- * @throws NotRegularError, SchemaTooComplexError
+ * @throws UnsupportedGrammarError for unsupported syntax or an endless rule
+ * @throws UnsupportedGrammarError, SchemaTooComplexError
  */
 export function larkToGbnf(definition: string, budget: WorkBudget): string {
   return new LarkWriter(definition, budget).grammar();
@@ -19,19 +19,19 @@ export function larkToGbnf(definition: string, budget: WorkBudget): string {
 
 class LarkWriter {
   readonly #writer = new GrammarWriter();
-  readonly #terminals: TerminalPatterns;
+  readonly #terminals: TerminalExpressions;
   readonly #budget: WorkBudget;
   readonly #rules = new Map<string, string>();
-  readonly #written = new Map<string, string>();
+  readonly #written = new Map<Expression, string>();
   /** Term of ignored text, which may follow each terminal. */
   readonly #ignored: string | undefined;
   #depth = 0;
 
   constructor(definition: string, budget: WorkBudget) {
     this.#budget = budget;
-    this.#terminals = new TerminalPatterns(parseLark(definition));
-    const { ignoredPattern: between } = this.#terminals;
-    this.#ignored = between === "" ? undefined : this.#texts(between, "ignored");
+    this.#terminals = new TerminalExpressions(parseLark(definition), expressionsFor(budget));
+    const { ignored } = this.#terminals;
+    this.#ignored = ignored.kind === "empty" ? undefined : this.#texts(ignored, "ignored");
   }
 
   grammar(): string {
@@ -44,7 +44,8 @@ class LarkWriter {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;
     const node = this.#terminals.definition(name);
-    if (this.#depth >= MAX_NESTED_RULES) throw new UnenforceableError("has rules that are nested too deeply");
+    if (this.#depth >= MAX_NESTED_RULES)
+      throw new UnsupportedGrammarError("it has rules that are nested too deeply");
     const written = this.#writer.reserve(name);
     this.#rules.set(name, written);
     this.#depth += 1;
@@ -59,7 +60,8 @@ class LarkWriter {
     const rests = options.flatMap((option) => restAfter(option, name) ?? []);
     if (rests.length === 0) return this.#write(node);
     const bases = options.filter((option) => restAfter(option, name) === undefined);
-    if (bases.length === 0) throw new UnenforceableError(`is endless: ${name} always contains itself`);
+    if (bases.length === 0)
+      throw new UnsupportedGrammarError(`it is endless: ${name} always contains itself`);
     return `(${this.#choices(bases)}) (${this.#choices(rests)})*`;
   }
 
@@ -89,13 +91,12 @@ class LarkWriter {
     return this.#ignored === undefined ? text : `${text} ${this.#ignored}`;
   }
 
-  /** Writes a rule for a pattern's texts; returns its name. */
-  #texts(pattern: string, hint: string): string {
-    const known = this.#written.get(pattern);
+  /** Writes a rule for an expression; returns its name. */
+  #texts(expression: Expression, hint: string): string {
+    const known = this.#written.get(expression);
     if (known !== undefined) return known;
-    const texts = TextSet.pattern(`^(?:${pattern})$`, this.#budget);
-    const written = writeString(this.#writer, texts, { form: "raw", hint });
-    this.#written.set(pattern, written);
+    const written = writeString(this.#writer, TextSet.of(expression, this.#budget), { form: "raw", hint });
+    this.#written.set(expression, written);
     return written;
   }
 }
@@ -109,9 +110,9 @@ function restAfter(option: LarkNode, name: string): LarkNode | undefined {
 }
 
 function repetition(min: number, max: number): string {
-  if (max < min) throw new UnenforceableError("has a repetition that ends before it begins");
+  checkBounds(min, max);
   if (min > MAX_REPEATS || (max > MAX_REPEATS && max !== Infinity))
-    throw new UnenforceableError(`has more than ${MAX_REPEATS} repetitions`);
+    throw new UnsupportedGrammarError(`it has more than ${MAX_REPEATS} repetitions`);
   if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
   return min === 0 && max === 1 ? "?" : `{${min},${max}}`;
 }

@@ -9,6 +9,10 @@ export const ALL_CODE_POINTS: CodePoints = [0, LAST_CODE_POINT];
 /** Code points of UTF-8: unlike JavaScript strings, it has no lone surrogates. */
 export const ALL_BUT_SURROGATES: CodePoints = [0, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
+/** Code points of `\d` and `\w`; those of `\s` differ between kinds of regular expressions. */
+export const DIGITS: CodePoints = [0x30, 0x39];
+export const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
+
 /** Creates a set from ranges in any order. */
 export function codePoints(ranges: readonly (readonly [first: number, last: number])[]): CodePoints {
   const result: number[] = [];

@@ -125,10 +125,12 @@ export class Expressions {
 
   /** Concatenation. Only the last part of a sequence may be `both` or `not`. */
   follow(head: Expression, tail: Expression): Expression {
+    this.budget.spend();
     if (head.kind === "nothing" || tail.kind === "nothing") return this.nothing;
     if (head.kind === "empty") return tail;
     if (tail.kind === "empty" && head.kind !== "ahead" && head.kind !== "behind") return head;
-    if (head.kind === "sequence") return this.follow(head.head, this.follow(head.tail, tail));
+    if (head.kind === "sequence")
+      return partsOfSequence(head).reduceRight((rest, part) => this.follow(part, rest), tail);
     if (head.kind === "ahead" && head.rest === this.anything) return tail;
     const next = tail.kind === "sequence" ? tail.head : tail;
     if (next.kind === "repeat" && !head.looks) {
@@ -296,6 +298,14 @@ export class Expressions {
     this.#known.set(`${kind}:${key}`, made);
     return made;
   }
+}
+
+/** Returns the parts of a sequence, or the only part. */
+export function partsOfSequence(sequence: Expression): Expression[] {
+  const parts: Expression[] = [];
+  let at = sequence;
+  for (; at.kind === "sequence"; at = at.tail) parts.push(at.head);
+  return [...parts, at];
 }
 
 function asRepeatedSet(part: Expression): { set: CodePoints; min: number; max: number } | undefined {

@@ -1,6 +1,6 @@
-import { NotRegularError } from "../schema-errors.ts";
-import { DOT_POINTS, PatternCharacters, readClass, readEscape, WORD_POINTS } from "./pattern-classes.ts";
-import { complementOf, oneCodePoint } from "./code-points.ts";
+import { UnsupportedGrammarError } from "../schema-errors.ts";
+import { DOT_POINTS, PatternCharacters, readClass, readEscape } from "./pattern-classes.ts";
+import { complementOf, oneCodePoint, WORD } from "./code-points.ts";
 import type { Expression, Expressions } from "./expressions.ts";
 
 /** Deepest nesting of groups. */
@@ -12,13 +12,15 @@ export const MAX_LENGTH = 8_000;
  * Parses an ECMA-262 pattern, with the flag `u` or, if it is only valid without, by the older syntax; it always matches
  * code points.
  * @returns expression of the pattern at one position of a text; assertions become lookarounds
- * @throws NotRegularError
+ * @throws UnsupportedGrammarError
  */
 export function parsePattern(source: string, make: Expressions): Expression {
-  if (source.length > MAX_LENGTH) throw new NotRegularError(`it is longer than ${MAX_LENGTH} characters`);
+  if (source.length > MAX_LENGTH)
+    throw new UnsupportedGrammarError(`it is longer than ${MAX_LENGTH} characters`);
   make.budget.spend(source.length);
   const isStrict = isValid(source, "u");
-  if (!isStrict && !isValid(source, "")) throw new NotRegularError("it is not a valid regular expression");
+  if (!isStrict && !isValid(source, ""))
+    throw new UnsupportedGrammarError("it is not a valid regular expression");
   return new PatternReader(source, make, isStrict).read();
 }
 
@@ -45,7 +47,7 @@ class PatternReader {
   }
 
   #choice(depth: number): Expression {
-    if (depth > MAX_DEPTH) throw new NotRegularError("its groups are nested too deeply");
+    if (depth > MAX_DEPTH) throw new UnsupportedGrammarError("its groups are nested too deeply");
     const choices = [this.#sequence(depth)];
     while (this.#characters.take("|")) choices.push(this.#sequence(depth));
     return this.#make.either(choices);
@@ -94,7 +96,7 @@ class PatternReader {
       else if (kind === "=") wrap = (body) => make.ahead(make.follow(body, make.anything));
       else if (kind === "!") wrap = (body) => make.ahead(make.not(make.follow(body, make.anything)));
       else if (kind === "<") characters.skipPast(">");
-      else if (kind !== ":") throw new NotRegularError("it changes its flags within");
+      else if (kind !== ":") throw new UnsupportedGrammarError("it changes its flags within");
     }
     const body = this.#choice(depth);
     characters.take(")");
@@ -103,17 +105,17 @@ class PatternReader {
 
   #behind(body: Expression, isNegated: boolean): Expression {
     const make = this.#make;
-    if (looksAhead(body)) throw new NotRegularError("it looks ahead inside of a look-behind");
+    if (looksAhead(body)) throw new UnsupportedGrammarError("it looks ahead inside of a look-behind");
     return make.behind(make.follow(make.anything, body), isNegated);
   }
 
   /** Word boundary `\b`, or its negation `\B`. */
   #wordEdge(isNegated: boolean): Expression {
     const make = this.#make;
-    const word = make.set(WORD_POINTS);
+    const word = make.set(WORD);
     const before = make.follow(make.anything, word);
     const wordAhead = make.ahead(make.follow(word, make.anything));
-    const other = make.follow(make.set(complementOf(WORD_POINTS)), make.anything);
+    const other = make.follow(make.set(complementOf(WORD)), make.anything);
     const otherAhead = make.ahead(make.either([make.empty, other]));
     return make.either([
       make.follow(make.behind(before, false), isNegated ? wordAhead : otherAhead),

@@ -1,12 +1,13 @@
-import { BLANKS, LINE_ENDS } from "../code-point-set.ts";
-import { NotRegularError } from "../schema-errors.ts";
+import { UnsupportedGrammarError } from "../schema-errors.ts";
 import {
   type CodePoints,
   codePoints,
   complementOf,
+  DIGITS,
   LAST_CODE_POINT,
   oneCodePoint,
   rangesOf,
+  WORD,
 } from "./code-points.ts";
 
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11 };
@@ -44,7 +45,7 @@ function readMember(characters: PatternCharacters): CodePoints {
 
 /**
  * Reads an escape after its backslash, that is one character or one of several.
- * @throws NotRegularError for a back-reference
+ * @throws UnsupportedGrammarError for a back-reference
  */
 export function readEscape(characters: PatternCharacters, isInClass: boolean): CodePoints {
   const { isStrict } = characters;
@@ -59,7 +60,7 @@ export function readEscape(characters: PatternCharacters, isInClass: boolean): C
     case "c": {
       const found = characters.takeMatch(/^[a-zA-Z]/);
       if (found) return oneCodePoint((found[0].codePointAt(0) ?? 0) % 32);
-      throw new NotRegularError(String.raw`it has \c without a letter`);
+      throw new UnsupportedGrammarError(String.raw`it has \c without a letter`);
     }
     case "p":
     case "P": {
@@ -76,7 +77,7 @@ export function readEscape(characters: PatternCharacters, isInClass: boolean): C
       return readUnicode(characters);
     case "k":
       if (!isStrict && !characters.hasNamedGroups) break;
-      throw new NotRegularError("it has a back-reference");
+      throw new UnsupportedGrammarError("it has a back-reference");
     default:
       if (/\d/.test(letter)) return readDigits(characters, letter, isInClass);
   }
@@ -101,8 +102,8 @@ function readUnicode(characters: PatternCharacters): CodePoints {
 function readDigits(characters: PatternCharacters, digit: string, isInClass: boolean): CodePoints {
   const isNull = digit === "0" && characters.takeMatch(/^(?=\d)/) === undefined;
   if (isNull) return oneCodePoint(0);
-  if (!isInClass && digit !== "0") throw new NotRegularError("it has a back-reference");
-  throw new NotRegularError("it has a character by its octal number");
+  if (!isInClass && digit !== "0") throw new UnsupportedGrammarError("it has a back-reference");
+  throw new UnsupportedGrammarError("it has a character by its octal number");
 }
 
 /** Reads the characters of a pattern, whose syntax RegExp has checked. */
@@ -124,13 +125,18 @@ export class PatternCharacters {
     return this.#groups.length > 0;
   }
 
+  /** Number of characters read so far. */
+  get position(): number {
+    return this.#at;
+  }
+
   peek(): string | undefined {
     return this.#characters[this.#at];
   }
 
   next(): string {
     const next = this.#characters[this.#at++];
-    if (next === undefined) throw new NotRegularError("it ends too early");
+    if (next === undefined) throw new UnsupportedGrammarError("it ends too early");
     return next;
   }
 
@@ -149,6 +155,11 @@ export class PatternCharacters {
     if (this.#ahead(text.length) !== text) return false;
     this.#at += text.length;
     return true;
+  }
+
+  /** True if a regular expression matches here, within the next few characters. */
+  isAt(expression: RegExp): boolean {
+    return expression.test(this.#ahead(MAX_MATCH));
   }
 
   /** Takes what a regular expression finds here, within the next few characters. */
@@ -170,7 +181,7 @@ export class PatternCharacters {
     const found = this.takeMatch(/^\{(\d+)(?:(,)(\d*))?\}/);
     const min = Number(found?.[1] ?? 0);
     if (min > MAX_MIN_REPEATS || this.takeMatch(/^\{(?:\d+,)?\d{35}/))
-      throw new NotRegularError("it repeats something too many times");
+      throw new UnsupportedGrammarError("it repeats something too many times");
     if (!found) return undefined;
     if (found[2] === undefined) return [min, min];
     return [min, found[3] === "" ? Infinity : Number(found[3])];
@@ -184,24 +195,23 @@ export class PatternCharacters {
 /** Largest bound of a repetition; no text of a model is longer. */
 const MAX_MIN_REPEATS = 1_000_000_000;
 /** Longest lookahead of the reader: a property with the longest name, or a quantifier with two large numbers. */
-const MAX_MATCH = 80;
+const MAX_MATCH = 110;
 
-const DIGITS: CodePoints = [0x30, 0x39];
-const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
-const BLANK_POINTS = codePoints(BLANKS);
-
-/** Code points of `\w`. */
-export const WORD_POINTS = WORD;
-/** Code points of `.`. */
-export const DOT_POINTS = complementOf(codePoints(LINE_ENDS));
+/** Whitespace and line terminators of ECMA-262. */
+const WHITESPACE: CodePoints = [
+  0x09, 0x0d, 0x20, 0x20, 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f,
+  0x205f, 0x3000, 0x3000, 0xfeff, 0xfeff,
+];
+/** Code points of `.`: all but line terminators. */
+export const DOT_POINTS = complementOf([0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029]);
 
 const CLASSES: Readonly<Record<string, CodePoints>> = {
   d: DIGITS,
   D: complementOf(DIGITS),
   w: WORD,
   W: complementOf(WORD),
-  s: BLANK_POINTS,
-  S: complementOf(BLANK_POINTS),
+  s: WHITESPACE,
+  S: complementOf(WHITESPACE),
 };
 
 /** Returns the code points of `\d`, `\D`, `\w`, `\W`, `\s` or `\S`, by their letter. */
@@ -216,7 +226,7 @@ const MAX_KNOWN_PROPERTIES = 64;
 /**
  * Returns the code points with a Unicode property.
  * @param name as in `\p{name}`: "L", "Script=Greek"
- * @throws NotRegularError if the runtime does not support it
+ * @throws UnsupportedGrammarError if the runtime does not support it
  */
 function pointsWithProperty(name: string): CodePoints {
   const known = knownProperties.get(name);
@@ -225,7 +235,7 @@ function pointsWithProperty(name: string): CodePoints {
   try {
     matcher = new RegExp(`^\\p{${name}}`, "u");
   } catch {
-    throw new NotRegularError(`it has the unknown property \\p{${name}}`);
+    throw new UnsupportedGrammarError(`it has the unknown property \\p{${name}}`);
   }
   const ranges: [number, number][] = [];
   let first: number | undefined;

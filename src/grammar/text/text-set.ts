@@ -1,6 +1,5 @@
 import type { WorkBudget } from "../schema-errors.ts";
 import { type Automaton, toAutomaton } from "./automaton.ts";
-import { rangesOf } from "./code-points.ts";
 import { Derivatives } from "./derivatives.ts";
 import { type Expression, Expressions } from "./expressions.ts";
 import { formatPattern } from "./formats.ts";
@@ -30,6 +29,12 @@ export class TextSet {
     return new TextSet(make, make.anything);
   }
 
+  /** Set of the texts that an expression matches completely. */
+  static of(expression: Expression, budget: WorkBudget): TextSet {
+    const make = expressionsFor(budget);
+    return new TextSet(make, wholeText(expression, make));
+  }
+
   static literal(text: string, budget: WorkBudget): TextSet {
     const make = expressionsFor(budget);
     return new TextSet(make, make.literal(text));
@@ -42,7 +47,7 @@ export class TextSet {
 
   /**
    * Set of the texts in which an ECMA-262 pattern is found.
-   * @throws NotRegularError if the pattern is not regular
+   * @throws UnsupportedGrammarError if the pattern is not regular
    */
   static pattern(source: string, budget: WorkBudget): TextSet {
     const make = expressionsFor(budget);
@@ -88,39 +93,6 @@ export class TextSet {
     return this.automaton().length === 0;
   }
 
-  /**
-   * Lists all texts, in no order.
-   * @returns undefined if there are more than the limit
-   */
-  texts(limit: number): string[] | undefined {
-    const states = this.automaton();
-    const found: string[] = [];
-    const todo: { readonly at: number; readonly text: string; readonly path: readonly number[] }[] = [];
-    if (states.length > 0) todo.push({ at: 0, text: "", path: [] });
-    for (let next = todo.pop(); next; next = todo.pop()) {
-      const { at, text, path } = next;
-      this.#make.budget.spend(1 + path.length / 16);
-      // Every state leads to an end, so a cycle means infinitely many texts.
-      if (path.includes(at)) return undefined;
-      const state = states[at];
-      if (state?.mayEnd) found.push(text);
-      for (const { set, to } of state?.edges ?? []) {
-        for (const [first, last] of rangesOf(set)) {
-          if (last - first >= limit) return undefined;
-          for (let point = first; point <= last; point += 1)
-            todo.push({ at: to, text: text + String.fromCodePoint(point), path: [...path, at] });
-        }
-      }
-      if (found.length + todo.length > limit) return undefined;
-    }
-    return found;
-  }
-
-  /** True if the other set contains this one. */
-  isWithin(other: TextSet): boolean {
-    return this.and(other.not()).isEmpty();
-  }
-
   /** True if the set contains a text. Takes time linear in its length. */
   has(text: string): boolean {
     this.#derivatives ??= new Derivatives(this.#make, this.expression);
@@ -139,7 +111,8 @@ export class TextSet {
   }
 }
 
-function expressionsFor(budget: WorkBudget): Expressions {
+/** Returns the factory of expressions that belongs to a budget. */
+export function expressionsFor(budget: WorkBudget): Expressions {
   const known = expressionsOf.get(budget);
   if (known) return known;
   const made = new Expressions(budget);

@@ -7,7 +7,7 @@ import {
   hasCodePoint,
   intersectionOf,
 } from "./code-points.ts";
-import type { Expression } from "./expressions.ts";
+import { type Expression, partsOfSequence } from "./expressions.ts";
 import type { TextSet } from "./text-set.ts";
 
 interface TextForm {
@@ -87,7 +87,7 @@ function writtenSequence(writer: GrammarWriter, sequence: Expression, form: "jso
     if (literal !== "") parts.push(gbnfLiteral(literal));
     literal = "";
   };
-  for (const part of sequenceParts(sequence)) {
+  for (const part of partsOfSequence(sequence)) {
     const character = part.kind === "set" ? onlyCharacter(part.set) : undefined;
     if (character === undefined) {
       endLiteral();
@@ -242,7 +242,7 @@ function findEnds(part: Expression): Ends {
 function endsOfSequence(sequence: Expression): Ends {
   let after: readonly Expression[] = [];
   let canBeEmpty = true;
-  for (const part of sequenceParts(sequence).toReversed()) {
+  for (const part of partsOfSequence(sequence).toReversed()) {
     const ends = endsOf(part);
     if (mayContinue(part, after)) throw AMBIGUOUS;
     if (ends.canBeEmpty) checkDisjoint([...ends.first, ...after]);
@@ -276,7 +276,7 @@ function findContinuations(part: Expression): readonly Expression[] {
     }
     case "sequence": {
       const found: Expression[] = [];
-      for (const each of sequenceParts(part).toReversed()) {
+      for (const each of partsOfSequence(part).toReversed()) {
         const ends = endsOf(each);
         found.push(...continuationsOf(each));
         if (!ends.canBeEmpty) break;
@@ -296,12 +296,4 @@ function checkDisjoint(sets: readonly Expression[]): void {
   if (sets.length > MAX_COMPARED) throw AMBIGUOUS;
   for (const [at, a] of sets.entries())
     for (const b of sets.slice(at + 1)) if (overlap(a, b)) throw AMBIGUOUS;
-}
-
-/** Returns the parts of a sequence, or the only part. */
-function sequenceParts(sequence: Expression): Expression[] {
-  const parts: Expression[] = [];
-  let at = sequence;
-  for (; at.kind === "sequence"; at = at.tail) parts.push(at.head);
-  return [...parts, at];
 }

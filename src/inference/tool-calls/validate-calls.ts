@@ -2,8 +2,8 @@ import type { GenerationEvent, ToolDefinition } from "../../engine/protocol/gene
 import {
   answerCheck,
   compileForm,
+  llamaSchemas,
   type CompileGrammar,
-  missingKeywords,
   refuseUnenforced,
   type TextCheck,
 } from "../schema-compiler.ts";
@@ -27,13 +27,13 @@ export async function callChecks(
   // The engine does not parse calls in these formats.
   const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
   const tools = (resolved?.nativeTools ?? []).filter(({ parameters }) => parameters);
-  const all = await missingKeywords(
+  const all = await llamaSchemas(
     tools.map(({ parameters }) => parameters),
     compileGrammar,
   );
   for (const [at, tool] of tools.entries()) {
-    const { dropped = [], ignored: lost = [] } = all[at] ?? {};
-    const missing = [...dropped, ...lost];
+    const { dropped = [], ignored = [] } = all[at] ?? {};
+    const missing = [...dropped, ...ignored];
     if (tool.strict === true) {
       if (missing.length > 0 || isText) checks.set(tool.name, await checkOf(tool, compileGrammar));
       continue;

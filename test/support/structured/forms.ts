@@ -1,3 +1,4 @@
+import { toLlamaSchema } from "../../../src/grammar/to-llama-schema.ts";
 import type {
   GenerationRequest,
   JsonSchema,
@@ -103,7 +104,7 @@ export const IMPOSSIBLE_GRAMMARS: readonly string[] = [
 export function schemaForm(name: string, schema: JsonSchema): Form {
   return {
     name,
-    format: { type: "json_schema", schema },
+    format: { type: "json_schema", schema: toLlamaSchema(schema).schema },
     isRight: (text) => isJson(text, (value) => fitsSchema(value, schema)),
   };
 }

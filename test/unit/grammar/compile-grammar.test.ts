@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { compileCalls, compileSchema } from "../../../src/grammar/compile-grammar.ts";
+import {
+  checkAgainstCalls,
+  checkAgainstSchema,
+  compileCalls,
+  compileSchema,
+} from "../../../src/grammar/compile-grammar.ts";
 import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
 
 /** Tells for each value if the grammar of a schema accepts it. */
@@ -138,11 +143,9 @@ describe("the grammar of a schema", () => {
 
 describe("a keyword that a grammar cannot enforce", () => {
   test("is reported, and applied by the check of the answer", () => {
-    const { unenforced, check } = compileSchema({
-      type: "array",
-      items: { type: "string" },
-      uniqueItems: true,
-    });
+    const schema = { type: "array", items: { type: "string" }, uniqueItems: true };
+    const { unenforced } = compileSchema(schema);
+    const check = (text: string) => checkAgainstSchema(schema, text);
     expect(unenforced).toMatchObject([{ path: "", keyword: "uniqueItems", kind: "checked" }]);
     expect(check('["a","b"]')).toBeUndefined();
     expect(check('["a","a"]')).toMatchObject({ path: "", keyword: "uniqueItems" });
@@ -189,12 +192,10 @@ describe("a schema that no value fits", () => {
 
 describe("the grammar of tool calls", () => {
   const tree = { type: "object", properties: { next: { $ref: "#" } }, additionalProperties: false };
-  const { grammar, check, checkArguments } = compileCalls(
-    [{ name: "tree", parameters: tree }, { name: "free" }],
-    {
-      type: "boolean",
-    },
-  );
+  const tools = [{ name: "tree", parameters: tree }, { name: "free" }];
+  const answer = { type: "boolean" };
+  const { grammar } = compileCalls(tools, answer);
+  const check = (text: string) => checkAgainstCalls({ tools, answer }, text);
 
   function accepts(value: unknown): boolean {
     return grammarAccepts(grammar, JSON.stringify(value));
@@ -212,7 +213,7 @@ describe("the grammar of tool calls", () => {
   test("is checked by the parameters of the called tool", () => {
     expect(check('{"name":"tree","arguments":{"next":{}}}')).toBeUndefined();
     expect(check('{"name":"tree","arguments":{"next":1}}')).toBeDefined();
-    expect(checkArguments("tree", '{"next":{"no":1}}')).toMatchObject({ path: "next.no" });
+    expect(check('{"name":"tree","arguments":{"next":{"no":1}}}')).toMatchObject({ path: "next.no" });
   });
 });
 

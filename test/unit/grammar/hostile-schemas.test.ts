@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { toJsonPattern } from "../../../src/grammar/json-pattern.ts";
 import { toLlamaSchema } from "../../../src/grammar/to-llama-schema.ts";
 import { compileGrammar } from "../../../src/grammar/grammar-work.ts";
-import { larkPattern } from "../../../src/grammar/lark/lark-pattern.ts";
-import { toRegularPattern } from "../../../src/grammar/lark/regular-pattern.ts";
+import { WorkBudget } from "../../../src/grammar/schema-errors.ts";
+import { textPattern } from "../../../src/grammar/text-grammar.ts";
+import { toJsonPattern } from "../../../src/grammar/text/print-pattern.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
 const many = (count: number, of: (at: number) => unknown): Record<string, unknown> =>
@@ -28,8 +28,14 @@ const LARGE: readonly [string, () => unknown][] = [
         schema: { $defs: many(6000, (at) => ({ $ref: `#/$defs/p${at + 1}` })), $ref: "#/$defs/p0" },
       }),
   ],
-  ["the complement of thousands of characters in a pattern", () => toJsonPattern(`^[^${sparse}]$`)],
-  ["the same in an expression", () => toRegularPattern(`[^${sparse}]`)],
+  [
+    "the complement of thousands of characters in a pattern",
+    () => toJsonPattern(`^[^${sparse}]$`, new WorkBudget()),
+  ],
+  [
+    "the same in an expression",
+    () => compileGrammar({ kind: "pattern", language: "regex", source: `[^${sparse}]` }),
+  ],
 ];
 
 describe("a large schema is processed in linear time", () => {
@@ -46,7 +52,7 @@ describe("a large schema is processed in linear time", () => {
     });
     const rules = Array.from({ length: 1800 }, (_, at) => `${at === 0 ? "start" : `r${at}`}: "a" r${at + 1}`);
     for (const lines of [rules, rules.map((line) => line.toUpperCase().replace("START", "start"))])
-      expect(() => larkPattern(lines.join("\n"))).toThrow(/nested too deeply/);
+      expect(() => textPattern("lark", lines.join("\n"))).toThrow(/nested too deeply/);
   });
 
   test("a long name is shortened in the paths of its subschemas", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
-import { anyGbnf, checkedGbnf, textGrammar } from "../../../src/grammar/text-grammar.ts";
+import { textGrammar } from "../../../src/grammar/text-grammar.ts";
 
 /** Filters the texts that a grammar accepts. */
 function accepted(grammar: string, texts: readonly string[]): string[] {
@@ -85,9 +85,13 @@ describe("a Lark grammar", () => {
 
 test("GBNF with too many alternatives is refused, but operators within literals do not count", () => {
   const lines = `root ::= ${'"a|b" | '.repeat(4000)}[|*]`;
-  expect(checkedGbnf(lines)).toBe(lines);
-  expect(() => checkedGbnf(`root ::= ${'"a" | '.repeat(9000)}"b"`)).toThrow("more than 8192 alternatives");
-  expect(() => checkedGbnf(`root ::= ${'("a"?){0,2000} '.repeat(9)}`)).toThrow("more than 8192 alternatives");
+  expect(textGrammar("gbnf", lines)).toBe(lines);
+  expect(() => textGrammar("gbnf", `root ::= ${'"a" | '.repeat(9000)}"b"`)).toThrow(
+    "more than 8192 alternatives",
+  );
+  expect(() => textGrammar("gbnf", `root ::= ${'("a"?){0,2000} '.repeat(9)}`)).toThrow(
+    "more than 8192 alternatives",
+  );
 });
 
 describe("GBNF that llama.cpp cannot parse is refused with the position", () => {
@@ -103,7 +107,7 @@ describe("GBNF that llama.cpp cannot parse is refused with the position", () => 
     [`root ::= ${"(".repeat(500)}`, "nested too deeply"],
     [`root ::= "${"a".repeat(300_000)}"`, "it has more than 262144 characters"],
   ])("%s", ([definition, why]) => {
-    expect(() => checkedGbnf(definition)).toThrow(why);
+    expect(() => textGrammar("gbnf", definition)).toThrow(why);
   });
 
   test.each([
@@ -115,12 +119,13 @@ describe("GBNF that llama.cpp cannot parse is refused with the position", () => 
     `${Array.from({ length: 9000 }, (_, at) => `${at === 0 ? "root" : `r${at}`} ::= r${at + 1}`).join("\n")}\nr9000 ::= "a"`,
     `root ::= ${" ".repeat(200_000)}"a"`,
   ])("is not refused if llama.cpp may accept it: %#", (definition) => {
-    expect(checkedGbnf(definition)).toBe(definition);
+    expect(textGrammar("gbnf", definition)).toBe(definition);
   });
 });
 
 test("GBNF may have names with underscores, which llama.cpp does not support", () => {
-  const grammar = anyGbnf(
+  const grammar = textGrammar(
+    "guided",
     'root ::= my_rule "a_b" [a_b] # my_rule\nmy_rule ::= "x" | my-rule\nmy-rule ::= "y"',
   );
   expect(accepted(grammar, ["xa_b_", "ya_ba", "xa-b_"])).toEqual(["xa_b_", "ya_ba"]);

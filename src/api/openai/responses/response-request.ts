@@ -1,7 +1,12 @@
 import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
-import type { Inference, InferenceRequest, InferenceStream } from "../../../inference/inference.ts";
+import type {
+  Inference,
+  InferenceRequest,
+  InferenceStream,
+  ToolGrammar,
+} from "../../../inference/inference.ts";
 import { toReasoningBudget, thinkingFromEffort } from "../../reasoning-fields.ts";
 import { toEngineFields, toSampling } from "../../sampling-fields.ts";
 import { checkFormatWithTools, toSingleFormat } from "../../structured-output-fields.ts";
@@ -34,10 +39,11 @@ export function toInferenceRequest(
     throw invalidField("input", "must not be empty.");
   }
   const warnings = [...omittedToolWarnings(body.tools), ...ignoredVerbosity(body.text?.verbosity)];
+  const toolGrammars: ToolGrammar[] = [];
   const params = new Map((body.tools ?? []).map((tool, at) => [tool, `tools.${at}.parameters`]));
   const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", {
     paramOf: (tool) => params.get(tool),
-    warn: (warning) => warnings.push(warning),
+    grammars: toolGrammars,
   });
   const format = toSingleFormat(body, { param: "text.format", format: toFormat(body.text?.format) });
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
@@ -55,6 +61,7 @@ export function toInferenceRequest(
     maxTokens: body.max_output_tokens ?? undefined,
     sampling: toSampling(body),
     format,
+    ...(toolGrammars.length > 0 && { toolGrammars }),
     ...toEngineFields(body),
     ...toReasoningBudget(body),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),

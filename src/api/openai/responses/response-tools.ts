@@ -5,6 +5,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../../engine/protocol/generation.ts";
+import type { ToolGrammar } from "../../../inference/inference.ts";
 import { customFormatSchema, customFunctions } from "../custom-tools.ts";
 import { functionSchema, strictField, toolDefinition } from "../../chat-input.ts";
 
@@ -139,17 +140,17 @@ export function toolKinds(tools: readonly ClientTool[]): ReadonlyMap<string, Cli
 interface ToolContext {
   /** Returns the request field with a tool's parameters. */
   readonly paramOf: (tool: ClientTool) => string | undefined;
-  /** Receives a sentence for each grammar that is not enforced. */
-  readonly warn: (sentence: string) => void;
+  /** Receives the grammars of custom tools. */
+  readonly grammars: ToolGrammar[];
 }
 
 /** Returns functions that represent the client's tools, and which of them may or must be called. */
 export function toFunctions(
   tools: readonly ClientTool[],
   choice: Choice,
-  { paramOf, warn }: ToolContext,
+  { paramOf, grammars }: ToolContext,
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  const toFunction = customFunctions(warn);
+  const toFunction = customFunctions(grammars);
   const definitions = tools.map((tool) => ({ ...toDefinition(tool, toFunction), param: paramOf(tool) }));
   if (typeof choice === "string") return { tools: definitions, toolChoice: choice };
   if (choice.type !== "allowed_tools") return { tools: definitions, toolChoice: { name: nameOf(choice) } };

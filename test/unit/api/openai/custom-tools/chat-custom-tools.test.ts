@@ -6,6 +6,8 @@ import {
   chatCompletionRequestSchema,
 } from "../../../../../src/api/openai/chat-schema.ts";
 import { chatCompletionSchema } from "../../../../../src/api/openai/chat-answer.ts";
+import { compileGrammar } from "../../../../../src/grammar/grammar-work.ts";
+import { prepareRequest } from "../../../../../src/inference/prepare-request.ts";
 import { sseEvents, testApp } from "../../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH, TOOL } from "../chat-client.ts";
 import { CUSTOM_CALLS } from "./custom-events.ts";
@@ -30,9 +32,12 @@ function requestOf(fields: object) {
   return request!;
 }
 
+const prepared = async (fields: object) =>
+  await prepareRequest(requestOf(fields), async (work) => compileGrammar(work));
+
 describe("a custom tool of chat completions", () => {
-  test("becomes a function with one text argument", () => {
-    const { input, warnings } = requestOf({
+  test("becomes a function with one text argument", async () => {
+    const { input, warnings } = await prepared({
       tools: [APPLY, { type: "custom", custom: { name: "plain" } }, TOOL],
     });
     expect(input).toMatchObject({
@@ -52,14 +57,13 @@ describe("a custom tool of chat completions", () => {
         { name: "get_weather" },
       ],
     });
-    expect(warnings).toBeUndefined();
+    expect(warnings).toEqual([]);
   });
 
-  test("causes a warning if its grammar cannot be enforced", () => {
+  test("causes a warning if its grammar cannot be enforced", async () => {
     const format = { type: "grammar", grammar: { syntax: "regex", definition: "(?=a)a" } };
-    expect(requestOf({ tools: [{ type: "custom", custom: { name: "a", format } }] }).warnings).toEqual([
-      expect.stringContaining('The grammar of the tool "a" has a lookaround'),
-    ]);
+    const { warnings } = await prepared({ tools: [{ type: "custom", custom: { name: "a", format } }] });
+    expect(warnings).toEqual([expect.stringContaining('The grammar of the tool "a" has a lookaround')]);
   });
 
   test("can be selected by tool_choice and allowed_tools", () => {

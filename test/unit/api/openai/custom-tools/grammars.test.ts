@@ -1,26 +1,54 @@
 import { describe, expect, test } from "vitest";
 import { customFunctions } from "../../../../../src/api/openai/custom-tools.ts";
-import { toJsonPattern } from "../../../../../src/grammar/json-pattern.ts";
+import { compileGrammar } from "../../../../../src/grammar/grammar-work.ts";
+import { WorkBudget } from "../../../../../src/grammar/schema-errors.ts";
+import { toJsonPattern } from "../../../../../src/grammar/text/print-pattern.ts";
+import type { ToolGrammar } from "../../../../../src/inference/inference.ts";
+import { prepareRequest } from "../../../../../src/inference/prepare-request.ts";
 import { longestTurn } from "../../../../support/longest-turn.ts";
 import { PATCH, PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 
 type Syntax = "lark" | "regex";
 
-function convert(syntax: Syntax, definition: string) {
-  const warnings: string[] = [];
-  const toFunction = customFunctions((warning) => warnings.push(warning));
-  const tool = toFunction({ name: "tool", description: "Works.", grammar: { syntax, definition } });
-  const properties = Object(tool.parameters?.["properties"]);
+async function convertAll(syntax: Syntax, definitions: readonly string[], name = "tool") {
+  const toolGrammars: ToolGrammar[] = [];
+  const toFunction = customFunctions(toolGrammars);
+  const tools = definitions.map((definition) =>
+    toFunction({ name, description: "Works.", grammar: { syntax, definition } }),
+  );
+  const input = {
+    kind: "chat" as const,
+    messages: [],
+    tools,
+    toolChoice: "auto" as const,
+    parallelToolCalls: true,
+  };
+  const request = {
+    endpoint: "chat" as const,
+    input,
+    format: { type: "text" as const },
+    sampling: {},
+    toolGrammars,
+  };
+  return await prepareRequest({ ...request, defaults: { sampling: {} } }, async (work) =>
+    compileGrammar(work),
+  );
+}
+
+async function convert(syntax: Syntax, definition: string) {
+  const { input, warnings } = await convertAll(syntax, [definition]);
+  const tool = input.kind === "chat" ? input.tools[0] : undefined;
+  const properties = Object(tool?.parameters?.["properties"]);
   const pattern: unknown = properties.input.pattern;
   return { tool, pattern: typeof pattern === "string" ? pattern : undefined, warnings };
 }
 
 /** Checks each text against the tool's JSON Schema and against the engine's grammar. */
-function allows(syntax: Syntax, definition: string): (text: string) => boolean {
-  const { pattern, warnings } = convert(syntax, definition);
+async function allows(syntax: Syntax, definition: string): Promise<(text: string) => boolean> {
+  const { pattern, warnings } = await convert(syntax, definition);
   expect(warnings).toEqual([]);
   const expression = new RegExp(pattern!, "u");
-  const made = new RegExp(toJsonPattern(pattern!)!, "u");
+  const made = new RegExp(toJsonPattern(pattern!, new WorkBudget())!, "u");
   return (text) => {
     const isAllowed = expression.test(text);
     expect(made.test(JSON.stringify(text).slice(1, -1))).toBe(isAllowed);
@@ -29,8 +57,8 @@ function allows(syntax: Syntax, definition: string): (text: string) => boolean {
 }
 
 describe("a Lark grammar is enforced", () => {
-  test("for apply_patch", () => {
-    const isPatch = allows("lark", PATCH_GRAMMAR);
+  test("for apply_patch", async () => {
+    const isPatch = await allows("lark", PATCH_GRAMMAR);
     expect(isPatch(PATCH)).toBe(true);
     expect(isPatch(PATCH.trimEnd())).toBe(true);
     expect(isPatch("*** Begin Patch\n*** Update File: a\n*** End Patch")).toBe(true);
@@ -70,14 +98,14 @@ describe("a Lark grammar is enforced", () => {
     ],
     ["regular expressions with flags", "start: /a.c/s /x|y/i", ["a\ncx", "abcY"], ["acx"]],
     ["complements, with quotes and tabs", "start: /[^a-c\\n]+/ /\\S\\D\\W/", ['"\t\\é x"!'], ["abc", 'x"1!']],
-  ])("%s", ([, grammar, good, bad]) => {
-    const isAllowed = allows("lark", grammar);
+  ])("%s", async ([, grammar, good, bad]) => {
+    const isAllowed = await allows("lark", grammar);
     for (const text of good) expect([text, isAllowed(text)]).toEqual([text, true]);
     for (const text of bad) expect([text, isAllowed(text)]).toEqual([text, false]);
   });
 
-  test("and described to the model", () => {
-    expect(convert("lark", 'start: "a"').tool).toEqual({
+  test("and described to the model", async () => {
+    expect((await convert("lark", 'start: "a"')).tool).toEqual({
       name: "tool",
       description: 'Works.\n\nThe input has to match this Lark grammar:\nstart: "a"',
       parameters: {
@@ -112,10 +140,10 @@ describe("a recursive grammar is described to the model, with a warning that exp
       ].join("\n"),
       "is too large",
     ],
-  ])("%j", ([definition, why]) => {
-    const { tool, pattern, warnings } = convert("lark", definition);
+  ])("%j", async ([definition, why]) => {
+    const { tool, pattern, warnings } = await convert("lark", definition);
     expect(pattern).toBeUndefined();
-    expect(tool.description).toContain(definition);
+    expect(tool?.description).toContain(definition);
     expect(warnings).toEqual([expect.stringContaining(`The grammar of the tool "tool" ${why}`)]);
   });
 });
@@ -128,8 +156,8 @@ describe("a regular expression", () => {
     ["(?i)select .*?", ["SELECT *", "select "], ["select a\nb"]],
     ["[\\w.-]+@[]a-z]{,2}", ["a.b-c@x", "a@]"], ["@x", "a@xyz"]],
     ["\\A\\x{1F642}\\u0041\\.\\Z", ["🙂A."], ["🙂A!"]],
-  ])("%s is enforced for the whole input", ([definition, good, bad]) => {
-    const isAllowed = allows("regex", definition);
+  ])("%s is enforced for the whole input", async ([definition, good, bad]) => {
+    const isAllowed = await allows("regex", definition);
     for (const text of good) expect([text, isAllowed(text)]).toEqual([text, true]);
     for (const text of bad) expect([text, isAllowed(text)]).toEqual([text, false]);
   });
@@ -148,15 +176,14 @@ describe("a regular expression", () => {
     "[a",
     "(a$)b",
     "*",
-  ])("%s is only described to the model", (definition) => {
-    const { pattern, warnings } = convert("regex", definition);
+  ])("%s is only described to the model", async (definition) => {
+    const { pattern, warnings } = await convert("regex", definition);
     expect({ pattern, warnings }).toEqual({ pattern: undefined, warnings: [expect.any(String)] });
   });
 });
 
 test("huge grammars are not converted and do not block the daemon", async () => {
-  const warnings: string[] = [];
-  const toFunction = customFunctions((warning) => warnings.push(warning));
+  let warnings: readonly string[] = [];
   const twice = Array.from({ length: 30 }, (_, at) => `a${at}: ${`a${at + 1} `.repeat(20)}`).join("\n");
   const definitions = [
     `start: a0\n${twice}\na30: "a"`,
@@ -166,8 +193,7 @@ test("huge grammars are not converted and do not block the daemon", async () => 
     'start: "short"',
   ];
   const longest = await longestTurn(async () => {
-    for (const definition of definitions)
-      toFunction({ name: "n".repeat(999), grammar: { syntax: "lark", definition } });
+    ({ warnings = [] } = await convertAll("lark", definitions, "n".repeat(999)));
   });
   expect(longest).toBeLessThan(1000);
   expect(warnings).toMatchObject([

@@ -1,0 +1,27 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+/** Program that runs two requests in a process that cannot load the compiler. */
+const PROGRAM = `
+import { registerHooks } from "node:module";
+registerHooks({
+  resolve: (specifier, context, next) => {
+    if (specifier.endsWith("/grammar-work.ts")) throw new Error("no such module");
+    return next(specifier, context);
+  },
+});
+const { never, REQUEST, setup } = await import(${JSON.stringify(import.meta.resolve("./inference-setup.ts"))});
+const { inference } = setup();
+const format = { type: "json_schema", schema: { type: "object" } };
+const plain = await inference.generate(REQUEST, never);
+const events = await Array.fromAsync(plain.events);
+const { code, status } = await inference.generate({ ...REQUEST, format }, never).catch((error) => error);
+console.log(JSON.stringify([events.at(-1).reason, code, status, inference.activeRequests]));
+`;
+
+test("without the grammar compiler, plain completions work and formats are refused", async () => {
+  const args = ["--input-type=module", "--eval", PROGRAM];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(JSON.parse(stdout)).toEqual(["stop", "unsupported_feature", 400, 0]);
+});
