@@ -1,6 +1,6 @@
 import { WorkBudget } from "../schema-errors.ts";
 import { hasCodePoint } from "../text/code-points.ts";
-import { gbnfClass } from "./grammar-writer.ts";
+import { gbnfClass, gbnfRepetition } from "./grammar-writer.ts";
 import { type Grammar, type GrammarChoices, type GrammarPart, parseGbnf } from "./parse-gbnf.ts";
 
 /**
@@ -86,14 +86,8 @@ function writePart(part: GrammarPart, nameOf: (name: string) => string): string 
     case "group":
       return `(${writeChoices(part.choices, nameOf)})`;
     default:
-      return `${writePart(part.part, nameOf)}${repetition(part.min, part.max)}`;
+      return `${writePart(part.part, nameOf)}${gbnfRepetition(part.min, part.max)}`;
   }
-}
-
-function repetition(min: number, max: number): string {
-  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
-  if (min === 0 && max === 1) return "?";
-  return min === max ? `{${min}}` : `{${min},${max}}`;
 }
 
 /** Parts that must follow, the next one on top. Equal stacks are the same object; null is the end of the text. */

@@ -96,6 +96,13 @@ export function gbnfClass(set: CodePoints): string {
   return `[${members.join("")}]`;
 }
 
+/** Writes the operator of a repetition, which is the same in regular expressions. */
+export function gbnfRepetition(min: number, max: number): string {
+  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
+  if (min === 0 && max === 1) return "?";
+  return min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
 /** Writes a literal. */
 export function gbnfLiteral(text: string): string {
   const characters = Array.from(text, (character) => {

@@ -1,4 +1,4 @@
-import { GrammarWriter } from "../gbnf/grammar-writer.ts";
+import { gbnfRepetition, GrammarWriter } from "../gbnf/grammar-writer.ts";
 import type { Expression } from "../text/expressions.ts";
 import { expressionsFor, TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-text.ts";
@@ -113,6 +113,5 @@ function repetition(min: number, max: number): string {
   checkBounds(min, max);
   if (min > MAX_REPEATS || (max > MAX_REPEATS && max !== Infinity))
     throw new UnsupportedGrammarError(`it has more than ${MAX_REPEATS} repetitions`);
-  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
-  return min === 0 && max === 1 ? "?" : `{${min},${max}}`;
+  return gbnfRepetition(min, max);
 }

@@ -1,4 +1,4 @@
-import { dependentsOf, isNames, type JsonSchema } from "../json-schema.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaGap } from "../schema-errors.ts";
 import { ALL_TYPES, type Branch } from "./branch.ts";
 import { contain, declaredKeys, forbidName, namesThatFail } from "./read-term.ts";
@@ -6,6 +6,7 @@ import {
   type Alternative,
   DYNAMIC,
   gapOf,
+  NO_NEGATION,
   NOWHERE,
   ofTerm,
   ofType,
@@ -24,10 +25,13 @@ export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): 
       ...negateValue(node, reading),
       ...negateReferences(node, reading),
       ...negateApplied(node, reading),
-      ...negateNumber(node, reading),
-      ...negateString(node, reading),
-      ...negateObject(node, reading),
-      ...negateArray(node, reading),
+      ...negateNumber(node),
+      ...negateCounts(node, reading),
+      ...negateTexts(node, reading),
+      ...negateProperties(node, reading),
+      ...negateItems(node, reading),
+      ...negateContains(node, reading),
+      ...negateOthers(node, reading),
     ],
     gap: gapOf(reading, node, "not", TOO_MANY),
   });
@@ -93,13 +97,8 @@ function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {
       }
     }
   }
-  const { if: condition, then: met, else: unmet } = node;
-  if (condition !== undefined && met !== undefined) {
-    alternatives.push((branch) => branch.add(work([holds(condition), fails(met)])));
-  }
-  if (condition !== undefined && unmet !== undefined) {
-    alternatives.push((branch) => branch.add(work([fails(condition), fails(unmet)])));
-  }
+  if (node.if !== undefined && (node.then !== undefined || node.else !== undefined))
+    alternatives.push((branch) => branch.leave(gapOf(reading, node, "if", NO_NEGATION)));
   return alternatives;
 }
 
@@ -107,35 +106,35 @@ function below(bound: JsonSchema): Alternative {
   return ofType("number", (branch) => branch.add(work([holds(bound)])));
 }
 
-function negateNumber(node: JsonSchema, reading: Reading): Alternative[] {
+function negateNumber(node: JsonSchema): Alternative[] {
   const alternatives: Alternative[] = [];
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = node;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = node;
   if (minimum !== undefined) alternatives.push(below({ exclusiveMaximum: minimum }));
   if (maximum !== undefined) alternatives.push(below({ exclusiveMinimum: maximum }));
   if (exclusiveMinimum !== undefined) alternatives.push(below({ maximum: exclusiveMinimum }));
   if (exclusiveMaximum !== undefined) alternatives.push(below({ minimum: exclusiveMaximum }));
-  if (multipleOf !== undefined) alternatives.push(unsaid(reading, node, "multipleOf", "number"));
   return alternatives;
 }
 
-function negateString(node: JsonSchema, reading: Reading): Alternative[] {
+/** Limits on counts, and the type of values that they restrict. */
+const COUNTS = [
+  ["minLength", "maxLength", "string"],
+  ["minProperties", "maxProperties", "object"],
+  ["minItems", "maxItems", "array"],
+] as const;
+
+function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
+  const path = reading.document.pathOf(node);
+  return COUNTS.flatMap(([minKeyword, maxKeyword, type]) => {
+    const { [minKeyword]: min, [maxKeyword]: max } = node;
+    const below = min !== undefined && ofType(type, (branch) => branch.atMost(maxKeyword, min - 1, path));
+    const above = max !== undefined && ofType(type, (branch) => branch.atLeast(minKeyword, max + 1, path));
+    return [below, above].filter((alternative) => alternative !== false);
+  });
+}
+
+function negateTexts(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
-  const minLength = node.minLength;
-  const maxLength = node.maxLength;
-  if (minLength !== undefined) {
-    alternatives.push(
-      ofType("string", (branch) => {
-        branch.atMost("maxLength", minLength - 1, reading.document.pathOf(node));
-      }),
-    );
-  }
-  if (maxLength !== undefined) {
-    alternatives.push(
-      ofType("string", (branch) => {
-        branch.atLeast("minLength", maxLength + 1, reading.document.pathOf(node));
-      }),
-    );
-  }
   for (const keyword of ["pattern", "format"] as const) {
     if (node[keyword] === undefined) continue;
     // A format that is only an annotation cannot be broken.
@@ -143,11 +142,6 @@ function negateString(node: JsonSchema, reading: Reading): Alternative[] {
     alternatives.push(ofType("string", (branch) => readText(branch, reading, node, keyword, false)));
   }
   return alternatives;
-}
-
-/** Alternatives that violate a keyword of objects. */
-function negateObject(node: JsonSchema, reading: Reading): Alternative[] {
-  return [...negateProperties(node, reading), ...negateCounts(node, reading), ...negateDependents(node)];
 }
 
 /** Alternative with a property of one of these names whose value fits the term. */
@@ -170,7 +164,7 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
     if (atom) alternatives.push(some(keysOf([], [atom]), fails(value), gap("patternProperties")));
     else alternatives.push(unsaid(reading, node, "patternProperties", "object"));
   }
-  const { additionalProperties, propertyNames, unevaluatedProperties } = node;
+  const { additionalProperties, propertyNames } = node;
   if (additionalProperties !== undefined && additionalProperties !== true) {
     if (gaps.length > 0) alternatives.push(unsaid(reading, node, "additionalProperties", "object"));
     else
@@ -183,72 +177,14 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
     if (forbidden) alternatives.push(some(forbidden, holds(true), gap("propertyNames")));
     else alternatives.push(unsaid(reading, node, "propertyNames", "object"));
   }
-  if (unevaluatedProperties !== undefined && unevaluatedProperties !== true) {
-    alternatives.push(unsaid(reading, node, "unevaluatedProperties", "object"));
-  }
   for (const name of node.required ?? []) {
     alternatives.push(ofType("object", (branch) => forbidName(branch, name)));
   }
   return alternatives;
 }
 
-function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
-  const alternatives: Alternative[] = [];
-  const min = node.minProperties;
-  const max = node.maxProperties;
-  if (min !== undefined) {
-    alternatives.push(
-      ofType("object", (branch) => {
-        branch.atMost("maxProperties", min - 1, reading.document.pathOf(node));
-      }),
-    );
-  }
-  if (max !== undefined) {
-    alternatives.push(
-      ofType("object", (branch) => {
-        branch.atLeast("minProperties", max + 1, reading.document.pathOf(node));
-      }),
-    );
-  }
-  return alternatives;
-}
-
-function negateDependents(node: JsonSchema): Alternative[] {
-  const alternatives: Alternative[] = [];
-  for (const [name, needed] of dependentsOf(node)) {
-    if (!isNames(needed)) {
-      alternatives.push(
-        ofType("object", (branch) => {
-          branch.require(name);
-          branch.add(work([fails(needed)]));
-        }),
-      );
-      continue;
-    }
-    for (const other of needed) {
-      alternatives.push(
-        ofType("object", (branch) => {
-          branch.require(name);
-          forbidName(branch, other);
-        }),
-      );
-    }
-  }
-  return alternatives;
-}
-
-/** Alternatives that violate a keyword of arrays. */
-function negateArray(node: JsonSchema, reading: Reading): Alternative[] {
-  return [
-    ...negateItems(node, reading),
-    ...negateArrayNegateCounts(node, reading),
-    ...negateContains(node, reading),
-  ];
-}
-
 function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
-  const prefix = node.prefixItems ?? [];
-  const alternatives = [...prefix.entries()]
+  return [...(node.prefixItems ?? []).entries()]
     .filter(([, item]) => item !== true)
     .map(([index, item]) =>
       ofType("array", (branch) => {
@@ -256,62 +192,30 @@ function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
         branch.restrictItems(index, index + 1, [fails(item)]);
       }),
     );
-  const { items } = node;
-  if (items !== undefined && items !== true) {
-    const gap = gapOf(reading, node, "items", "the grammar cannot tell where the items are");
-    const fact = { from: prefix.length, term: fails(items), min: 1, max: Number.POSITIVE_INFINITY, gap };
-    alternatives.push(
-      ofType("array", (branch) => {
-        branch.contains = [...branch.contains, fact];
-      }),
-    );
-  }
-  if (node.unevaluatedItems !== undefined && node.unevaluatedItems !== true) {
-    alternatives.push(unsaid(reading, node, "unevaluatedItems", "array"));
-  }
-  if (node.uniqueItems === true) {
-    alternatives.push(
-      ofType("array", (branch) => {
-        branch.atLeast("minItems", 2, reading.document.pathOf(node));
-        branch.leave(gapOf(reading, node, "uniqueItems", "the grammar cannot compare items"), "array");
-      }),
-    );
-  }
-  return alternatives;
-}
-
-function negateArrayNegateCounts(node: JsonSchema, reading: Reading): Alternative[] {
-  const alternatives: Alternative[] = [];
-  const min = node.minItems;
-  const max = node.maxItems;
-  if (min !== undefined) {
-    alternatives.push(
-      ofType("array", (branch) => {
-        branch.atMost("maxItems", min - 1, reading.document.pathOf(node));
-      }),
-    );
-  }
-  if (max !== undefined) {
-    alternatives.push(
-      ofType("array", (branch) => {
-        branch.atLeast("minItems", max + 1, reading.document.pathOf(node));
-      }),
-    );
-  }
-  return alternatives;
 }
 
 function negateContains(node: JsonSchema, reading: Reading): Alternative[] {
-  if (node.contains === undefined) return [];
-  const alternatives: Alternative[] = [];
-  const min = node.minContains ?? 1;
-  const max = node.maxContains;
-  if (min > 0) {
-    alternatives.push(ofType("array", (branch) => contain(branch, node, reading, { min: 0, max: min - 1 })));
-  }
-  if (max !== undefined) {
-    const counts = { min: max + 1, max: Number.POSITIVE_INFINITY };
-    alternatives.push(ofType("array", (branch) => contain(branch, node, reading, counts)));
-  }
-  return alternatives;
+  const { contains, minContains: min = 1 } = node;
+  if (contains === undefined || min <= 0) return [];
+  return [ofType("array", (branch) => contain(branch, node, reading, { min: 0, max: min - 1 }))];
+}
+
+/** Keywords whose negation is left to the check, and the type of values that they restrict. */
+const UNSAID = [
+  ["multipleOf", "number"],
+  ["unevaluatedProperties", "object"],
+  ["dependentRequired", "object"],
+  ["dependentSchemas", "object"],
+  ["dependencies", "object"],
+  ["items", "array"],
+  ["unevaluatedItems", "array"],
+  ["uniqueItems", "array"],
+  ["maxContains", "array"],
+] as const;
+
+function negateOthers(node: JsonSchema, reading: Reading): Alternative[] {
+  return UNSAID.filter(([keyword]) => {
+    const value = node[keyword];
+    return keyword === "uniqueItems" ? value === true : value !== undefined && value !== true;
+  }).map(([keyword, type]) => unsaid(reading, node, keyword, type));
 }

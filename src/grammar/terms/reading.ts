@@ -8,6 +8,7 @@ import type { Conjunction, KeyAtom, Term } from "./term.ts";
 /** Reasons of gaps. */
 export const TOO_MANY = "it has too many alternatives for the grammar";
 export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
+export const NO_NEGATION = "what does not fit it has no grammar";
 export const DYNAMIC = "what it points to depends on the way to it";
 
 /** Context for reading terms. */
@@ -66,7 +67,7 @@ export type Alternative = (branch: Branch) => void;
 
 /** Alternative that the grammar cannot express, so it allows everything. */
 export function unsaid(reading: Reading, node: JsonSchema, keyword: string, type: ValueType): Alternative {
-  const gap = gapOf(reading, node, keyword, "what does not fit it has no grammar");
+  const gap = gapOf(reading, node, keyword, NO_NEGATION);
   return ofType(type, (branch) => branch.leave(gap, type));
 }
 

@@ -1,3 +1,4 @@
+import { gbnfRepetition } from "../gbnf/grammar-writer.ts";
 import { SchemaTooComplexError, UnsupportedGrammarError, type WorkBudget } from "../schema-errors.ts";
 import {
   ALL_CODE_POINTS,
@@ -59,7 +60,7 @@ class PatternPrinter {
         return `(?:${choices.join("|")})${choices.length < part.parts.length ? "?" : ""}`;
       }
       case "repeat":
-        return this.#repeated(part.body) + this.#counted(quantifier(part.min, part.max));
+        return this.#repeated(part.body) + this.#counted(gbnfRepetition(part.min, part.max));
       default:
         throw new UnsupportedGrammarError("it has no form as a plain pattern");
     }
@@ -76,12 +77,6 @@ class PatternPrinter {
       throw new UnsupportedGrammarError("it is too large when its rules are written out");
     return text;
   }
-}
-
-function quantifier(min: number, max: number): string {
-  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
-  if (min === 0 && max === 1) return "?";
-  return min === max ? `{${min}}` : `{${min},${max}}`;
 }
 
 function singleCharacter(set: CodePoints): string | undefined {
