@@ -103,11 +103,6 @@ export function floorOf({ digits, scale }: Decimal): bigint {
 
 export const negated = ({ digits, scale }: Decimal): Decimal => ({ digits: -digits, scale });
 
-/** True if `value` is a multiple of `divisor`, in decimal, so that 4.02 is a multiple of 0.01. */
-export function isMultipleOf(value: number, divisor: number): boolean {
-  return isMultiple(toDecimal(value), toDecimal(divisor));
-}
-
 /** True if `value` is a multiple of `of`, in exact arithmetic. */
 export function isMultiple(value: Decimal, of: Decimal): boolean {
   if (of.digits === 0n) return false;

@@ -127,9 +127,9 @@ function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
   const path = reading.document.pathOf(node);
   return COUNTS.flatMap(([minKeyword, maxKeyword, type]) => {
     const { [minKeyword]: min, [maxKeyword]: max } = node;
-    const below = min !== undefined && ofType(type, (branch) => branch.atMost(maxKeyword, min - 1, path));
-    const above = max !== undefined && ofType(type, (branch) => branch.atLeast(minKeyword, max + 1, path));
-    return [below, above].filter((alternative) => alternative !== false);
+    const less = min !== undefined && ofType(type, (branch) => branch.atMost(maxKeyword, min - 1, path));
+    const more = max !== undefined && ofType(type, (branch) => branch.atLeast(minKeyword, max + 1, path));
+    return [less, more].filter((alternative) => alternative !== false);
   });
 }
 

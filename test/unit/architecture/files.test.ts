@@ -21,10 +21,8 @@ const SMALL_FILES: Readonly<Record<string, readonly string[]>> = {
   ],
   "loaded fast, alone, or before everything else": [
     "src/cli/commands/embed.ts",
-    "src/cli/package-folder.ts",
-    "src/config/config-error.ts",
+    "src/cli/commands/serve.ts",
     "src/daemon/package-version.ts",
-    "src/daemon/tracing/start-traces.ts",
     "src/launch/home-folder.mjs",
     "src/launch/keep-compiled-code.mjs",
     "src/launch/skip-languages.mjs",
@@ -37,6 +35,7 @@ const SMALL_FILES: Readonly<Record<string, readonly string[]>> = {
   "used by several files, and part of none": [
     "src/api/ollama/ollama-api.ts",
     "src/api/ollama/ollama-error.ts",
+    "src/grammar/json-value.ts",
     "src/http/middleware/answer-warnings.ts",
     "src/inference/default-sampling.ts",
     "src/inference/tool-calls/tool-call-ids.ts",
@@ -61,18 +60,11 @@ const APART: Readonly<Record<string, readonly string[]>> = {
     "src/api/openai/model-list.ts < openai-api.ts",
   ],
   "loaded by another process or lazily": [
-    "src/cli/program.ts < main.ts",
     "src/engine/host/engine-files.ts < serve-daemon.ts",
-    "src/engine/quantize/quantizer-thread.ts < quantizer-main.ts",
     "src/launch/choose-runtime.mjs < daybreak.mjs",
   ],
   "views and parts of the page": ["src/ui/models/from-hub.tsx < browser-models.tsx"],
-  "one of several platforms or steps": [
-    "src/cli/doctor/hub-check.ts < all-checks.ts",
-    "src/cli/service/launchd.ts < find-manager.ts",
-    "src/cli/service/task-scheduler.ts < find-manager.ts",
-    "src/inference/tool-calls/tool-prompt.ts < resolve-tools.ts",
-  ],
+  "one of several platforms or steps": ["src/inference/tool-calls/tool-prompt.ts < resolve-tools.ts"],
 };
 
 /** Files that import types of one another. */
