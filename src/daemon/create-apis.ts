@@ -19,11 +19,12 @@ import { loadOnDemand } from "../inference/create-inference.ts";
  * covers all paths that no other API covers.
  */
 export function documentedApis(services: ManagementServices): readonly Api[] {
+  const { batches } = services;
   const apis: readonly Api[] = [
     managementApi(services, () => apis),
     nativeApi(services, [chatSocketRoute(services)]),
-    openaiApi(services, [...fileRoutes(services), ...batchRoutes(services)]),
-    anthropicApi(services, messageBatchRoutes(services)),
+    openaiApi(services, batches ? [...fileRoutes({ batches }), ...batchRoutes({ batches })] : []),
+    anthropicApi(services, batches ? messageBatchRoutes({ batches }) : []),
     ollamaApi(services),
     llamaServerApi(services),
   ];

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
-import { LocalBatches } from "../batches/local-batches.ts";
+import type { LocalBatches } from "../batches/local-batches.ts";
 import type { Batches } from "../batches/batch-store.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
@@ -56,7 +56,7 @@ export interface DaemonContext {
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
-  readonly batches: Pick<LocalBatches, keyof Batches | "start" | "stop">;
+  readonly batches?: Pick<LocalBatches, keyof Batches | "start" | "stop"> | undefined;
   /** Stops the engines and sends the remaining traces. */
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export async function createServices(
     readGauges: async () => ({
       ...(await readGauges(localModels, gpu, inference.loads)),
       fleet: fleet?.report(),
-      batches: batches.running,
+      batches: batches?.running ?? 0,
     }),
   });
   const batchParts = {
@@ -104,7 +104,8 @@ export async function createServices(
     events,
     onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
   };
-  const localBatches = new LocalBatches({ ...batchParts, config, logger });
+  const batchModule = await ifInstalled(import("../batches/local-batches.ts"));
+  const localBatches = batchModule && new batchModule.LocalBatches({ ...batchParts, config, logger });
   const openFile = createFileOpener();
   const life: DaemonState = { state: "starting" };
   const host = {
@@ -132,7 +133,7 @@ export async function createServices(
           version,
           logger,
         });
-  const batches = fleet?.batches({ ...batchParts, local: localBatches }) ?? localBatches;
+  const batches = (localBatches && fleet?.batches({ ...batchParts, local: localBatches })) ?? localBatches;
   if (fleet?.peers) store.usePeers(fleet.peers);
   const grammars = new GrammarThread();
   const makeOffThread: CompileOffThread = (work, signal) => grammars.make(work, signal);
@@ -191,7 +192,7 @@ export async function createServices(
     machineMemory: async () => machineMemory(await localModels.list()),
     defaultModels: readDefaultModels,
     close: async () => {
-      await batches.close();
+      await batches?.close();
       await fleet?.close();
       await localModels.close();
       await grammars.close();
@@ -204,6 +205,14 @@ export async function createServices(
     browserScripts: new BrowserScripts(),
     pageFile,
   };
+}
+
+/** Returns an optional module; undefined if this installation lacks it. */
+async function ifInstalled<Module>(loading: Promise<Module>): Promise<Module | undefined> {
+  return await loading.catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND") return undefined;
+    throw error;
+  });
 }
 
 async function readGauges(

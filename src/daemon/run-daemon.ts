@@ -111,10 +111,10 @@ async function describe(services: ManagementServices, alias: string): Promise<st
 /** "Fleet: joined as desk; 3 machines: desk, laptop, workstation", or the problem of the NATS server. */
 function fleetLine({ fleet }: ManagementServices): string | undefined {
   if (!fleet) return undefined;
-  const { name, isConnected, problem, machines } = fleet.report();
-  if (!isConnected && isNatsAuthFailure(problem))
+  const { name, connected, problem, machines } = fleet.report();
+  if (!connected && isNatsAuthFailure(problem))
     return `Fleet: the NATS server ${describeNatsProblem(problem)}; ${name} works alone until they are right`;
-  if (!isConnected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
+  if (!connected) return `Fleet: the NATS server is not reachable yet; ${name} works alone until it is`;
   const names = machines.map((machine) => machine.name).join(", ");
   return `Fleet: joined as ${name}; ${machines.length} ${machines.length === 1 ? "machine" : "machines"}: ${names}`;
 }

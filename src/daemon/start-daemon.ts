@@ -89,7 +89,7 @@ export async function startDaemon(
 async function becomeReady(services: DaemonServices, app: App): Promise<void> {
   await loadFirstModels(services);
   if (services.life.state === "starting") services.life.state = "ready";
-  await services.batches.start(batchLineRunner(app));
+  await services.batches?.start(batchLineRunner(app));
 }
 
 /**
@@ -102,7 +102,7 @@ async function drain(
   listeners: HttpListener[],
 ): Promise<void> {
   services.life.state = "draining";
-  void services.batches.stop();
+  void services.batches?.stop();
   draining.abort(new Error("the daemon is shutting down"));
   using deadline = disposableDeadline(services.config.drain_timeout);
   const drained = Promise.all([

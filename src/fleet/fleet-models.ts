@@ -1,4 +1,4 @@
-import type { FleetMachine, FleetReport } from "../api/management/fleet-routes.ts";
+import type { FleetReport } from "../api/management/management-services.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { type Model, NO_SETTINGS } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
@@ -139,42 +139,61 @@ function toModel(model: MemberModel | undefined, others: readonly CandidateMachi
 /** Returns the fleet report of a daemon: this machine first, then the others by name. */
 export function fleetReport(
   { isConnected, problem }: { readonly isConnected: boolean; readonly problem?: string | undefined },
-  self: { readonly info: MemberInfo; readonly heartbeat: Heartbeat },
-  others: readonly { readonly info: MemberInfo; readonly heartbeat: Heartbeat }[],
+  self: Member,
+  others: readonly Member[],
 ): FleetReport {
   const sorted = others.toSorted((a, b) => a.info.name.localeCompare(b.info.name));
   return {
+    joined: true,
+    connected: isConnected,
+    ...(problem !== undefined && { problem }),
     name: self.info.name,
-    isConnected,
-    problem,
-    machines: [toFleetMachine(self, true), ...sorted.map((each) => toFleetMachine(each, false))],
+    machines: [machineReport(self, true), ...sorted.map((each) => machineReport(each, false))],
   };
 }
 
-function toFleetMachine(
-  { info, heartbeat }: { info: MemberInfo; heartbeat: Heartbeat },
-  isSelf: boolean,
-): FleetMachine {
+interface Member {
+  readonly info: MemberInfo;
+  readonly heartbeat: Heartbeat;
+}
+
+function machineReport({ info, heartbeat }: Member, isSelf: boolean): FleetReport["machines"][number] {
   const loaded = new Map(heartbeat.loaded.map((each) => [each.alias, each]));
   const speeds = new Map(heartbeat.speeds.map((each) => [each.alias, each]));
   const { id, name, version, engine, processor, gpus, memory } = info;
   return {
     id,
     name,
-    isSelf,
     state: heartbeat.state === "ready" ? "ready" : "draining",
     version,
     engine,
     processor,
-    gpus,
-    memory: { ...memory, used: heartbeat.memoryUsed },
     running: heartbeat.loaded.reduce((sum, each) => sum + each.running, 0),
     waiting: heartbeat.loaded.reduce((sum, each) => sum + each.waiting, 0),
-    models: info.models.map((model) => ({
-      ...model,
-      sizeBytes: model.bytes,
-      load: loaded.get(model.alias),
-      speed: speeds.get(model.alias),
-    })),
+    self: isSelf,
+    gpus: gpus.map((gpu) => ({ name: gpu.name, backend: gpu.backend, memory_bytes: gpu.memory })),
+    memory: {
+      total_bytes: memory.total,
+      models_bytes: memory.models,
+      used_bytes: heartbeat.memoryUsed,
+    },
+    models: info.models.map(({ alias, bytes, files, settings }) => {
+      const load = loaded.get(alias);
+      const speed = speeds.get(alias);
+      return {
+        alias,
+        loaded: load !== undefined,
+        size_bytes: bytes,
+        files,
+        settings,
+        slots: load?.slots,
+        running: load?.running,
+        waiting: load?.waiting,
+        context_size: load?.contextSize,
+        gpu_layers: load?.gpuLayers,
+        decode_tokens_per_second: speed?.decode,
+        prefill_tokens_per_second: speed?.prefill,
+      };
+    }),
   };
 }

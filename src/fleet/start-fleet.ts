@@ -3,7 +3,7 @@ import type { CachedFiles, HubPeers } from "../models/hub/cache/cached-files.ts"
 import { FileFetcher } from "./files/file-fetcher.ts";
 import { serveFiles } from "./files/file-server.ts";
 import type { SharedRecords } from "../api/services.ts";
-import type { FleetView } from "../api/management/fleet-routes.ts";
+import type { FleetView } from "../api/management/management-services.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FollowRequest } from "../http/middleware/request-log.ts";
 import type { ObserveWork } from "../inference/request-accounting.ts";
@@ -139,7 +139,7 @@ export function startFleet(options: FleetOptions): Fleet {
       }),
     report: () => ({
       ...fleetReport(connection, self, presence.machines),
-      sharingProblem: connection.isConnected ? sharing.problem : undefined,
+      sharing_problem: connection.isConnected ? sharing.problem : undefined,
     }),
     async close() {
       self.markGone();

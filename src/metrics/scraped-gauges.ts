@@ -35,7 +35,7 @@ export interface ScrapedGauges {
   readonly daemonMemoryBytes: number;
   /** Absent: the daemon is in no fleet. */
   readonly fleet?:
-    | { readonly isConnected: boolean; readonly machines: readonly { readonly running: number }[] }
+    | { readonly connected: boolean; readonly machines: readonly { readonly running: number }[] }
     | undefined;
   /** The adapter that models can use; undefined: none. */
   readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
@@ -122,7 +122,7 @@ export function createScrapedGauges(
     gpuAvailable.set(scraped.gpu ? 1 : 0);
     gpuInfo.reset();
     if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
-    fleet?.connected.set(scraped.fleet?.isConnected ? 1 : 0);
+    fleet?.connected.set(scraped.fleet?.connected ? 1 : 0);
     fleet?.machines.set(scraped.fleet?.machines.length ?? 0);
     fleet?.running.set(scraped.fleet?.machines.reduce((sum, { running }) => sum + running, 0) ?? 0);
     for (const each of perModel) each.reset();

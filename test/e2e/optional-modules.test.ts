@@ -39,7 +39,7 @@ function programWithout(module: string): string {
 }
 
 describe("the daemon serves completions without the optional module", () => {
-  test.each(["fleet", "ui", "experiments", "tab"])("%s", async (module) => {
+  test.each(["batches", "fleet", "ui", "experiments", "tab"])("%s", async (module) => {
     const launcher = path.join(programWithout(module), "src/launch/daybreak.mjs");
     expect(await tokensServedBy({ launcher })).toBe(4);
   });

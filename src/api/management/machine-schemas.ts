@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
 import { gpuDeviceSchema, type ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 
-export const fleetModelSchema = z.object({
+const fleetModelSchema = z.object({
   alias: z.string(),
   loaded: z.boolean(),
   size_bytes: z.number(),
@@ -23,7 +23,7 @@ export const fleetModelSchema = z.object({
     .describe("Prefill speed of its last prompts on this machine."),
 });
 
-export const fleetMachineSchema = z
+const fleetMachineSchema = z
   .object({
     id: z.string().describe("ID of this run of its daemon."),
     name: z.string(),

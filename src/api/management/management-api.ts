@@ -4,14 +4,13 @@ import { openApiDocument } from "../../http/openapi-document.ts";
 import { activityRoutes, eventRoutes } from "./event-routes.ts";
 import { browserRoutes, pageRoutes } from "./page-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
-import { fleetRoutes } from "./fleet-routes.ts";
 import { hubRoutes } from "./hub-routes.ts";
 import { importRoutes, quantizeRoutes } from "./import-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { slotRoutes } from "./slot-routes.ts";
-import { systemRoutes } from "./system-routes.ts";
+import { fleetRoutes, systemRoutes } from "./system-routes.ts";
 
 /**
  * The daemon's own API without generation: models, defaults, status, health, metrics, events, page, documentation.

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { Config } from "../../config/schema.ts";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
 import type { Kernels } from "../../engine/engine-image.ts";
@@ -9,12 +10,14 @@ import type { FollowRequest } from "../../http/middleware/request-log.ts";
 import type { BatchServices, ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
-import type { FleetView } from "./fleet-routes.ts";
 import type { DefaultModel } from "./hub-schemas.ts";
+import type { fleetSchema } from "./machine-schemas.ts";
 import type { PageFile, PageFileName } from "./page-files.ts";
 
 /** Services for the management routes. */
-export interface ManagementServices extends ModelServices, BatchServices {
+export interface ManagementServices extends ModelServices {
+  /** Files and batches; absent if this installation lacks that optional module. */
+  readonly batches?: BatchServices["batches"] | undefined;
   readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
@@ -62,6 +65,16 @@ export interface ManagementServices extends ModelServices, BatchServices {
    * `daybreak stop` calls; only the IPC endpoint serves it.
    */
   shutdown(): void;
+}
+
+/** The fleet as this machine sees it. */
+export type FleetReport = z.infer<typeof fleetSchema>;
+
+/** View of the fleet from this machine. */
+export interface FleetView {
+  /** Settles when the connection is made for the first time. */
+  readonly joined: Promise<void>;
+  report(): FleetReport;
 }
 
 export interface MachineMemory {

@@ -3,8 +3,8 @@ import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import type { Model } from "../../models/model.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { ManagementServices } from "./management-services.ts";
-import { gpuJson, gpuSchema } from "./machine-schemas.ts";
+import type { FleetReport, ManagementServices } from "./management-services.ts";
+import { fleetSchema, gpuJson, gpuSchema } from "./machine-schemas.ts";
 
 const tag = "System";
 
@@ -166,4 +166,20 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
 
 function countLoaded(models: readonly Model[]): number {
   return models.filter((model) => model.state === "loaded").length;
+}
+
+const NOT_IN_FLEET: FleetReport = { joined: false, connected: false, name: "", machines: [] };
+
+/** Route that lists the machines of the fleet. */
+export function fleetRoutes({ fleet }: ManagementServices): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/fleet",
+      tag,
+      summary: "List the machines of the fleet",
+      answers: [{ description: "The machines, as this one sees them.", schema: fleetSchema }],
+      handle: (context) => context.json(fleet?.report() ?? NOT_IN_FLEET),
+    }),
+  ];
 }

@@ -34,7 +34,7 @@ describe("GET /api/fleet", () => {
       joined: Promise.resolve(),
       report: () => ({
         ...fleetReport({ isConnected: true }, self, [other]),
-        sharingProblem: "files are not shared",
+        sharing_problem: "files are not shared",
       }),
     };
     const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
