@@ -126,9 +126,8 @@ ${bodies.join("\n")}`;
 
 /** Services that suffice to list the routes of all APIs; none of them is called. */
 function describedServices(): ManagementServices {
-  const services: Partial<ManagementServices> = { config: configSchema.parse({}) };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- handlers, which need the rest, never run
-  return services as ManagementServices;
+  return { config: configSchema.parse({}), batches: {} } as ManagementServices;
 }
 
 /** Query rows of a route. Those that the page adds to the addresses of its own files are left out. */

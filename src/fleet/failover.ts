@@ -5,9 +5,9 @@ import { ServiceError, toError } from "../errors/service-error.ts";
 import type { Deadline } from "../inference/deadline.ts";
 import type {
   AnswerFailovers,
+  Continuation,
   GeneratedTokens,
   InferenceEvent,
-  InferenceRequest,
   InferenceStream,
 } from "../inference/inference.ts";
 import type { RequestAccount } from "../inference/request-accounting.ts";
@@ -34,7 +34,7 @@ interface FailoverAnswerOptions {
   /** Begins the answer again on a suitable machine, from the known tokens. */
   readonly restart: () => Promise<RunningAnswer>;
   readonly transcript: Transcript;
-  readonly tokens: Pick<AnswerTokens, "replaced" | "resumePoint">;
+  readonly tokens: Pick<AnswerTokens, "replaced" | "continuation">;
   readonly account: RequestAccount;
   readonly metrics: Pick<Metrics, "answerMoved">;
   readonly deadline: Deadline;
@@ -121,7 +121,7 @@ export class FailoverAnswer implements AsyncIterableIterator<InferenceEvent, und
     const lost = { ...of, machine: this.#answer.machine, why: toError(error).message };
     logger.warn(lost, "fleet: the machine of an answer is lost; looking for another one");
     transcript.rewind();
-    const known = tokens.resumePoint.given?.length ?? 0;
+    const known = tokens.continuation.given?.length ?? 0;
     try {
       this.#answer = await restart();
       if (this.#isOver) this.#answer.stop();
@@ -248,11 +248,14 @@ export class AnswerTokens {
     return this.#replaced;
   }
 
-  /** Known tokens for the next machine; it begins anew if there are none. */
-  get resumePoint(): Pick<InferenceRequest, "given" | "failedTries"> {
-    const failedTries = this.#failedTries;
+  /** Continuation on the next machine, which begins anew if no tokens are known. */
+  get continuation(): Continuation {
     const isKnown = this.#ids.length > 0 && this.#ids.length <= MAX_PREFIX_TOKENS;
-    return { failedTries, ...(isKnown && { given: [...this.#ids] }) };
+    return {
+      ...(isKnown && { given: [...this.#ids] }),
+      failedTries: this.#failedTries,
+      onTokenIds: (tokens) => this.add(tokens),
+    };
   }
 
   /** Prepares for another machine, which reports all tokens again. */

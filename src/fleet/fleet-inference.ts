@@ -43,7 +43,7 @@ interface FleetInferenceOptions extends FleetAnswersOptions {
 /** Fields of all requests other than generations. */
 interface ShortRequest {
   readonly model?: string | undefined;
-  readonly mayWait?: boolean | undefined;
+  readonly origin?: InferenceRequest["origin"];
 }
 
 /** Inference of all machines: each request runs on the most suitable one. */
@@ -171,7 +171,7 @@ export class FleetInference implements Inference {
     if (!model) return await this.#locally(request, locally(request));
     const needsSlot = NEEDS_SLOT.has(op);
     const work = async (candidate: Candidate): Promise<{ answer: Answer }> => {
-      if (candidate.isLocal) return { answer: await locally({ ...request, mayWait: false }) };
+      if (candidate.isLocal) return { answer: await locally({ ...request, origin: "dispatcher" }) };
       using deadline = new Deadline(signal, config.engine.request_timeout);
       const call = openCall(calls, candidate, model, encodeShort(op, request), needsSlot, deadline.signal);
       try {
@@ -260,7 +260,7 @@ class FleetAnswers {
   ): Promise<RunningAnswer> {
     const { local, calls, dispatch } = this.#options;
     if (candidate.isLocal) {
-      const stream = await local.generate({ ...request, mayWait: false }, signal);
+      const stream = await local.generate({ ...request, origin: "dispatcher" }, signal);
       return { stream, machine: candidate.machineName, stop: () => void stream.events.return?.() };
     }
     const call = openCall(calls, candidate, model, encodeGenerate(request), true, signal);
@@ -296,7 +296,7 @@ class FleetAnswers {
     let current = candidate;
     const restart = async (): Promise<RunningAnswer> => {
       const hasOutput = request.isBuffered !== true && !transcript.isEmpty;
-      const remainingRequest = { ...request, ...tokens.resumePoint, isCounted: false };
+      const remainingRequest = { ...request, continuation: tokens.continuation };
       const continued = await dispatch.begin<RunningAnswer>(
         model,
         async (each) => {
@@ -341,8 +341,7 @@ function withTokenReports(
   return {
     ...request,
     defaults: { ...defaults, sampling },
-    ...answer.resumePoint,
+    continuation: answer.continuation,
     onLogprobs: onTokens && ((tokens) => onTokens(transcript.newTokens(tokens))),
-    onTokenIds: (tokens) => answer.add(tokens),
   };
 }

@@ -12,25 +12,27 @@ export type RemoteRequest = InferenceRequest & { readonly format: OutputFormat }
 
 /** Encodes a generation request without the fields that apply only to this machine. */
 export function encodeGenerate(request: RemoteRequest): Uint8Array {
-  const wants = {
+  const { given, failedTries, onTokenIds } = request.continuation ?? {};
+  const wireFields = {
+    given,
+    failedTries,
     wantsTokens: request.onLogprobs !== undefined,
-    wantsChosen: request.onTokenIds !== undefined,
+    wantsChosen: onTokenIds !== undefined,
   };
   const localFields = {
     model: undefined,
     choiceOf: undefined,
-    mayWait: undefined,
-    isCounted: undefined,
-    isTimed: undefined,
+    origin: undefined,
+    continuation: undefined,
     isBuffered: undefined,
     slot: undefined,
   };
-  return encodeValue({ op: "generate", request: { ...request, ...localFields, ...wants } });
+  return encodeValue({ op: "generate", request: { ...request, ...localFields, ...wireFields } });
 }
 
 /** Encodes a request of any other call. */
 export function encodeShort(op: ShortCall, request: object): Uint8Array {
-  return encodeValue({ op, request: { ...request, model: undefined, mayWait: undefined } });
+  return encodeValue({ op, request: { ...request, model: undefined, origin: undefined } });
 }
 
 /** Offers the encoded request `body` to the machine of a candidate. */
@@ -47,7 +49,7 @@ export function openCall(
 }
 
 /** Listeners for the tokens of an answer. */
-type TokenListeners = Pick<InferenceRequest, "onLogprobs" | "onTokenIds">;
+type TokenListeners = Pick<InferenceRequest, "onLogprobs" | "continuation">;
 
 /** Waits until a machine has begun to answer. @throws ServiceError, MachineLost, or the reason of the call's signal */
 export async function beginRemote(
@@ -71,14 +73,14 @@ export async function shortAnswer<Answer>(call: RemoteCall, schema: z.ZodType<An
 
 async function* remoteEvents(
   call: RemoteCall,
-  { onLogprobs: onTokens, onTokenIds: onChosen }: TokenListeners,
+  { onLogprobs: onTokens, continuation }: TokenListeners,
 ): AsyncGenerator<InferenceEvent, undefined, undefined> {
   try {
     for (;;) {
       const report = await call.next();
       if (report.type !== "events") throw unexpectedReport(call);
       if (report.tokens) onTokens?.(report.tokens);
-      if (report.chosen) onChosen?.(report.chosen);
+      if (report.chosen) continuation?.onTokenIds?.(report.chosen);
       for (const event of report.events) {
         yield event;
         if (event.type === "done") return undefined;

@@ -28,7 +28,7 @@ async function runShortCall(
   call: Exclude<CallRequest, { op: "generate" }>,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const options = { model, mayWait: false, isTimed: false };
+  const options = { model, origin: "remote" } as const;
   switch (call.op) {
     case "embed":
       return await inference.embed({ ...call.request, ...options }, signal);
@@ -50,7 +50,7 @@ async function runShortCall(
 async function generate(
   inference: Inference,
   model: string,
-  { wantsTokens, wantsChosen, ...request }: GenerateCall,
+  { wantsTokens, wantsChosen, given, failedTries, ...request }: GenerateCall,
   sender: ReportSender,
   signal: AbortSignal,
 ): Promise<void> {
@@ -67,10 +67,9 @@ async function generate(
     {
       ...request,
       model,
-      mayWait: false,
-      isTimed: false,
+      origin: "remote",
       ...(wantsTokens && { onLogprobs: onTokens }),
-      ...(wantsChosen && { onTokenIds: onChosen }),
+      continuation: { given, failedTries, onTokenIds: wantsChosen ? onChosen : undefined },
     },
     signal,
   );

@@ -120,7 +120,8 @@ class InferenceService implements Inference {
     const ended = resources.adopt(new AbortController(), (each) => each.abort());
     const compileGrammar = grammarCompiler(this.#compileOffThread, AbortSignal.any([signal, ended.signal]));
     const prepared = await prepareRequest(request, compileGrammar);
-    const accounting = request.isCounted === false ? this.#uncounted : this.#accounting;
+    const isCounted = request.origin !== "dispatcher" || !request.continuation;
+    const accounting = isCounted ? this.#accounting : this.#uncounted;
     const account = resources.use(accounting.begin(request.endpoint, request.choiceOf?.observer));
     let lease: ModelLease | undefined;
     try {
@@ -137,7 +138,7 @@ class InferenceService implements Inference {
       const admission = {
         tokens: await admissionTokens(engine, resolved.request, queue.running > 0, signal),
         bypassQueueLimit: request.choiceOf !== undefined,
-        mayWait: request.mayWait,
+        mayWait: request.origin === undefined,
         group: adapterGroup(resolved.request.adapterScales),
         slot: resolved.request.slot,
         onPreempt,
@@ -169,7 +170,10 @@ class InferenceService implements Inference {
           const limitedBy = isRepetition
             ? "repetition"
             : answerLimit(done, resolved.tokenLimit, resolved.request.sampling);
-          return { ...account.generated(done, request.given?.length), ...(limitedBy && { limitedBy }) };
+          return {
+            ...account.generated(done, request.continuation?.given?.length),
+            ...(limitedBy && { limitedBy }),
+          };
         },
         fail: (error) => account.failed(error, client),
       });
@@ -178,8 +182,8 @@ class InferenceService implements Inference {
       return { model: model.alias, loadMs, sampling: resolvedRequest.sampling, warnings, events, observer };
     } catch (error) {
       resources.dispose();
-      // A request that may not wait is sent to another machine, so it has not failed.
-      account.failed(request.mayWait === false ? undefined : error, client);
+      // A request that may run on another machine has not failed yet.
+      account.failed(request.origin === undefined ? error : undefined, client);
       throw withExcessExplained(error, lease);
     }
   }

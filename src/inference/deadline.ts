@@ -40,11 +40,11 @@ export class Deadline implements Disposable {
   }
 }
 
-/** Creates the deadline of a request, without a time limit if the caller enforces one itself. */
+/** Creates the deadline of a request, without a time limit if the machine that sent it enforces one. */
 export function deadlineOf(
-  { isTimed }: Pick<InferenceRequest, "isTimed">,
+  { origin }: Pick<InferenceRequest, "origin">,
   signal: AbortSignal,
   limitMs: number,
 ): Deadline {
-  return new Deadline(signal, isTimed === false ? Number.POSITIVE_INFINITY : limitMs);
+  return new Deadline(signal, origin === "remote" ? Number.POSITIVE_INFINITY : limitMs);
 }

@@ -96,7 +96,7 @@ export class TextBatches {
       }
       const tokens = embeddingContextTokens(engine.spec, engine.info);
       const group = adapterGroup(adapterScales(model, undefined));
-      const admission = { tokens, group, mayWait: request.mayWait, onPreempt };
+      const admission = { tokens, group, mayWait: request.origin === undefined, onPreempt };
       const permit = await account.waitFor(queues.queueFor(engine, model.alias).acquire(signal, admission));
       const deadline = resources.use(deadlineOf(request, signal, requestTimeoutMs));
       const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>

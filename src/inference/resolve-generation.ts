@@ -83,6 +83,7 @@ export async function resolveGeneration(
   const optionalCalls = await callChecks(withTools, compileGrammar);
   const reasoning = resolveReasoning(input, model, { requestedBudget: request.reasoningBudget, maxTokens });
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
+  const { continuation } = request;
   return {
     request: {
       input: await withLlamaSchemas(withTools?.input ?? input, compileGrammar),
@@ -99,10 +100,10 @@ export async function resolveGeneration(
       ...(request.slot !== undefined && { slot: request.slot }),
       ...(request.details && { details: true }),
       ...(request.timings && { timings: true }),
-      ...(request.given && { given: request.given }),
+      ...(continuation?.given && { given: continuation.given }),
       // An answer that is checked when it is complete may be generated several times.
-      ...(request.onTokenIds &&
-        (request.failedTries !== undefined || (!check && optionalCalls.checks.size === 0)) && {
+      ...(continuation?.onTokenIds &&
+        (continuation.failedTries !== undefined || (!check && optionalCalls.checks.size === 0)) && {
           reportsTokens: true,
         }),
     },
@@ -113,7 +114,7 @@ export async function resolveGeneration(
     calls: withTools?.calls,
     ...(check && { check }),
     callChecks: optionalCalls.checks,
-    failedTries: request.failedTries ?? 0,
+    failedTries: continuation?.failedTries ?? 0,
     warnings: [
       ...(request.warnings ?? []),
       ...ignoredThinking(request, model),

@@ -49,11 +49,12 @@ export function filtersFor(
   { request, reasoningTags, limitedReasoning, calls, traits, isRaw }: ResolvedGeneration,
   {
     onLogprobs,
-    onTokenIds,
+    continuation,
     emptyTokens,
-  }: Pick<InferenceRequest, "onLogprobs" | "onTokenIds" | "emptyTokens">,
+  }: Pick<InferenceRequest, "onLogprobs" | "continuation" | "emptyTokens">,
 ): EventFilter[] {
   const readers: EventFilter[] = [];
+  const onTokenIds = continuation?.onTokenIds;
   if (onTokenIds) {
     readers.push((event) => {
       if (event.type !== "tokens") return [event];

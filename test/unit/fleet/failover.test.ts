@@ -177,7 +177,7 @@ test("the log names the lost machine, the reason, the next machine and the numbe
 const tokenIds = (...ids: number[]) => ({ ids, replaced: 0 });
 
 test("an answer without known tokens begins anew", () => {
-  expect(new AnswerTokens().resumePoint.given).toBeUndefined();
+  expect(new AnswerTokens().continuation.given).toBeUndefined();
 });
 
 test("the next machine continues from all known tokens, even those that the last machine had not repeated yet", () => {
@@ -186,9 +186,9 @@ test("the next machine continues from all known tokens, even those that the last
   tokens.add(tokenIds(3));
   tokens.rewind();
   tokens.add(tokenIds(1, 2));
-  expect(tokens.resumePoint.given).toEqual([1, 2, 3]);
+  expect(tokens.continuation.given).toEqual([1, 2, 3]);
   tokens.add(tokenIds(3, 4));
-  expect(tokens.resumePoint.given).toEqual([1, 2, 3, 4]);
+  expect(tokens.continuation.given).toEqual([1, 2, 3, 4]);
 });
 
 test("tokens of a machine that began anew replace the differing ones", () => {
@@ -196,7 +196,7 @@ test("tokens of a machine that began anew replace the differing ones", () => {
   tokens.add(tokenIds(1, 2, 3));
   tokens.rewind();
   tokens.add(tokenIds(1, 7));
-  expect(tokens.resumePoint.given).toEqual([1, 7]);
+  expect(tokens.continuation.given).toEqual([1, 7]);
 });
 
 test("counts tokens that the continuing machine would have chosen differently", () => {
@@ -211,19 +211,19 @@ test("stops recording tokens over the limit, and then has no resume point", () =
   const tokens = new AnswerTokens();
   const many = tokenIds(...Array.from({ length: 65_536 }, () => 1));
   for (let count = 0; count < MAX_PREFIX_TOKENS; count += 65_536) tokens.add(many);
-  expect(tokens.resumePoint.given).toHaveLength(MAX_PREFIX_TOKENS);
+  expect(tokens.continuation.given).toHaveLength(MAX_PREFIX_TOKENS);
   tokens.add(many);
-  expect(tokens.resumePoint.given).toBeUndefined();
+  expect(tokens.continuation.given).toBeUndefined();
 });
 
 test("drops the tokens of a failed try when the next one begins", () => {
   const tokens = new AnswerTokens();
   tokens.add({ ids: [1, 2], replaced: 1, failedTries: 0 });
-  expect(tokens.resumePoint).toMatchObject({ given: [1, 2], failedTries: 0 });
+  expect(tokens.continuation).toMatchObject({ given: [1, 2], failedTries: 0 });
   tokens.add({ ids: [7], replaced: 0, failedTries: 1 });
-  expect(tokens.resumePoint).toMatchObject({ given: [7], failedTries: 1 });
+  expect(tokens.continuation).toMatchObject({ given: [7], failedTries: 1 });
   expect(tokens.replaced).toBe(0);
   tokens.rewind();
   tokens.add({ ids: [7, 8], replaced: 0, failedTries: 1 });
-  expect(tokens.resumePoint).toMatchObject({ given: [7, 8], failedTries: 1 });
+  expect(tokens.continuation).toMatchObject({ given: [7, 8], failedTries: 1 });
 });

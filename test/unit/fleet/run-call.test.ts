@@ -25,9 +25,9 @@ async function* answerEvents(): AsyncGenerator<InferenceEvent, undefined> {
 }
 
 /** Generates the first token before the answer has begun, like the real inference. */
-const generate: Inference["generate"] = async ({ onLogprobs: onTokens, mayWait, isTimed }) => {
+const generate: Inference["generate"] = async ({ onLogprobs: onTokens, origin }) => {
   // The caller queues the request and enforces its time limit.
-  expect({ mayWait, isTimed }).toEqual({ mayWait: false, isTimed: false });
+  expect(origin).toBe("remote");
   onTokens?.([TOKEN]);
   await new Promise((resolve) => {
     setImmediate(resolve);
