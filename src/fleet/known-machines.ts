@@ -127,50 +127,6 @@ export class DepartedMachines {
   }
 }
 
-/** Time that sent heartbeats are remembered; NATS returns them to the sender much sooner. */
-const SENT_TTL_MS = 10_000;
-/** Maximum remembered heartbeats: two per second, and some more on changes. */
-const MAX_SENT = 256;
-/** Minimum interval between replies to forged heartbeats. */
-const REPLY_INTERVAL_MS = 100;
-/** Minimum interval between warnings about forged heartbeats. */
-const WARNING_INTERVAL_MS = 60_000;
-
-/** Distinguishes this machine's own heartbeats from those that others send with its id. */
-export class OwnHeartbeats {
-  /** Sending times by message. */
-  readonly #sent = new Map<string, number>();
-  #answeredAt = Number.NEGATIVE_INFINITY;
-  #warnedAt = Number.NEGATIVE_INFINITY;
-
-  sent(data: Uint8Array, now: number): void {
-    const text = keyOf(data);
-    // Keeps the map in order of sending.
-    this.#sent.delete(text);
-    this.#sent.set(text, now);
-    for (const [known, at] of this.#sent)
-      if (at < now - SENT_TTL_MS || this.#sent.size > MAX_SENT) this.#sent.delete(known);
-      else break;
-  }
-
-  /**
-   * Checks a received heartbeat with this machine's id.
-   * @returns `shouldReply`: send a correct heartbeat at once; `shouldWarn`: log a warning
-   */
-  heard(data: Uint8Array, now: number): { readonly shouldReply: boolean; readonly shouldWarn: boolean } {
-    if (this.#sent.has(keyOf(data))) return { shouldReply: false, shouldWarn: false };
-    const shouldReply = now - this.#answeredAt >= REPLY_INTERVAL_MS;
-    const shouldWarn = now - this.#warnedAt >= WARNING_INTERVAL_MS;
-    if (shouldReply) this.#answeredAt = now;
-    if (shouldWarn) this.#warnedAt = now;
-    return { shouldReply, shouldWarn };
-  }
-}
-
-function keyOf(data: Uint8Array): string {
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1");
-}
-
 /** Retry-After while other machines cannot be reached. */
 const RECONNECT_RETRY_SECS = 1;
 /** Retry-After while a machine restarts: official clients retry twice, by when it may have started. */

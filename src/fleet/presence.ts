@@ -18,7 +18,6 @@ import {
   KnownMachines,
   unreachableModelError,
   restartingModelError,
-  OwnHeartbeats,
 } from "./known-machines.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { StallDetector } from "./speed-meter.ts";
@@ -36,6 +35,9 @@ const RESTART_GRACE_MS = 60_000;
 const MEMBER_INFO_TIMEOUT_MS = 2000;
 /** Maximum concurrent requests for member info; other machines are asked after their next heartbeat. */
 const MAX_PENDING_REQUESTS = 256;
+/** Minimum interval between corrections of forged heartbeats, and between warnings about them. */
+const CORRECTION_INTERVAL_MS = 100;
+const WARNING_INTERVAL_MS = 60_000;
 /** Maximum number of incompatible or equally named machines that are warned about. */
 const MAX_WARNINGS = 256;
 
@@ -70,7 +72,8 @@ export class Presence {
   readonly #stalls: StallDetector;
   readonly #incompatible = new Set<string>();
   readonly #sameName = new Set<string>();
-  readonly #ownHeartbeats = new OwnHeartbeats();
+  #correctedAt = Number.NEGATIVE_INFINITY;
+  #forgeryWarnedAt = Number.NEGATIVE_INFINITY;
   readonly #departed = new DepartedMachines();
 
   constructor(options: PresenceOptions) {
@@ -154,14 +157,7 @@ export class Presence {
   /** Sends a heartbeat at once, because something has changed. */
   sendHeartbeat(): void {
     const { connection, self } = this.#options;
-    const data = writeJson(self.heartbeat);
-    this.#ownHeartbeats.sent(data, this.#now());
-    connection.publish(connection.subject("presence"), data);
-  }
-
-  /** Treats a machine that does not answer as gone until its next heartbeat. */
-  forget(id: string): void {
-    this.#forget(id, "fleet: a machine is gone");
+    connection.publish(connection.subject("presence"), writeJson(self.heartbeat));
   }
 
   /** Stops sending heartbeats; the last one should have had the state "gone". */
@@ -181,7 +177,7 @@ export class Presence {
   #receive(data: Uint8Array): void {
     const heartbeat = data.length <= MAX_HEARTBEAT_BYTES ? readJson(heartbeatSchema, data) : undefined;
     if (!heartbeat) return;
-    if (heartbeat.id === this.#options.self.info.id) return this.#receiveOwn(data);
+    if (heartbeat.id === this.#options.self.info.id) return this.#receiveOwn(heartbeat);
     if (heartbeat.protocol !== PROTOCOL) return this.#warnIncompatible(heartbeat);
     if (heartbeat.state === "gone") return this.#forget(heartbeat.id, "fleet: a machine has left");
     this.#known.heard(heartbeat, data.length, this.#now());
@@ -191,14 +187,18 @@ export class Presence {
     return undefined;
   }
 
-  /** Corrects messages that others send with this machine's id, such as that it is gone. */
-  #receiveOwn(data: Uint8Array): void {
-    const { shouldReply, shouldWarn } = this.#ownHeartbeats.heard(data, this.#now());
-    if (shouldReply) this.sendHeartbeat();
-    if (shouldWarn)
-      this.#options.logger.warn(
-        "fleet: another process sends messages with this machine's id: a copy of this machine made while its daemon ran, or another client of the NATS server",
-      );
+  /** Corrects a message of another process that this machine is gone. */
+  #receiveOwn({ state }: Heartbeat): void {
+    const { self, logger } = this.#options;
+    if (state !== "gone" || self.heartbeat.state === "gone") return;
+    const now = this.#now();
+    if (now - this.#correctedAt >= CORRECTION_INTERVAL_MS) {
+      this.#correctedAt = now;
+      this.sendHeartbeat();
+    }
+    if (now - this.#forgeryWarnedAt < WARNING_INTERVAL_MS) return;
+    this.#forgeryWarnedAt = now;
+    logger.warn("fleet: another client of the NATS server sends messages with this machine's id");
   }
 
   async #requestInfo(id: string): Promise<void> {

@@ -82,10 +82,6 @@ export class RemoteCalls {
     return remote;
   }
 
-  get count(): number {
-    return this.#calls.size;
-  }
-
   close(): void {
     clearInterval(this.#timer);
     for (const call of this.#calls.values()) call.end();

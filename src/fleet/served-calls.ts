@@ -59,10 +59,6 @@ export class ServedCalls {
     this.#timer.unref();
   }
 
-  get count(): number {
-    return this.#calls.size;
-  }
-
   /** Ends all calls, which their callers then move to other machines. */
   close(): void {
     clearInterval(this.#timer);

@@ -104,7 +104,6 @@ test.skipIf(NATS.isMissing)(
     }
     expect(hasEnded).toBe(false);
     stop.abort();
-    await expect.poll(() => served.count).toBe(0);
     await expect.poll(() => hasEnded).toBe(true);
   },
 );

@@ -170,7 +170,7 @@ describe("presence", () => {
     expect(warnings[0]).toMatch(/has the same name, one: set fleet\.name/);
   });
 
-  test("corrects forged heartbeats in its own name at once, and warns about them", async () => {
+  test("corrects forged news that it is gone at once, and warns about them", async () => {
     const warn = vi.spyOn(logger, "warn");
     const [first, second] = [machine(wire, one), machine(wire, two)];
     await vi.advanceTimersByTimeAsync(3000);
@@ -182,7 +182,9 @@ describe("presence", () => {
     // One heartbeat corrects them all.
     expect(wire.messages - before).toBeLessThan(1010);
     expect(warn).toHaveBeenCalledTimes(1);
-    expect(warn.mock.lastCall?.[0]).toMatch(/another process sends messages with this machine's id/);
+    expect(warn.mock.lastCall?.[0]).toMatch(
+      /another client of the NATS server sends messages with this machine's id/,
+    );
     await vi.advanceTimersByTimeAsync(100);
     wire.send("fleet.presence", json({ ...two.heartbeat, state: "gone" }));
     await vi.advanceTimersByTimeAsync(1);
