@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import type { z } from "zod";
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths, checkSchemas } from "../engine/request-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -77,62 +76,13 @@ export class FleetInference implements Inference {
     return await this.#answers.generate(model, prepared, arrivedAt, signal);
   }
 
-  async embed(...[request, signal]: Parameters<Inference["embed"]>): ReturnType<Inference["embed"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("embed", request, signal, SHORT_CALLS.embed.answer, (each) =>
-      local.embed(each, signal),
-    );
-  }
-
-  async rerank(...[request, signal]: Parameters<Inference["rerank"]>): ReturnType<Inference["rerank"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("rerank", request, signal, SHORT_CALLS.rerank.answer, (each) =>
-      local.rerank(each, signal),
-    );
-  }
-
-  async score(...[request, signal]: Parameters<Inference["score"]>): ReturnType<Inference["score"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("score", request, signal, SHORT_CALLS.score.answer, (each) =>
-      local.score(each, signal),
-    );
-  }
-
-  async tokenize(...[request, signal]: Parameters<Inference["tokenize"]>): ReturnType<Inference["tokenize"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("tokenize", request, signal, SHORT_CALLS.tokenize.answer, (each) =>
-      local.tokenize(each, signal),
-    );
-  }
-
-  async pieces(...[request, signal]: Parameters<Inference["pieces"]>): ReturnType<Inference["pieces"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("pieces", request, signal, SHORT_CALLS.pieces.answer, (each) =>
-      local.pieces(each, signal),
-    );
-  }
-
-  async detokenize(
-    ...[request, signal]: Parameters<Inference["detokenize"]>
-  ): ReturnType<Inference["detokenize"]> {
-    const { local } = this.#options;
-    return await this.#shortCall("detokenize", request, signal, SHORT_CALLS.detokenize.answer, (each) =>
-      local.detokenize(each, signal),
-    );
-  }
-
-  async promptFromTokens(
-    ...[request, signal]: Parameters<Inference["promptFromTokens"]>
-  ): ReturnType<Inference["promptFromTokens"]> {
-    const { local } = this.#options;
-    return await this.#shortCall(
-      "promptFromTokens",
-      request,
-      signal,
-      SHORT_CALLS.promptFromTokens.answer,
-      (each) => local.promptFromTokens(each, signal),
-    );
-  }
+  readonly embed = this.#onAnyMachine("embed");
+  readonly rerank = this.#onAnyMachine("rerank");
+  readonly score = this.#onAnyMachine("score");
+  readonly tokenize = this.#onAnyMachine("tokenize");
+  readonly pieces = this.#onAnyMachine("pieces");
+  readonly detokenize = this.#onAnyMachine("detokenize");
+  readonly promptFromTokens = this.#onAnyMachine("promptFromTokens");
 
   /**
    * Finds the model of a name; undefined if this machine handles the request alone, as for low priority and a local
@@ -159,30 +109,42 @@ export class FleetInference implements Inference {
     }
   }
 
-  async #shortCall<Request extends ShortRequest, Answer>(
-    op: ShortCall,
-    request: Request,
-    signal: AbortSignal,
-    schema: z.ZodType<Answer>,
-    locally: (request: Request) => Promise<Answer>,
-  ): Promise<Answer> {
-    const { dispatch, calls, config } = this.#options;
-    const model = await this.#find(request.model);
-    if (!model) return await this.#locally(request, locally(request));
-    const needsSlot = NEEDS_SLOT.has(op);
-    const work = async (candidate: Candidate): Promise<{ answer: Answer }> => {
-      if (candidate.isLocal) return { answer: await locally({ ...request, origin: "dispatcher" }) };
-      using deadline = new Deadline(signal, config.engine.request_timeout);
-      const call = openCall(calls, candidate, model, encodeShort(op, request), needsSlot, deadline.signal);
-      try {
-        return { answer: await shortAnswer(call, schema) };
-      } finally {
-        call.end();
-      }
+  /** Returns the method of all calls of a kind, which run on the most suitable machine. */
+  #onAnyMachine<Op extends ShortCall>(op: Op): Inference[Op] {
+    const call = async (request: ShortRequest, signal: AbortSignal): Promise<unknown> => {
+      const { local, dispatch, calls, config } = this.#options;
+      const locally = async (each: ShortRequest): Promise<unknown> =>
+        await Reflect.apply(local[op], local, [each, signal]);
+      const model = await this.#find(request.model);
+      if (!model) return await this.#locally(request, locally(request));
+      const needsSlot = NEEDS_SLOT.has(op);
+      const work = async (candidate: Candidate): Promise<{ answer: unknown }> => {
+        if (candidate.isLocal) return { answer: await locally({ ...request, origin: "dispatcher" }) };
+        using deadline = new Deadline(signal, config.engine.request_timeout);
+        const remote = openCall(
+          calls,
+          candidate,
+          model,
+          encodeShort(op, request),
+          needsSlot,
+          deadline.signal,
+        );
+        try {
+          return { answer: await shortAnswer<unknown>(remote, SHORT_CALLS[op].answer) };
+        } finally {
+          remote.end();
+        }
+      };
+      const { candidate, result } = await dispatch.begin(model, work, {
+        prefixHashes: [],
+        signal,
+        needsSlot,
+      });
+      if (!candidate.isLocal) dispatch.ended(candidate);
+      return result.answer;
     };
-    const { candidate, result } = await dispatch.begin(model, work, { prefixHashes: [], signal, needsSlot });
-    if (!candidate.isLocal) dispatch.ended(candidate);
-    return result.answer;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its schema has checked the answer
+    return call as Inference[Op];
   }
 }
 

@@ -1,6 +1,7 @@
 import type { FleetReport } from "../api/management/management-services.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { type Model, NO_SETTINGS } from "../models/model.ts";
+import { isRecord } from "../json/json-values.ts";
 import type { Models } from "../models/models.ts";
 import {
   type Heartbeat,
@@ -41,52 +42,39 @@ export function withFleetModels(
       ? `# ${alias} is on other machines of the fleet: ${source.machines.join(", ")}\n`
       : await local.modelfile(name);
   };
-  /** Manages a local model. @throws ServiceError that names the machines if only others have the model */
-  const locally = async <Result>(
-    name: string | undefined,
-    action: () => Promise<Result>,
-  ): Promise<Result> => {
-    try {
-      return await action();
-    } catch (error) {
-      const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
-      const found = isUnknown && name ? toModel(findModel(others(), name)?.model, others()) : undefined;
-      throw found ? remoteModelError(found, error) : error;
-    }
-  };
-  const managing: Pick<
-    Models,
-    "load" | "delete" | "unload" | "copy" | "setDefault" | "scaleAdapters" | "acquire" | "slots"
-  > = {
-    load: async (options, signal) =>
-      await locally(options.alias, async () => await local.load(options, signal)),
-    delete: async (name) => await locally(name, async () => await local.delete(name)),
-    unload: async (name, options) => await locally(name, async () => await local.unload(name, options)),
-    copy: async (source, target) => await locally(source, async () => await local.copy(source, target)),
-    setDefault: async (name) => await locally(name, async () => await local.setDefault(name)),
-    scaleAdapters: async (name, scales) =>
-      await locally(name, async () => await local.scaleAdapters(name, scales)),
-    acquire: async (name, signal, residency) =>
-      await locally(name, async () => await local.acquire(name, signal, residency)),
-    slots: {
-      list: async (name, signal) => await locally(name, async () => await local.slots.list(name, signal)),
-      save: async (name, wanted, signal) =>
-        await locally(name, async () => await local.slots.save(name, wanted, signal)),
-      restore: async (name, wanted, signal) =>
-        await locally(name, async () => await local.slots.restore(name, wanted, signal)),
-      erase: async (name, slot, signal) =>
-        await locally(name, async () => await local.slots.erase(name, slot, signal)),
-      delete: async (name, prompt) => await locally(name, async () => await local.slots.delete(name, prompt)),
-    },
-  };
-  const fleetwide: Partial<Models> = { list, get, modelfile, ...managing };
-  // All other methods are those of this machine, bound to the original object.
-  return new Proxy(local, {
-    get(target, key) {
-      if (Object.hasOwn(fleetwide, key)) return Reflect.get(fleetwide, key);
-      const member: unknown = Reflect.get(target, key, target);
-      return typeof member === "function" ? member.bind(target) : member;
-    },
+  /** Returns an object whose `methods` name the machines in their error if only others have the model of their first argument. */
+  const managed = <Service extends object>(
+    service: Service,
+    methods: readonly (keyof Service)[],
+    replaced: Partial<Service> = {},
+  ): Service =>
+    new Proxy(service, {
+      get(target, key) {
+        if (Object.hasOwn(replaced, key)) return Reflect.get(replaced, key);
+        const member: unknown = Reflect.get(target, key, target);
+        // Bound to the original object, which has private members.
+        const method: unknown = typeof member === "function" ? member.bind(target) : member;
+        if (typeof method !== "function" || !methods.some((name) => name === key)) return method;
+        return async (...args: unknown[]): Promise<unknown> => {
+          try {
+            return await Reflect.apply(method, undefined, args);
+          } catch (error) {
+            const name = isRecord(args[0]) ? args[0].alias : args[0];
+            const isUnknown = error instanceof ServiceError && error.code === "model_not_found";
+            const model =
+              isUnknown && typeof name === "string" ? findModel(others(), name)?.model : undefined;
+            const found = toModel(model, others());
+            throw found ? remoteModelError(found, error) : error;
+          }
+        };
+      },
+    });
+  const slots = managed(local.slots, ["list", "save", "restore", "erase", "delete"]);
+  return managed(local, ["load", "delete", "unload", "copy", "setDefault", "scaleAdapters", "acquire"], {
+    list,
+    get,
+    modelfile,
+    slots,
   });
 }
 

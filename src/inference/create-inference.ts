@@ -244,20 +244,13 @@ function withExcessExplained(error: unknown, lease: ModelLease | undefined): unk
  * Makes every request load its model: a request with a residency, even an empty one, loads the model that it names.
  */
 export function loadOnDemand(inference: Inference): Inference {
-  return {
-    get activeRequests() {
-      return inference.activeRequests;
+  return new Proxy(inference, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key, target);
+      return typeof member === "function"
+        ? (request: object, signal: AbortSignal): unknown =>
+            Reflect.apply(member, target, [{ residency: {}, ...request }, signal])
+        : member;
     },
-    get loads() {
-      return inference.loads;
-    },
-    generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
-    embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
-    rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),
-    score: (request, signal) => inference.score({ residency: {}, ...request }, signal),
-    tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
-    detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
-    pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),
-    promptFromTokens: (request, signal) => inference.promptFromTokens({ residency: {}, ...request }, signal),
-  };
+  });
 }
