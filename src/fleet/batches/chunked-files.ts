@@ -16,7 +16,10 @@ const RETRY_DELAY_MS = 500;
 /** Files without a record are deleted after this time, which is longer than any upload takes. */
 const UNKNOWN_TTL_MS = 24 * 3_600_000;
 
-/** Content of files in chunks of a stream. Files without a record are not visible. */
+/**
+ * Content of files in chunks of a stream. Files without a record are not visible. Not made with @nats-io/obj, whose
+ * objects can only be read whole: lines are read from anywhere in a file.
+ */
 export class ChunkFolder implements FileContents {
   readonly #jetStream: JetStreamStore;
   /** Recently used chunks. Files never change. */

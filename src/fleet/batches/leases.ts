@@ -23,6 +23,9 @@ interface HeldLease {
 /**
  * Leases that determine which machine leads a batch. Clocks of machines are never compared: a lease has expired if this
  * machine has not seen it change for a while. Each unfinished batch has a lease, so leases also list these batches.
+ *
+ * Not made with @nats-io/kv, which sends updates without message ids: an update that is sent again to a cluster without
+ * a leader could not be told from another machine's.
  */
 export class Leases {
   readonly #jetStream: JetStreamStore;
