@@ -92,7 +92,7 @@ export class ModelsService implements Models {
       processors,
     });
     this.#quantizer = new ModelQuantizer({
-      defined: this.#registry.defined,
+      registry: this.#registry,
       blobs: this.blobs,
       quantizeTensors: options.quantizeTensors,
       processors: processors.usable,
@@ -280,16 +280,14 @@ export class ModelsService implements Models {
   }
 
   async create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model> {
-    const { defined } = this.#registry;
     return await this.#announceCreated(
-      await defined.create(alias, modelfile, options.baseFolder, this.#checkDefinition),
+      await this.#registry.create(alias, modelfile, options.baseFolder, this.#checkDefinition),
     );
   }
 
   async copy(source: string, target: string): Promise<Model> {
-    const { defined } = this.#registry;
     return await this.#announceCreated(
-      await defined.copy(await this.#find(source), target, this.#checkDefinition),
+      await this.#registry.copy(await this.#find(source), target, this.#checkDefinition),
     );
   }
 
@@ -310,7 +308,7 @@ export class ModelsService implements Models {
   }
 
   async modelfile(name: string): Promise<string> {
-    return this.#registry.defined.print(await this.#find(name));
+    return this.#registry.print(await this.#find(name));
   }
 
   async close(): Promise<void> {

@@ -87,7 +87,7 @@ export class Pulls {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
     let alias: string | undefined = name;
-    if (resolved.kind === "alias") alias = resolved.alias;
+    if (resolved.kind === "alias") alias = resolved.name;
     else if (resolved.kind === "spec" && resolved.spec.file !== undefined)
       alias = resolver.aliasOf(`${resolved.spec.owner}/${resolved.spec.repo}`, resolved.spec.file);
     return { name, alias: alias ?? name, callers: 0, isAnnounced: false, downloadedBytes: 0, totalBytes: 0 };

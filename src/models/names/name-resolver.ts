@@ -9,7 +9,7 @@ export type ResolvedName =
   /** Alias of configs/models.toml or the user's alias file. */
   | {
       readonly kind: "alias";
-      readonly alias: string;
+      readonly name: string;
       readonly spec: HubSpec;
       /** Projector file in the same repository; "auto" for an alias with the tag vision and no projector. */
       readonly projector: string | undefined;
@@ -91,7 +91,7 @@ function aliasOfEntry(alias: string, entry: AliasEntry, quant: string | undefine
   const spec: HubSpec = isDefault ? { owner, repo, file: entry.file } : { owner, repo, quant };
   return {
     kind: "alias",
-    alias: isDefault ? alias : `${alias}-${quant.toLowerCase()}`,
+    name: isDefault ? alias : `${alias}-${quant.toLowerCase()}`,
     spec,
     projector: entry.mmproj ?? (entry.tags.includes("vision") ? "auto" : undefined),
   };

@@ -11,13 +11,13 @@ import {
   type QuantizeProgress,
 } from "./quantize-options.ts";
 import { printModelfile } from "../modelfile/read-modelfile.ts";
-import type { CheckDefinition, DefinedModels, ModelDraft } from "../registry/defined-models.ts";
-import { realModelPath } from "../registry/model-record.ts";
-import type { ModelRecord } from "../registry/model-record.ts";
+import type { CheckDefinition, ModelDraft } from "../registry/defined-models.ts";
+import { type ModelRecord, realModelPath } from "../registry/model-record.ts";
+import type { ModelRegistry } from "../registry/model-registry.ts";
 import { planQuantization, type QuantizationPlan } from "./plan-quantization.ts";
 
 interface QuantizerOptions {
-  readonly defined: DefinedModels;
+  readonly registry: ModelRegistry;
   readonly blobs: BlobStore;
   readonly quantizeTensors: QuantizeTensors;
   /** Processors that may be used. */
@@ -50,8 +50,8 @@ export class ModelQuantizer {
   ): Promise<Quantized> {
     const { alias: name, modelfile, quantization, mayRequantize } = options;
     const fileType = findFileType(quantization);
-    const { defined, check, blobs } = this.#options;
-    const draft = await defined.draft(name, modelfile, undefined);
+    const { registry, check, blobs } = this.#options;
+    const draft = await registry.draft(name, modelfile);
     const [first, ...others] = await Promise.all(draft.record.files.map(realModelPath));
     const plan = await planQuantization([first!, ...others], fileType, mayRequantize);
     await check({ ...draft.record, gguf: plan.summary }, draft.definition);
@@ -73,7 +73,7 @@ export class ModelQuantizer {
         signal,
       );
       try {
-        const record = await defined.create(draft.alias, modelfileOf(draft, file), undefined, check);
+        const record = await registry.create(draft.record.alias, modelfileOf(draft, file), undefined, check);
         const { sourceBytes, fileSize: sizeBytes, bitsPerWeight, fallbackTensors } = plan;
         return { record, sourceBytes, sizeBytes, bitsPerWeight, fallbackTensors };
       } catch (error) {

@@ -1,19 +1,14 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { NO_SETTINGS } from "../model.ts";
 import type { RegistryOptions } from "../models-options.ts";
-import { filesOf, type ModelDefinition, printModelfile, readModelfile } from "../modelfile/read-modelfile.ts";
+import { filesOf, type ModelDefinition, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { SavedState } from "./state-file.ts";
 import { derivedRecord, type ModelRecord, type RecordReaders, type RecordSource } from "./model-record.ts";
-import type { ModelRegistry } from "./model-registry.ts";
-
-type OtherModels = Pick<ModelRegistry, "findBase" | "folders" | "isTaken" | "newName" | "registeredName">;
-
 /** Checks a model that is about to be created; throws if it could not be loaded. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
 
 /** A model that has been checked but not created yet. */
 export interface ModelDraft {
-  readonly alias: string;
   readonly definition: ModelDefinition;
   readonly record: ModelRecord;
 }
@@ -24,12 +19,12 @@ type SavedDefinition = SavedState["definitions"][number];
 export class DefinedModels implements RecordSource {
   readonly unusableLogLevel = "warn";
   readonly #options: RegistryOptions;
-  readonly #registry: OtherModels;
+  readonly #findBase: (from: string) => Promise<ModelRecord | undefined>;
 
-  /** @param registry finds base models and checks names */
-  constructor(options: RegistryOptions, registry: OtherModels) {
+  /** @param findBase finds the model that FROM of a Modelfile names */
+  constructor(options: RegistryOptions, findBase: (from: string) => Promise<ModelRecord | undefined>) {
     this.#options = options;
-    this.#registry = registry;
+    this.#findBase = findBase;
   }
 
   has(alias: string): boolean {
@@ -45,41 +40,10 @@ export class DefinedModels implements RecordSource {
     );
   }
 
-  /**
-   * Creates a model, or replaces a created one. Saves it only if it can be loaded: its base is on disk, its files are
-   * of the right kind, its digest is correct and its template works.
-   */
-  async create(
-    name: string,
-    modelfile: string,
-    baseFolder: string | undefined,
-    check: CheckDefinition,
-  ): Promise<ModelRecord> {
-    const alias = this.#registry.newName(name);
-    if (!this.has(alias)) await this.#checkFree(alias);
-    return await this.#save(
-      { alias, modelfile, ...(baseFolder !== undefined && { baseFolder }) },
-      true,
-      check,
-    );
-  }
-
-  /**
-   * Checks a Modelfile whose base is to be quantized, without creating the model.
-   * @throws ServiceError like create(), except for the errors of its `check`
-   */
-  async draft(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelDraft> {
-    const alias = this.#registry.newName(name);
-    if (!this.has(alias)) await this.#checkFree(alias);
-    const definition = readModelfile(modelfile, baseFolder);
-    return { alias, definition, record: await this.#record(alias, definition, sourceMissing) };
-  }
-
-  /** Creates a model with the Modelfile of another. */
-  async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
-    const alias = this.#registry.newName(target);
-    await this.#checkFree(alias);
-    return await this.#save({ alias, modelfile: this.print(source) }, false, check);
+  /** @throws ServiceError like save(), except for the errors of its `check` */
+  async draft(alias: string, modelfile: string): Promise<ModelDraft> {
+    const definition = readModelfile(modelfile, undefined);
+    return { definition, record: await this.#record(alias, definition, sourceMissing) };
   }
 
   /** Returns the text of a created model's Modelfile. */
@@ -90,7 +54,7 @@ export class DefinedModels implements RecordSource {
   /** Returns the files that a created model's Modelfile names; empty if that cannot be parsed. */
   filesOf(alias: string): string[] {
     try {
-      const definition = this.#definition(alias);
+      const definition = this.definition(alias);
       return definition ? filesOf(definition) : [];
     } catch {
       return [];
@@ -102,21 +66,18 @@ export class DefinedModels implements RecordSource {
     return this.#options.state.current.definitions.find(({ modelfile }) => modelfile.startsWith(`${line}\n`));
   }
 
-  /** Prints a Modelfile that recreates a model. */
-  print(record: ModelRecord): string {
-    const { alias } = record;
-    const isRegistered = this.#registry.registeredName(alias) !== undefined;
-    const definition = isRegistered ? this.#definition(alias) : this.#registry.folders.definition(alias);
-    return printModelfile(definition ?? plainDefinition(record));
-  }
-
-  #definition(alias: string): ModelDefinition | undefined {
+  /** @throws ServiceError invalid_modelfile */
+  definition(alias: string): ModelDefinition | undefined {
     const saved = this.#saved(alias);
     return saved && readModelfile(saved.modelfile, saved.baseFolder);
   }
 
-  /** @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon */
-  async #save(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
+  /**
+   * Saves a model only if it can be loaded: its base is on disk, its files are of the right kind, its digest is correct
+   * and its template works.
+   * @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon
+   */
+  async save(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
     const { alias, modelfile, baseFolder } = saved;
     const definition = readModelfile(modelfile, baseFolder);
     const record = await this.#record(alias, definition);
@@ -131,22 +92,24 @@ export class DefinedModels implements RecordSource {
     return record;
   }
 
-  async #checkFree(alias: string): Promise<void> {
-    if (await this.#registry.isTaken(alias)) throw alreadyExists(alias);
-  }
-
   /** A replaced model may be the base of its new base, and an edited state file may have any cycle. */
   #checkNoCycle(alias: string, from: string): void {
     const seen = new Set<string>();
-    for (let name = this.#registry.registeredName(from) ?? from; !seen.has(name);) {
+    for (let name = this.#nameOf(from); !seen.has(name);) {
       if (name === alias) {
         throw new ServiceError("invalid_modelfile", `"${alias}" would be created from itself.`);
       }
       seen.add(name);
-      const next = this.#definition(name)?.from;
+      const next = this.definition(name)?.from;
       if (next === undefined) return;
-      name = this.#registry.registeredName(next) ?? next;
+      name = this.#nameOf(next);
     }
+  }
+
+  /** Returns the name of a created model without what it need not have, such as ":latest"; other names as they are. */
+  #nameOf(from: string): string {
+    const resolved = this.#options.resolver.resolve(from);
+    return "name" in resolved && this.has(resolved.name) ? resolved.name : from;
   }
 
   /** Builds the record of a definition; throws `model_not_found` if its base is not on disk. */
@@ -156,7 +119,7 @@ export class DefinedModels implements RecordSource {
     missingMessage: (from: string, alias: string) => string = baseMissing,
   ): Promise<ModelRecord> {
     this.#checkNoCycle(alias, definition.from);
-    const base = await this.#registry.findBase(definition.from);
+    const base = await this.#findBase(definition.from);
     if (!base) throw new ServiceError("model_not_found", missingMessage(definition.from, alias));
     const source = { kind: "modelfile", base: definition.from } as const;
     const { config, inspect } = this.#options;
@@ -175,12 +138,12 @@ export class DefinedModels implements RecordSource {
   }
 }
 
-function alreadyExists(alias: string): ServiceError {
+export function alreadyExists(alias: string): ServiceError {
   return new ServiceError("model_exists", `There is a model "${alias}" already.`);
 }
 
 /** Definition of a model without a Modelfile. */
-function plainDefinition({ alias, source, files, projector }: ModelRecord): ModelDefinition {
+export function plainDefinition({ alias, source, files, projector }: ModelRecord): ModelDefinition {
   const from = source.kind === "hub" ? source.spec : source.kind === "file" ? files[0].path : alias;
   return {
     from,

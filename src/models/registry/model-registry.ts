@@ -6,7 +6,14 @@ import type { LoadOptions } from "../models.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
 import { fileStem } from "../names/model-file-names.ts";
-import { DefinedModels } from "./defined-models.ts";
+import { printModelfile } from "../modelfile/read-modelfile.ts";
+import {
+  alreadyExists,
+  type CheckDefinition,
+  DefinedModels,
+  type ModelDraft,
+  plainDefinition,
+} from "./defined-models.ts";
 import { FileModels, ShippedModels } from "./file-models.ts";
 import { FolderModels, HubModels } from "./folder-models.ts";
 import type { ModelRecord, RecordSource } from "./model-record.ts";
@@ -34,7 +41,7 @@ export class ModelRegistry {
     this.#logger = options.logger;
     this.files = new FileModels(options);
     this.shipped = new ShippedModels(options);
-    this.defined = new DefinedModels(options, this);
+    this.defined = new DefinedModels(options, async (from) => await this.#findBase(from));
     this.folders = new FolderModels(options, (preferred) => this.#toModelName(preferred));
     this.hub = new HubModels(
       options,
@@ -102,9 +109,9 @@ export class ModelRegistry {
   /** Returns the alias of a created model or of a file loaded by path, usable or not; undefined for other names. */
   registeredName(name: string): string | undefined {
     const resolved = this.#resolver.resolve(name);
-    if (resolved.kind !== "name" && resolved.kind !== "alias") return undefined;
-    const plain = resolved.kind === "alias" ? resolved.alias : resolved.name;
-    return this.defined.has(plain) || this.files.has(plain) ? plain : undefined;
+    const isRegistered =
+      "name" in resolved && (this.defined.has(resolved.name) || this.files.has(resolved.name));
+    return isRegistered ? resolved.name : undefined;
   }
 
   /** @throws ServiceError unsupported_feature for a model in a folder of models.dirs, which a scan would find again */
@@ -141,8 +148,7 @@ export class ModelRegistry {
   /** Returns the canonical form of a new model's name. Throws `invalid_model_name` for specs and paths. */
   newName(name: string): string {
     const resolved = this.#resolver.resolve(name);
-    if (resolved.kind === "name") return resolved.name;
-    if (resolved.kind === "alias") return resolved.alias;
+    if ("name" in resolved) return resolved.name;
     throw new ServiceError(
       "invalid_model_name",
       `"${name}" cannot be a model's own name: it reads as a ${resolved.kind === "spec" ? "hub spec" : "path"}.`,
@@ -160,6 +166,47 @@ export class ModelRegistry {
     const record =
       resolved.kind === "path" ? await this.registerFile(resolved.path) : await this.require(options.alias);
     return { record: await this.#withFiles(record, options), undo: async () => {} };
+  }
+
+  /** Creates a model, or replaces a created one. Its relative paths start at `baseFolder`. */
+  async create(
+    name: string,
+    modelfile: string,
+    baseFolder: string | undefined,
+    check: CheckDefinition,
+  ): Promise<ModelRecord> {
+    const alias = await this.#nameToCreate(name);
+    const saved = { alias, modelfile, ...(baseFolder !== undefined && { baseFolder }) };
+    return await this.defined.save(saved, true, check);
+  }
+
+  /** Checks a Modelfile whose base is to be quantized, without creating the model. */
+  async draft(name: string, modelfile: string): Promise<ModelDraft> {
+    return await this.defined.draft(await this.#nameToCreate(name), modelfile);
+  }
+
+  /** Creates a model with the Modelfile of another. */
+  async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
+    const alias = this.newName(target);
+    await this.#checkFree(alias);
+    return await this.defined.save({ alias, modelfile: this.print(source) }, false, check);
+  }
+
+  async #nameToCreate(name: string): Promise<string> {
+    const alias = this.newName(name);
+    if (!this.defined.has(alias)) await this.#checkFree(alias);
+    return alias;
+  }
+
+  async #checkFree(alias: string): Promise<void> {
+    if (await this.#isTaken(alias)) throw alreadyExists(alias);
+  }
+
+  /** Prints a Modelfile that recreates a model. */
+  print(record: ModelRecord): string {
+    const { alias } = record;
+    const source = this.registeredName(alias) === undefined ? this.folders : this.defined;
+    return printModelfile(source.definition(alias) ?? plainDefinition(record));
   }
 
   async #registerPath(
@@ -204,12 +251,12 @@ export class ModelRegistry {
     const plain = this.#toModelName(preferred);
     for (let number = 1; ; number++) {
       const name = number === 1 ? plain : `${plain}-${number}`;
-      if (!(await this.isTaken(name))) return name;
+      if (!(await this.#isTaken(name))) return name;
     }
   }
 
   /** True if a model, usable or not, has the name. */
-  async isTaken(name: string): Promise<boolean> {
+  async #isTaken(name: string): Promise<boolean> {
     return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
   }
 
@@ -228,8 +275,7 @@ export class ModelRegistry {
     return DEFAULT_NAME;
   }
 
-  /** Finds the model that FROM of a Modelfile names. */
-  async findBase(from: string): Promise<ModelRecord | undefined> {
+  async #findBase(from: string): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
     if (resolved.kind !== "path") return await this.#find(resolved, true);
     return await this.files.inspect(fileStem(resolved.path), resolved.path, undefined);
@@ -238,9 +284,8 @@ export class ModelRegistry {
   async #find(resolved: ResolvedName, forBase: boolean): Promise<ModelRecord | undefined> {
     if (resolved.kind === "path") return await this.#findByPath(resolved.path);
     if (resolved.kind === "spec") return await this.hub.find(resolved.spec);
-    const name = resolved.kind === "alias" ? resolved.alias : resolved.name;
     for (const source of [this.defined, this.files, this.shipped, this.folders]) {
-      const read = (await source.readers(forBase)).get(name);
+      const read = (await source.readers(forBase)).get(resolved.name);
       if (read) return await read();
     }
     return resolved.kind === "alias" ? await this.hub.find(resolved.spec) : undefined;

@@ -75,7 +75,6 @@ const TYPE_CYCLES: readonly (readonly string[])[] = [
     "src/grammar/build/build-scalar.ts",
     "src/grammar/build/build-value.ts",
   ],
-  ["src/models/registry/defined-models.ts", "src/models/registry/model-registry.ts"],
 ];
 
 const FILES = globSync("{src,wasm}/**/*.{ts,tsx,mjs}", { cwd: ROOT })

@@ -31,14 +31,14 @@ describe("an alias", () => {
   const spec = { owner: "bartowski", repo: "Llama-GGUF", file: "Llama-1B-Q4_K_M.gguf" };
 
   it("means the file of its entry, and is case-insensitive", () => {
-    const meant = { kind: "alias", alias: "llama3.2:1b", spec, projector: undefined };
+    const meant = { kind: "alias", name: "llama3.2:1b", spec, projector: undefined };
     expect(resolver.resolve("llama3.2:1b")).toEqual(meant);
     expect(resolver.resolve("Llama3.2:1B")).toEqual(meant);
   });
 
   it("without a tag equals that with the tag latest", () => {
     expect(resolver.resolve("embed:latest")).toEqual(resolver.resolve("embed"));
-    expect(resolver.resolve("embed")).toMatchObject({ kind: "alias", alias: "embed" });
+    expect(resolver.resolve("embed")).toMatchObject({ kind: "alias", name: "embed" });
   });
 
   it("has the projector of its entry, or else one that is found in the repository", () => {
@@ -54,7 +54,7 @@ describe("an alias", () => {
   ])("with the quantization %s means that quantization instead of the entry's file", (name, quant) => {
     expect(resolver.resolve(name)).toEqual({
       kind: "alias",
-      alias: `llama3.2:1b-${quant.toLowerCase()}`,
+      name: `llama3.2:1b-${quant.toLowerCase()}`,
       spec: { owner: "bartowski", repo: "Llama-GGUF", quant },
       projector: undefined,
     });
