@@ -1,3 +1,4 @@
+import type { Dirent } from "node:fs";
 import { chmod, mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -66,12 +67,12 @@ export async function syncFolder(folder: string): Promise<void> {
 
 /** Lists the names in a folder; empty if it does not exist. */
 export async function listNames(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    rethrowExhaustion(error);
-    return [];
-  }
+  return (await readdir(folder).catch(rethrowExhaustion)) ?? [];
+}
+
+/** Lists the entries of a folder; empty if it does not exist. */
+export async function listEntries(folder: string): Promise<Dirent[]> {
+  return (await readdir(folder, { withFileTypes: true }).catch(rethrowExhaustion)) ?? [];
 }
 
 /** Creates a folder that other accounts cannot enter, or restricts an existing one, regardless of the umask. */

@@ -1,8 +1,8 @@
 import type { Dirent } from "node:fs";
-import { readdir, realpath, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
-import { listNames } from "../../files/file-operations.ts";
+import { listEntries, listNames } from "../../files/file-operations.ts";
 import { realPathInside, repoOfFolder } from "../hub/cache/repo-cache.ts";
 import { listCachedModels } from "../hub/cache/snapshots.ts";
 import { chooseProjector, groupModels } from "../names/hub-spec.ts";
@@ -137,7 +137,7 @@ class FolderListing {
   }
 
   async add(folder: string, depth: number): Promise<void> {
-    const entries = await this.#read(folder);
+    const entries = await listEntries(absolute(this.#root, folder));
     this.#entries += entries.length;
     if (this.#entries > MAX_ENTRIES) {
       throw new ServiceError(
@@ -168,16 +168,6 @@ class FolderListing {
           reason: "it is a link to nowhere, or out of the folder; name the folder it leads to",
         });
       else this.files.push(name);
-    }
-  }
-
-  /** Reads a folder; an unreadable one counts as empty. */
-  async #read(folder: string): Promise<Dirent[]> {
-    try {
-      return await readdir(absolute(this.#root, folder), { withFileTypes: true });
-    } catch (error) {
-      rethrowExhaustion(error);
-      return [];
     }
   }
 }

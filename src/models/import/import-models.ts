@@ -1,5 +1,5 @@
 import { mapSteps } from "../progress-steps.ts";
-import { realpath, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import { isSystemError, ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import { type FoundModel, modelfileOf } from "../folders/found-model.ts";
@@ -7,7 +7,7 @@ import { isStore, STORES, type Store, storeFolders } from "../folders/known-stor
 import { readModelFolder } from "../folders/read-model-folder.ts";
 import type { ImportedFiles, ImportRequest, ImportStep, LinkedModel } from "./imported-files.ts";
 import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
-import { isInside } from "../registry/model-record.ts";
+import { isInside, realPathOrResolved } from "../registry/model-record.ts";
 import type { ModelRegistry } from "../registry/model-registry.ts";
 
 /** Dependencies of an import. */
@@ -175,10 +175,6 @@ async function checkFolder(folder: string, { allowedDirs, cacheDir }: ImportTool
       },
     );
   }
-}
-
-async function realPathOrResolved(folder: string): Promise<string> {
-  return (await realpath(folder).catch(rethrowExhaustion)) ?? path.resolve(folder);
 }
 
 function hasName(model: FoundModel, name: string): boolean {

@@ -1,8 +1,9 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ErrorCode } from "../../errors/error-codes.ts";
-import { rethrowExhaustion, ServiceError } from "../../errors/service-error.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { listNames } from "../../files/file-operations.ts";
 import { readModelfile } from "../modelfile/read-modelfile.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { fileStem, shardOf } from "../names/model-file-names.ts";
@@ -177,10 +178,7 @@ export class ShippedModels implements RecordSource {
 
   /** @param forBase includes hidden models, which models created from them still need */
   async readers(forBase: boolean): Promise<RecordReaders> {
-    const names = await readdir(this.#options.shippedDir).catch((error: unknown) => {
-      rethrowExhaustion(error);
-      return [];
-    });
+    const names = await listNames(this.#options.shippedDir);
     const models = names.filter((name) => name.endsWith(GGUF) && (shardOf(name)?.index ?? 1) === 1);
     const modelfiles = names.filter((name) => name.endsWith(MODELFILE));
     // A Modelfile takes precedence over a projector or adapter with the same name.

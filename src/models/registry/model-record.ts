@@ -19,12 +19,12 @@ export interface ModelFile {
  * Errors do not reveal which files exist outside of those folders. Throws `path_not_allowed` or `model_file_not_found`.
  */
 export async function realModelPath(file: ModelFile): Promise<string> {
-  const folders = await Promise.all(file.within.map(realFolder));
+  const folders = await Promise.all(file.within.map(realPathOrResolved));
   const asNamed = nodePath.resolve(file.path);
   const real = await realpath(asNamed).catch(rethrowExhaustion);
   const confined = folders.length > 0;
   if (real === undefined) {
-    const parent = await realFolder(nodePath.dirname(asNamed));
+    const parent = await realPathOrResolved(nodePath.dirname(asNamed));
     if (confined && !folders.some((folder) => isInside(parent, folder))) throw notAllowed(file.path);
     throw new ServiceError("model_file_not_found", `There is no file ${asNamed}.`);
   }
@@ -42,11 +42,9 @@ function notAllowed(named: string): ServiceError {
   );
 }
 
-async function realFolder(folder: string): Promise<string> {
-  return await realpath(folder).catch((error: unknown) => {
-    rethrowExhaustion(error);
-    return nodePath.resolve(folder);
-  });
+/** Returns a path without links; of one that does not exist, the absolute path. */
+export async function realPathOrResolved(folder: string): Promise<string> {
+  return (await realpath(folder).catch(rethrowExhaustion)) ?? nodePath.resolve(folder);
 }
 
 /** True if a path is the folder or inside it. Both are real paths. */

@@ -3,7 +3,7 @@ import path from "node:path";
 import { listNames } from "../../../files/file-operations.ts";
 import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { RepoCache } from "./repo-cache.ts";
-import { isGguf, readSnapshots, snapshotAt } from "./snapshots.ts";
+import { identityOf, isGguf, readSnapshots, snapshotAt } from "./snapshots.ts";
 
 /** Files of the hub cache on this machine's disk that it serves to other machines, by repository and digest. */
 export class CachedFiles {
@@ -22,10 +22,8 @@ export class CachedFiles {
   /** Returns the path of a complete file; undefined if there is none. The caller has checked the names in it. */
   async find({ repo, digest, size }: SharedFile): Promise<string | undefined> {
     const cache = await RepoCache.open(this.#cacheDir, repo);
-    const blob = cache?.blob(digest.hex);
-    return blob !== undefined && (await cache?.isComplete(blob, size))
-      ? await cache?.realPath(blob)
-      : undefined;
+    const blob = cache?.blob(digest.hex) ?? "";
+    return (await cache?.isComplete(blob, size)) ? await cache?.realPath(blob) : undefined;
   }
 
   /**
@@ -62,7 +60,7 @@ async function digestsOf(cache: RepoCache): Promise<Map<string, BlobDigest>> {
   for (const hex of await listNames(cache.blobs)) {
     const digest = digestOf(hex);
     const info = digest && (await stat(path.join(cache.blobs, hex), { bigint: true }).catch(() => undefined));
-    if (digest && info) digests.set(`${info.dev}:${info.ino}`, digest);
+    if (digest && info) digests.set(identityOf(info), digest);
   }
   return digests;
 }

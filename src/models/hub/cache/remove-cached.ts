@@ -4,6 +4,7 @@ import { listNames, removeFile } from "../../../files/file-operations.ts";
 import { isClaimed } from "../../../files/locks.ts";
 import {
   contentKey,
+  identityOf,
   modelsOf,
   isGguf,
   readSnapshots,
@@ -65,7 +66,7 @@ async function removeFiles(
   for (const name of await listNames(cache.blobs)) {
     const blob = path.join(cache.blobs, name);
     const info = await lstat(blob, { bigint: true });
-    if (unused.has(`${info.dev}:${info.ino}`)) blobs.add(blob);
+    if (unused.has(identityOf(info))) blobs.add(blob);
   }
   for (const blob of blobs) await removeFile(blob);
 }
@@ -77,19 +78,9 @@ async function removeEmpty(cache: RepoCache, snapshots: readonly Snapshot[]): Pr
     for (const ref of snapshot.refs) await removeFile(path.join(cache.refs, ...ref.split("/")));
   }
   if ((await listNames(cache.snapshots)).length > 0) return;
-  await removeParts(cache);
-  await removeLeftovers(cache);
+  await removeLeftovers(cache, Number.NEGATIVE_INFINITY);
   for (const folder of [cache.snapshots, cache.refs, cache.blobs, cache.root, cache.locks])
     await removeEmptyTree(folder);
-}
-
-/** Removes unfinished downloads of a repository that is being removed, unless they are in progress. */
-async function removeParts(cache: RepoCache): Promise<void> {
-  for (const name of await listNames(cache.blobs)) {
-    const hex = RepoCache.unfinishedBlob(name);
-    if (hex !== undefined && !(await isClaimed(cache.lock(hex))))
-      await removeFile(path.join(cache.blobs, name));
-  }
 }
 
 /** Removes folders that contain only empty folders; true if this folder was removed. */
@@ -98,12 +89,10 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
     const inner = path.join(folder, name);
     if ((await lstat(inner)).isDirectory()) await removeEmptyTree(inner);
   }
-  try {
-    await rmdir(folder);
-    return true;
-  } catch {
-    return false;
-  }
+  return await rmdir(folder).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** True if there may be something for {@link removeLeftovers} to remove; needs no lock. */
@@ -118,9 +107,9 @@ export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
 
 /**
  * Removes the leftovers of killed processes in a repository: temporary files, stale locks, and downloads that were not
- * resumed for a month. The caller holds the folder's lock.
+ * resumed for some time, by default a month. The caller holds the folder's lock.
  */
-export async function removeLeftovers(cache: RepoCache): Promise<void> {
+export async function removeLeftovers(cache: RepoCache, retentionMs = PART_RETENTION_MS): Promise<void> {
   await removeFile(cache.temporaryPath);
   for (const name of await listNames(cache.locks)) {
     const file = path.join(cache.locks, name);
@@ -129,22 +118,9 @@ export async function removeLeftovers(cache: RepoCache): Promise<void> {
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
     const part = path.join(cache.blobs, name);
-    if (hex === undefined || !(await isOlderThan(part, PART_RETENTION_MS))) continue;
+    const stats = hex === undefined ? undefined : await lstat(part).catch(() => undefined);
+    if (hex === undefined || !stats || Date.now() - stats.mtimeMs < retentionMs) continue;
     if (!(await isClaimed(cache.lock(hex)))) await removeFile(part);
   }
-  for (const folder of [cache.locks, path.dirname(cache.locks)]) {
-    try {
-      await rmdir(folder);
-    } catch {
-      // The folder is in use, or does not exist.
-    }
-  }
-}
-
-async function isOlderThan(file: string, ms: number): Promise<boolean> {
-  try {
-    return Date.now() - (await lstat(file)).mtimeMs > ms;
-  } catch {
-    return false;
-  }
+  for (const folder of [cache.locks, path.dirname(cache.locks)]) await rmdir(folder).catch(() => {}); // in use, or does not exist
 }

@@ -120,13 +120,8 @@ export function repoOfFolder(folder: string): string | undefined {
 
 /** Returns the real path of an entry in a folder; undefined if it does not exist or a link leads out of the folder. */
 export async function realPathInside(realFolder: string, target: string): Promise<string | undefined> {
-  try {
-    const real = await realpath(target);
-    return isInside(real, realFolder) ? real : undefined;
-  } catch (error) {
-    rethrowExhaustion(error);
-    return undefined;
-  }
+  const real = await realpath(target).catch(rethrowExhaustion);
+  return real !== undefined && isInside(real, realFolder) ? real : undefined;
 }
 
 /**

@@ -1,6 +1,8 @@
+import type { BigIntStats } from "node:fs";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { rethrowExhaustion } from "../../../errors/service-error.ts";
+import { listEntries } from "../../../files/file-operations.ts";
 import { chooseModelFiles, chooseProjector, groupModels, type HubSpec } from "../../names/hub-spec.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { type CachedModel, isCommit } from "../hub-types.ts";
@@ -12,7 +14,7 @@ export interface SnapshotFile {
   readonly path: string;
   readonly absolute: string;
   readonly size: number;
-  /** Device and inode, which are the same for links to the same content. */
+  /** See {@link identityOf}. */
   readonly identity: string;
 }
 
@@ -39,12 +41,12 @@ export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 export async function readSnapshots(cache: RepoCache, filter: FileFilter): Promise<Snapshot[]> {
   if ((await cache.realPath(cache.root)) === undefined) return [];
   const refs = await readRefs(cache);
-  const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
+  const commits = (await listEntries(cache.snapshots)).filter((entry) => isCommit(entry.name));
   const snapshots = await Promise.all(
     commits.map(async ({ name: commit }) => {
       const folder = path.join(cache.snapshots, commit);
       const files = await readFiles(cache, folder, filter);
-      const info = await statOrUndefined(folder);
+      const info = await bigStat(folder);
       // Another process may have removed the snapshot since it was listed.
       if (info === undefined) return [];
       const names = refs.filter((ref) => ref.commit === commit).map((ref) => ref.name);
@@ -56,71 +58,43 @@ export async function readSnapshots(cache: RepoCache, filter: FileFilter): Promi
 
 async function readFiles(cache: RepoCache, folder: string, filter: FileFilter): Promise<SnapshotFile[]> {
   const paths = (await listTree(folder)).filter((file) => filter(file) && isRepoFile(file));
-  const files = await Promise.all(
-    paths.map(async (file) => readFileEntry(cache, path.join(folder, ...file.split("/")), file)),
-  );
-  return files.filter((file) => file !== undefined);
+  const files = paths.map(async (file): Promise<SnapshotFile[]> => {
+    const absolute = path.join(folder, ...file.split("/"));
+    const real = await cache.realPath(absolute);
+    const info = real !== undefined && (await bigStat(real));
+    return info && info.isFile()
+      ? [{ path: file, absolute, size: Number(info.size), identity: identityOf(info) }]
+      : [];
+  });
+  return (await Promise.all(files)).flat();
 }
 
-async function readFileEntry(
-  cache: RepoCache,
-  absolute: string,
-  repoPath: string,
-): Promise<SnapshotFile | undefined> {
-  const real = await cache.realPath(absolute);
-  if (real === undefined) return undefined;
-  const info = await statOrUndefined(real);
-  if (info === undefined || !info.isFile()) return undefined;
-  return { path: repoPath, absolute, size: Number(info.size), identity: `${info.dev}:${info.ino}` };
+/** Returns the status of a file; undefined if there is none. Inode numbers on Windows need 64 bits. */
+async function bigStat(file: string): Promise<BigIntStats | undefined> {
+  return (await stat(file, { bigint: true }).catch(rethrowExhaustion)) ?? undefined;
 }
 
-async function statOrUndefined(file: string) {
-  try {
-    // Inode numbers on Windows need 64 bits.
-    return await stat(file, { bigint: true });
-  } catch (error) {
-    rethrowExhaustion(error);
-    return undefined;
-  }
+/** Returns a text that is the same for links to the same content. */
+export function identityOf({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
 }
 
 async function readRefs(cache: RepoCache): Promise<{ name: string; commit: string }[]> {
-  const names = await listTree(cache.refs);
-  const refs = await Promise.all(
-    names.map(async (name) => ({ name, commit: await readRef(path.join(cache.refs, ...name.split("/"))) })),
-  );
-  return refs.flatMap(({ name, commit }) => (isCommit(commit) ? [{ name, commit }] : []));
-}
-
-async function readRef(file: string): Promise<string> {
-  try {
-    return (await readFile(file, "utf8")).trim();
-  } catch (error) {
-    rethrowExhaustion(error);
-    return "";
-  }
+  const refs = (await listTree(cache.refs)).map(async (name) => {
+    const text = await readFile(path.join(cache.refs, ...name.split("/")), "utf8").catch(rethrowExhaustion);
+    return { name, commit: text?.trim() ?? "" };
+  });
+  return (await Promise.all(refs)).filter(({ commit }) => isCommit(commit));
 }
 
 /** Returns the relative paths of all files and links below a folder; links to folders are not followed. */
 async function listTree(folder: string): Promise<string[]> {
-  const entries = await listFolder(folder);
-  const nested = await Promise.all(
-    entries.map(async (entry) => {
-      if (!entry.isDirectory()) return [entry.name];
-      const inner = await listTree(path.join(folder, entry.name));
-      return inner.map((name) => `${entry.name}/${name}`);
-    }),
-  );
-  return nested.flat();
-}
-
-async function listFolder(folder: string) {
-  try {
-    return await readdir(folder, { withFileTypes: true });
-  } catch (error) {
-    rethrowExhaustion(error);
-    return [];
-  }
+  const nested = (await listEntries(folder)).map(async (entry) => {
+    if (!entry.isDirectory()) return [entry.name];
+    const inner = await listTree(path.join(folder, entry.name));
+    return inner.map((name) => `${entry.name}/${name}`);
+  });
+  return (await Promise.all(nested)).flat();
 }
 
 /** A complete model in a snapshot, with the revision in its name. */
@@ -153,11 +127,6 @@ function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
     }
   }
   return entries;
-}
-
-/** Returns every complete model of a snapshot with a label. */
-function entriesOf(snapshot: Snapshot, label: string | undefined): CacheEntry[] {
-  return modelsOf(snapshot).map((files) => ({ snapshot, label, files }));
 }
 
 /** Returns a key that is the same for models with the same names and content. */
@@ -222,7 +191,9 @@ export async function entriesAt(cache: RepoCache, revision: string | undefined):
   if (revision === undefined || revision === MAIN)
     return nameEntries(snapshots).filter((entry) => entry.label === undefined);
   const snapshot = snapshotAt(snapshots, revision);
-  return snapshot === undefined ? [] : entriesOf(snapshot, revision);
+  return snapshot === undefined
+    ? []
+    : modelsOf(snapshot).map((files) => ({ snapshot, label: revision, files }));
 }
 
 /** Chooses the cached model that a spec means, as on the hub. */
