@@ -49,8 +49,8 @@ export async function createModels(
 ): Promise<{ readonly models: Models; readonly hub: HubCatalog; readonly store: DiskHubStore }> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
-  const hubOptions = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
-  const hub = new DiskHubStore(hubOptions);
+  const { cache_dir: cacheDir, hub_url: hubUrl, hub_token: token } = config;
+  const hub = new DiskHubStore({ cacheDir, hubUrl, token });
   // Not awaited: nothing depends on it.
   hub.removeLeftovers().catch((error: unknown) => {
     logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
@@ -104,7 +104,7 @@ export async function createModels(
       logger,
     }),
   );
-  return { models, hub: new HubCatalog({ ...hubOptions, store: hub }), store: hub };
+  return { models, hub: new HubCatalog(hub), store: hub };
 }
 
 /** Returns a function that starts engines with the current image, which is rebuilt if it was deleted. */

@@ -23,7 +23,6 @@ import { SnapshotPull } from "./download/snapshot-pull.ts";
 import {
   type CachedModel,
   type HubPullRequest,
-  type HubRetry,
   isCommit,
   type PullProgress,
   type RepoFile,
@@ -49,19 +48,26 @@ export interface DiskHubStoreOptions {
   readonly stallTimeoutMs?: number;
 }
 
+interface PullTarget {
+  /** owner/repository */
+  readonly repo: string;
+  /** Branch, tag or commit. */
+  readonly revision: string;
+}
+
 /**
  * The hub and its cache on this machine's disk, in the layout that the hub's own tools share. A model with missing or
  * incomplete files is never returned.
  */
 export class DiskHubStore {
-  readonly #cacheDir: string;
+  readonly cacheDir: string;
   #tools: PullTools;
   /** Files of this process's failed and interrupted pulls, so that discard() needs no request to the hub. */
   readonly #unfinished = new Map<string, readonly RepoFile[]>();
 
   constructor(options: DiskHubStoreOptions) {
     const { hubUrl, token, fetch = http1Fetch } = options;
-    this.#cacheDir = options.cacheDir;
+    this.cacheDir = options.cacheDir;
     this.#tools = {
       hub: new HubFetch({ hubUrl, token, fetch }),
       sleep: options.sleep ?? pause,
@@ -74,9 +80,14 @@ export class DiskHubStore {
     };
   }
 
+  /** Access to the hub, for requests that are no downloads. */
+  get remote(): Pick<PullTools, "hub" | "sleep"> {
+    return this.#tools;
+  }
+
   /** Cached files to serve to other machines. */
   get files(): CachedFiles {
-    return new CachedFiles(this.#cacheDir, this.#tools.fromHub);
+    return new CachedFiles(this.cacheDir, this.#tools.fromHub);
   }
 
   /** Sets the other machines from which files are downloaded if they have them. */
@@ -87,14 +98,14 @@ export class DiskHubStore {
   /** Finds the cached model that a spec means; undefined if it is not complete on disk. Sends no request to the hub. */
   async find(spec: HubSpec): Promise<CachedModel | undefined> {
     const repo = repoOf(spec);
-    const cache = await RepoCache.open(this.#cacheDir, repo);
+    const cache = await RepoCache.open(this.cacheDir, repo);
     const entry = cache && chooseEntry(await entriesAt(cache, spec.revision), spec);
     return entry && toCachedModel(repo, entry);
   }
 
   /** Lists every complete model in the cache, including those downloaded by other tools. */
   async list(): Promise<readonly CachedModel[]> {
-    return await listCachedModels(this.#cacheDir);
+    return await listCachedModels(this.cacheDir);
   }
 
   /** Downloads missing files; concurrent pulls of the same files share one download. Rejects with a ServiceError. */
@@ -103,36 +114,32 @@ export class DiskHubStore {
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<CachedModel> {
-    const repo = repoOf(request.spec);
-    const revision = request.spec.revision ?? MAIN;
-    return await this.#withHubErrors(request.spec, signal, () =>
-      this.#pull(request, repo, revision, onProgress, signal),
+    return await this.#withHubErrors(request.spec, signal, (target) =>
+      this.#pull(request, target, onProgress, signal),
     );
   }
 
   /** Runs an action that calls the hub, and converts its failure to an error for the client. */
-  async #withHubErrors<T>(spec: HubSpec, signal: AbortSignal, action: () => Promise<T>): Promise<T> {
-    const { repo, revision = MAIN } = { ...spec, repo: repoOf(spec) };
+  async #withHubErrors<T>(
+    spec: HubSpec,
+    signal: AbortSignal,
+    action: (target: PullTarget) => Promise<T>,
+  ): Promise<T> {
+    const target = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
     try {
-      return await action();
+      return await action(target);
     } catch (error) {
       signal.throwIfAborted();
-      const hubError = toHubError(error, { hub: this.#tools.hub, repo, revision });
+      const hubError = toHubError(error, { hub: this.#tools.hub, ...target });
       if (hubError instanceof ServiceError) throw hubError;
-      const reason = toError(hubError).message;
-      throw new ServiceError(
-        "internal_error",
-        `${repo} could not be stored in ${this.#cacheDir}: ${reason}.`,
-        {
-          cause: error,
-        },
-      );
+      const problem = `${target.repo} could not be stored in ${this.cacheDir}: ${toError(hubError).message}.`;
+      throw new ServiceError("internal_error", problem, { cause: error });
     }
   }
 
   /** Deletes the model's files and the blobs that no other file uses. */
   async remove(model: CachedModel): Promise<void> {
-    const cache = await RepoCache.open(this.#cacheDir, model.repo);
+    const cache = await RepoCache.open(this.cacheDir, model.repo);
     if (cache) await this.#tools.lock.run(() => removeCached(cache, model));
   }
 
@@ -141,9 +148,8 @@ export class DiskHubStore {
    * @throws ServiceError model_busy while the files are being downloaded
    */
   async discard(request: HubPullRequest, signal: AbortSignal): Promise<number> {
-    const repo = repoOf(request.spec);
     const files = this.#unfinished.get(requestKey(request)) ?? (await this.#remoteFiles(request, signal));
-    const cache = await RepoCache.open(this.#cacheDir, repo);
+    const cache = await RepoCache.open(this.cacheDir, repoOf(request.spec));
     const freed = cache ? await discardParts(cache, files, this.#tools, signal) : 0;
     this.#unfinished.delete(requestKey(request));
     return freed;
@@ -151,14 +157,13 @@ export class DiskHubStore {
 
   /** Removes the leftovers of killed processes and abandoned downloads from the cache. */
   async removeLeftovers(): Promise<void> {
-    for (const cache of await listRepoCaches(this.#cacheDir))
+    for (const cache of await listRepoCaches(this.cacheDir))
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
   }
 
   async #pull(
     request: HubPullRequest,
-    repo: string,
-    revision: string,
+    { repo, revision }: PullTarget,
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<CachedModel> {
@@ -169,12 +174,12 @@ export class DiskHubStore {
       new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
       return cached;
     }
-    const listing = await this.#listing(request, repo, revision, onProgress, signal);
+    const listing = await this.#listing(request, { repo, revision }, onProgress, signal);
     const files = choosePullFiles(listing, request);
     this.#unfinished.set(requestKey(request), files);
 
-    await mkdir(this.#cacheDir, { recursive: true });
-    const cache = new RepoCache(await realpath(this.#cacheDir), repo);
+    await mkdir(this.cacheDir, { recursive: true });
+    const cache = new RepoCache(await realpath(this.cacheDir), repo);
     const pull = new SnapshotPull(this.#tools, cache, listing);
     await pull.checkSpace(files);
     const total = files.reduce((sum, file) => sum + file.size, 0);
@@ -194,15 +199,13 @@ export class DiskHubStore {
   /** Lists a repository on the hub or, while that is unreachable, on another machine that has downloaded from it. */
   async #listing(
     request: HubPullRequest,
-    repo: string,
-    revision: string,
+    { repo, revision }: PullTarget,
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<RepoListing> {
     const { hub, sleep, peers } = this.#tools;
-    const onRetry = (retry: HubRetry): void => onProgress({ status: "retrying", ...retry });
     try {
-      return await listRepo({ hub, repo, revision, sleep, onRetry, signal });
+      return await listRepo({ hub, repo, revision, sleep, onRetry: onProgress, signal });
     } catch (error) {
       signal.throwIfAborted();
       // A refusal by the hub is final.
@@ -220,9 +223,7 @@ export class DiskHubStore {
   /** Lists the files of a request on the hub. */
   async #remoteFiles(request: HubPullRequest, signal: AbortSignal): Promise<readonly RepoFile[]> {
     const { hub, sleep } = this.#tools;
-    const { spec } = request;
-    return await this.#withHubErrors(spec, signal, async () => {
-      const target = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
+    return await this.#withHubErrors(request.spec, signal, async (target) => {
       const listing = await listRepo({ hub, ...target, sleep, onRetry: () => {}, signal });
       return choosePullFiles(listing, request);
     });

@@ -1,16 +1,15 @@
-import { pause } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { chooseModelFiles, groupModels } from "../names/hub-spec.ts";
 import { isQuantization, quantizationOf } from "../names/model-file-names.ts";
 import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
+import { MAIN } from "./cache/snapshots.ts";
 import { partSize } from "./download/download-blob.ts";
 import type { DiskHubStore } from "./disk-hub-store.ts";
 import type { RepoFile } from "./hub-types.ts";
-import { http1Fetch } from "./remote/http1-fetch.ts";
-import { HubFetch } from "./remote/hub-fetch.ts";
+import type { HubFetch } from "./remote/hub-fetch.ts";
 import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
 import { type HubRepo, listRepo, repoInfo, type RepoInfo, searchRepos } from "./remote/list-repo.ts";
-import { type Sleep, withRetries } from "./remote/retry.ts";
+import { type BackOffOptions, withRetries } from "./remote/retry.ts";
 
 /** One model of a repository. */
 export interface HubOffer {
@@ -35,28 +34,20 @@ export interface HubOffers extends RepoInfo {
   readonly offers: readonly HubOffer[];
 }
 
-const MAIN = "main";
 /** Timeout of a request; a search usually takes a second. */
 const TIMEOUT_MS = 20_000;
 
-interface HubCatalogOptions {
-  readonly hubUrl: string;
-  readonly token?: string | undefined;
-  /** Folder of the hub cache. */
-  readonly cacheDir: string;
-  readonly store: DiskHubStore;
-  readonly sleep?: Sleep;
-}
-
 /** Searches the hub and lists the models in a repository. */
 export class HubCatalog {
-  readonly #hub: HubFetch;
-  readonly #options: HubCatalogOptions;
+  readonly #store: DiskHubStore;
 
-  constructor(options: HubCatalogOptions) {
-    const { hubUrl, token } = options;
-    this.#hub = new HubFetch({ hubUrl, token, fetch: http1Fetch });
-    this.#options = options;
+  /** @param store cache of the hub */
+  constructor(store: DiskHubStore) {
+    this.#store = store;
+  }
+
+  get #hub(): HubFetch {
+    return this.#store.remote.hub;
   }
 
   /** Address of the hub, without a slash at its end. */
@@ -94,7 +85,7 @@ export class HubCatalog {
     });
     const byPath = new Map(files.map((file) => [file.path, file]));
     const paths = [...byPath.keys()];
-    const cache = await RepoCache.open(this.#options.cacheDir, repo);
+    const cache = await RepoCache.open(this.#store.cacheDir, repo);
     const offers = groupModels(paths).map(async ([first = "", ...others]) => {
       const shards = [first, ...others].map((path) => byPath.get(path)!);
       return await this.#offer(repo, paths, shards, cache);
@@ -125,7 +116,7 @@ export class HubCatalog {
       isQuantization(quantization) &&
       chooseModelFiles(paths, { quant: quantization })?.[0] === file;
     const [owner = "", name = ""] = repo.split("/");
-    const isOnDisk = (await this.#options.store.find({ owner, repo: name, file })) !== undefined;
+    const isOnDisk = (await this.#store.find({ owner, repo: name, file })) !== undefined;
     const parts = cache ? await Promise.all(shards.map((shard) => partSize(cache, shard))) : [];
     return {
       spec: `hf:${repo}:${isUnambiguous ? quantization : file}`,
@@ -138,8 +129,8 @@ export class HubCatalog {
     };
   }
 
-  get #retries(): { sleep: Sleep; onRetry: () => void } {
-    return { sleep: this.#options.sleep ?? pause, onRetry: () => undefined };
+  get #retries(): Pick<BackOffOptions, "sleep" | "onRetry"> {
+    return { sleep: this.#store.remote.sleep, onRetry: () => undefined };
   }
 
   /** Runs an action that calls the hub, with a timeout, and converts its failure to an error for the client. */

@@ -72,12 +72,13 @@ export function isCommit(text: string): boolean {
 export type PullProgress =
   | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
   | { readonly status: "verifying" }
-  /** A request has failed and is retried after the wait. */
-  | ({ readonly status: "retrying" } & HubRetry)
+  | HubRetry
   /** Note for users, a sentence without its final period. */
   | { readonly status: "noted"; readonly text: string };
 
+/** A request has failed and is retried after the wait. */
 export interface HubRetry {
+  readonly status: "retrying";
   /** Short description of the failure. */
   readonly reason: string;
   readonly waitMs: number;

@@ -10,7 +10,7 @@ import { BlobBody, type RemoteFile } from "../remote/remote-body.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";
 import { BackOff, type Sleep } from "../remote/retry.ts";
 import { PartFile } from "./part-file.ts";
-import type { DownloadListener, SharedDownloads } from "./shared-downloads.ts";
+import type { OnDownloadEvent, SharedDownloads } from "./shared-downloads.ts";
 
 /** Shared by all downloads of a store. */
 export interface PullTools {
@@ -33,10 +33,10 @@ const POLL_INTERVAL_MS = 500;
 const STALL_TIMEOUT_MS = 60_000;
 const MIN_BYTES_PER_SECOND = 1024;
 
-interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs" | "peers" | "fromHub"> {
+interface BlobDownload extends PullTools {
   readonly remote: RemoteFile;
   readonly cache: RepoCache;
-  readonly report: DownloadListener;
+  readonly report: OnDownloadEvent;
 }
 
 /**
@@ -77,7 +77,7 @@ async function lockBlob(
     const ownership = await lock.claim(cache.lock(file.digest.hex));
     if (ownership) return ownership;
     if (await hasBlob(cache, file)) return undefined;
-    report.onBytes(await partSize(cache, file));
+    report(await partSize(cache, file));
     await sleep(POLL_INTERVAL_MS, signal);
   }
 }
@@ -88,9 +88,15 @@ async function fetchAndVerify(
 ): Promise<{ resumed: boolean; usedPeers: boolean; verified: boolean }> {
   const { cache, remote, report, peers, fromHub } = download;
   const { hex } = remote.file.digest;
-  const part = await PartFile.open(cache.part(hex), remote.file, report.onBytes, signal);
+  const part = await PartFile.open(cache.part(hex), remote.file, report, signal);
   const resumed = part.received > 0;
-  const body = new BlobBody(remote, peers, report.onMachine, fromHub);
+  const body = new BlobBody(
+    remote,
+    peers,
+    (machine) =>
+      report({ status: "noted", text: `${remote.file.path} comes from ${machine}, a machine of the fleet` }),
+    fromHub,
+  );
   let isClosed = false;
   try {
     await fillPart(part, body, download, signal);
@@ -113,7 +119,7 @@ async function fillPart(
   signal: AbortSignal,
 ): Promise<void> {
   const { sleep, report } = download;
-  const backOff = new BackOff({ sleep, onRetry: report.onRetry });
+  const backOff = new BackOff({ sleep, onRetry: report });
   let maxReceived = part.received;
   while (!part.complete) {
     try {
@@ -121,15 +127,14 @@ async function fillPart(
     } catch (error) {
       if (error instanceof StaleRemoteFailure) await part.restart();
       // Receiving the same bytes again is no progress, or a server that always disconnects at one position would be
-      // retried
-      // forever. Neither is a trickle from a stalled connection.
+      // retried forever. Neither is a trickle from a stalled connection.
       const isStall = error instanceof HubNetworkFailure && error.isStall;
       if (part.received > maxReceived && !isStall) backOff.progress();
       maxReceived = Math.max(maxReceived, part.received);
       await backOff.wait(error, signal);
     }
   }
-  report.onBytes(part.received);
+  report(part.received);
 }
 
 async function readRemaining(
@@ -151,7 +156,7 @@ async function readRemaining(
       if (part.received + chunk.length > remote.file.size)
         throw new StaleRemoteFailure("more bytes arrived than the file has");
       await part.append(chunk);
-      report.onBytes(part.received);
+      report(part.received);
     }
   } catch (error) {
     signal.throwIfAborted();

@@ -1,20 +1,16 @@
 import { SharedTask } from "../../../async/promises.ts";
-import type { HubRetry, PullProgress } from "../hub-types.ts";
+import type { PullProgress } from "../hub-types.ts";
 
-/** Callbacks of a caller that waits for a download. */
-export interface DownloadListener {
-  /** Called with the bytes on disk so far. */
-  readonly onBytes: (bytes: number) => void;
-  readonly onRetry: (retry: HubRetry) => void;
-  /** Called with the name of another machine that sends data. */
-  readonly onMachine: (name: string) => void;
-}
+/** Bytes of a file on disk so far, or another event of its download. */
+type DownloadEvent = number | Extract<PullProgress, { status: "retrying" | "noted" }>;
 
-type Download = (report: DownloadListener, signal: AbortSignal) => Promise<void>;
+export type OnDownloadEvent = (event: DownloadEvent) => void;
+
+type Download = (report: OnDownloadEvent, signal: AbortSignal) => Promise<void>;
 
 interface RunningDownload {
   readonly task: SharedTask<void>;
-  readonly listeners: Set<DownloadListener>;
+  readonly listeners: Set<OnDownloadEvent>;
   bytes: number;
 }
 
@@ -26,12 +22,7 @@ export class SharedDownloads {
   readonly #running = new Map<string, RunningDownload>();
 
   /** Resolves or rejects as the download does; rejects with the signal's reason when that aborts. */
-  async run(
-    key: string,
-    download: Download,
-    { onBytes, onRetry, onMachine }: DownloadListener,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async run(key: string, download: Download, onEvent: OnDownloadEvent, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     let running = this.#running.get(key);
     // An aborted download must have cleaned up before the next one begins.
@@ -42,10 +33,10 @@ export class SharedDownloads {
     }
     running ??= this.#start(key, download);
     // A copy, so that the same listener may join twice.
-    const listener: DownloadListener = { onBytes, onRetry, onMachine };
+    const listener: OnDownloadEvent = (event) => onEvent(event);
     running.listeners.add(listener);
     try {
-      onBytes(running.bytes);
+      onEvent(running.bytes);
       await running.task.join(signal);
     } finally {
       running.listeners.delete(listener);
@@ -55,18 +46,10 @@ export class SharedDownloads {
   }
 
   #start(key: string, download: Download): RunningDownload {
-    const listeners = new Set<DownloadListener>();
-    const report: DownloadListener = {
-      onBytes(bytes) {
-        running.bytes = bytes;
-        for (const listener of listeners) listener.onBytes(bytes);
-      },
-      onRetry(retry) {
-        for (const listener of listeners) listener.onRetry(retry);
-      },
-      onMachine(name) {
-        for (const listener of listeners) listener.onMachine(name);
-      },
+    const listeners = new Set<OnDownloadEvent>();
+    const report: OnDownloadEvent = (event) => {
+      if (typeof event === "number") running.bytes = event;
+      for (const listener of listeners) listener(event);
     };
     const task = new SharedTask(async (signal) => {
       await Promise.resolve(); // lets the first caller join before the first report
@@ -95,20 +78,11 @@ export class PullMeter {
     this.#reportBytes();
   }
 
-  /** @param received - bytes of this file on disk so far */
-  update(file: string, received: number): void {
-    this.#bytes.set(file, received);
+  /** Reports an event in the download of a file. */
+  update(file: string, event: DownloadEvent): void {
+    if (typeof event !== "number") return this.#report(event);
+    this.#bytes.set(file, event);
     this.#reportBytes();
-  }
-
-  /** Reports that a request to the hub is retried. */
-  retry(retry: HubRetry): void {
-    this.#report({ status: "retrying", ...retry });
-  }
-
-  /** Reports a note for users. */
-  note(text: string): void {
-    this.#report({ status: "noted", text });
   }
 
   #reportBytes(): void {

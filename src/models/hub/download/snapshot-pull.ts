@@ -69,11 +69,7 @@ export class SnapshotPull {
     await this.#tools.downloads.run(
       cache.blob(file.digest.hex),
       async (report, shared) => await downloadBlob({ ...this.#tools, cache, remote, report }, shared),
-      {
-        onBytes: (bytes) => meter.update(file.path, bytes),
-        onRetry: (retry) => meter.retry(retry),
-        onMachine: (name) => meter.note(`${file.path} comes from ${name}, a machine of the fleet`),
-      },
+      (event) => meter.update(file.path, event),
       signal,
     );
   }

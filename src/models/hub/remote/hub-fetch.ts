@@ -207,6 +207,16 @@ function parseUrl(location: string, base: URL): URL {
   return url;
 }
 
+/** Reads a stream. Leaving the loop closes it; a disconnection becomes a HubNetworkFailure. */
+export async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    if (error instanceof HubNetworkFailure) throw error;
+    throw new HubNetworkFailure("the connection was cut", { cause: error });
+  }
+}
+
 /** Closes an answer whose body is not needed. */
 export async function closeBody(response: Response): Promise<void> {
   try {

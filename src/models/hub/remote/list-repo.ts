@@ -5,7 +5,7 @@ import { isRepoFile } from "../../names/name-rules.ts";
 import { isRepoName } from "../cache/repo-cache.ts";
 import { type HubRetry, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
-import { httpFailure, type HubFetch } from "./hub-fetch.ts";
+import { httpFailure, type HubFetch, readStream } from "./hub-fetch.ts";
 import { type Sleep, withRetries } from "./retry.ts";
 
 /** Maximum bytes of an answer; a page of a thousand files has some 400 KB. */
@@ -137,22 +137,16 @@ async function readJson(hub: HubFetch, address: string | URL, signal: AbortSigna
 async function parse(response: Response): Promise<unknown> {
   const json = new JsonReader("An answer");
   const decoder = new TextDecoder();
-  const reader = (response.body ?? new Blob().stream()).getReader();
   let bytes = 0;
   try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error: unknown) => {
-        throw new HubNetworkFailure("the connection was cut", { cause: error });
-      });
-      if (done) break;
-      bytes += value.length;
+    for await (const chunk of readStream(response.body ?? new Blob().stream())) {
+      bytes += chunk.length;
       if (bytes > MAX_JSON_BYTES)
         throw new HubAnswerFailure(`an answer is larger than ${MAX_JSON_BYTES / 2 ** 20} MiB`);
-      json.write(decoder.decode(value, { stream: true }));
+      json.write(decoder.decode(chunk, { stream: true }));
     }
     return endJson(json);
   } catch (error) {
-    await reader.cancel().catch(() => {});
     if (error instanceof SyntaxError) throw new HubAnswerFailure("an answer is not JSON", { cause: error });
     if (error instanceof ServiceError)
       throw new HubAnswerFailure("an answer is nested too deep or has too many values", { cause: error });

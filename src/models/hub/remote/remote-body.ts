@@ -8,7 +8,7 @@ import {
   isTransient,
   StaleRemoteFailure,
 } from "./hub-error.ts";
-import { closeBody, httpFailure, type HubFetch, unquoteEtag } from "./hub-fetch.ts";
+import { closeBody, httpFailure, type HubFetch, readStream, unquoteEtag } from "./hub-fetch.ts";
 
 /** A file at one commit on the hub. */
 export interface RemoteFile {
@@ -20,20 +20,39 @@ export interface RemoteFile {
 }
 
 /**
- * Reads one file from the hub, from any offset. Keeps the storage's ETag across attempts, so that bytes of two versions
- * are never mixed. After a failure of chunk storage (Xet) it uses plain HTTP, which works for every file.
+ * Reads one file from any offset: from other machines as far as they have it, then from the hub. Keeps the storage's
+ * ETag across attempts, so that bytes of two versions are never mixed. After a failure of chunk storage (Xet) it uses
+ * plain HTTP, which works for every file.
  *
  * Plain bodies are not read by the hub's library, because its blob accepts a 200 as the answer to a range request and
  * ignores Content-Range and ETag.
  */
-class HubBody {
+export class BlobBody {
   readonly #remote: RemoteFile;
+  readonly #peers: HubPeers | undefined;
+  readonly #onMachine: (name: string) => void;
+  readonly #fromHub: Set<string>;
+  #usedPeers = false;
   #etag: string | undefined;
   #useXet: boolean;
 
-  constructor(remote: RemoteFile) {
+  /** @param fromHub receives the digest when the hub is requested; the caller removes it */
+  constructor(
+    remote: RemoteFile,
+    peers: HubPeers | undefined,
+    onMachine: (name: string) => void,
+    fromHub: Set<string>,
+  ) {
     this.#remote = remote;
+    this.#peers = peers;
+    this.#onMachine = onMachine;
+    this.#fromHub = fromHub;
     this.#useXet = remote.file.xet;
+  }
+
+  /** True if another machine has sent data. */
+  get usedPeers(): boolean {
+    return this.#usedPeers;
   }
 
   /**
@@ -41,12 +60,22 @@ class HubBody {
    * @throws StaleRemoteFailure if the bytes received so far are useless; HubHttpFailure; HubNetworkFailure
    */
   async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { repo, file } = this.#remote;
+    let position = offset;
+    const shared = { repo, digest: file.digest, size: file.size };
+    for await (const chunk of this.#peers?.read(shared, offset, this.#onMachine, signal) ?? []) {
+      this.#usedPeers = true;
+      position += chunk.length;
+      yield chunk;
+    }
+    if (position === file.size) return;
+    this.#fromHub.add(file.digest.hex);
     if (!this.#useXet) {
-      yield* this.#readPlain(offset, signal);
+      yield* this.#readPlain(position, signal);
       return;
     }
     try {
-      yield* this.#readXet(offset, signal);
+      yield* this.#readXet(position, signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#useXet = false;
@@ -138,68 +167,6 @@ function contradiction(message: string): HubAnswerFailure {
   return new HubAnswerFailure(message, { mayDiffer: true });
 }
 
-/** Reads a stream. Leaving the loop closes it; a disconnection becomes a HubNetworkFailure. */
-async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error: unknown) => {
-        throw error instanceof HubNetworkFailure
-          ? error
-          : new HubNetworkFailure("the connection was cut", { cause: error });
-      });
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await reader.cancel().catch(() => {});
-  }
-}
-
 function encodeRepoPath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
-}
-
-/** Reads one file from any offset: from other machines as far as they have it, then from the hub. */
-export class BlobBody {
-  readonly #remote: RemoteFile;
-  readonly #hub: HubBody;
-  readonly #peers: HubPeers | undefined;
-  readonly #onMachine: (name: string) => void;
-  readonly #fromHub: Set<string>;
-  #usedPeers = false;
-
-  /** @param fromHub receives the digest when the hub is requested; the caller removes it */
-  constructor(
-    remote: RemoteFile,
-    peers: HubPeers | undefined,
-    onMachine: (name: string) => void,
-    fromHub: Set<string>,
-  ) {
-    this.#fromHub = fromHub;
-    this.#remote = remote;
-    this.#hub = new HubBody(remote);
-    this.#peers = peers;
-    this.#onMachine = onMachine;
-  }
-
-  /** True if another machine has sent data. */
-  get usedPeers(): boolean {
-    return this.#usedPeers;
-  }
-
-  /** Yields the bytes from `offset` to the end of the file. @throws as {@link HubBody.read} */
-  async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { repo, file } = this.#remote;
-    let position = offset;
-    const shared = { repo, digest: file.digest, size: file.size };
-    for await (const chunk of this.#peers?.read(shared, offset, this.#onMachine, signal) ?? []) {
-      this.#usedPeers = true;
-      position += chunk.length;
-      yield chunk;
-    }
-    if (position === file.size) return;
-    this.#fromHub.add(file.digest.hex);
-    yield* this.#hub.read(position, signal);
-  }
 }

@@ -17,7 +17,7 @@ const MAX_RETRY_AFTER_SECS = 60;
 /** Waits; rejects with the signal's reason when it aborts. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
-interface BackOffOptions {
+export interface BackOffOptions {
   readonly sleep: Sleep;
   /** Called before each wait. */
   readonly onRetry: (retry: HubRetry) => void;
@@ -50,7 +50,7 @@ export class BackOff {
     const retryAfterSecs = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
     if (retryAfterSecs > MAX_RETRY_AFTER_SECS) throw error;
     const waitMs = Math.max(backOff, retryAfterSecs * 1000);
-    onRetry({ reason: toError(error).message, waitMs });
+    onRetry({ status: "retrying", reason: toError(error).message, waitMs });
     await wait(waitMs, signal);
   }
 

@@ -8,8 +8,6 @@ import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes }
 const signal = new AbortController().signal;
 const GIB = 1024 ** 3;
 
-const sleep = async (): Promise<void> => {};
-
 async function scene() {
   const huge = { content: "part", claimedSize: 20 * GIB };
   const hub = await fixtureHub({
@@ -43,7 +41,7 @@ async function scene() {
   });
   const cacheDir = await temporaryFolder();
   const { store } = storeAt(cacheDir, hub);
-  const catalog = new HubCatalog({ hubUrl: hub.url, cacheDir, store, sleep });
+  const catalog = new HubCatalog(store);
   return { hub, cacheDir, store, catalog };
 }
 
@@ -73,8 +71,8 @@ describe("searching the hub", () => {
   });
 
   it("sends the token and requests only the needed fields", async () => {
-    const { hub, cacheDir, store } = await scene();
-    const catalog = new HubCatalog({ hubUrl: hub.url, token: "secret", cacheDir, store });
+    const { hub, cacheDir } = await scene();
+    const catalog = new HubCatalog(storeAt(cacheDir, hub, { token: "secret" }).store);
     const found = await catalog.search("hidden", 10, signal);
     expect(found.map(({ repo }) => repo)).toEqual(["bob/hidden-tiny"]);
     expect(hub.requests.at(-1)?.path).toMatch(/^\/api\/models\?search=hidden&filter=gguf&.*expand=downloads/);

@@ -4,7 +4,7 @@ import type { PullProgress } from "../../../../../src/models/hub/hub-types.ts";
 import { failureOf } from "../hub-test.ts";
 
 const never = new AbortController().signal;
-const ignore = { onBytes: (): void => {}, onRetry: (): void => {}, onMachine: (): void => {} };
+const ignore = (): void => {};
 
 describe("SharedDownloads", () => {
   it("reports the bytes so far to a caller that joins later", async () => {
@@ -13,19 +13,19 @@ describe("SharedDownloads", () => {
     const first = tasks.run(
       "key",
       async (report) => {
-        report.onBytes(7);
+        report(7);
         await end.promise;
-        report.onBytes(9);
+        report(9);
       },
       ignore,
       never,
     );
     await Promise.resolve();
-    const seen: number[] = [];
+    const seen: unknown[] = [];
     const second = tasks.run(
       "key",
       () => Promise.reject(new Error("not shared")),
-      { ...ignore, onBytes: (bytes) => seen.push(bytes) },
+      (event) => seen.push(event),
       never,
     );
     end.resolve();
