@@ -1,15 +1,7 @@
-import { type LoadSettings, loadSettingsSchema } from "../config/load-settings.ts";
-import type { ContextChoice } from "./loading/choose-settings.ts";
+import { loadSettingsSchema } from "../config/load-settings.ts";
+import type { LoadPlanner } from "./loading/load-planner.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
-import type {
-  Capabilities,
-  GgufSummary,
-  Media,
-  Model,
-  ModelSettings,
-  ModelState,
-  Speculation,
-} from "./model.ts";
+import type { Capabilities, GgufSummary, Media, Model, ModelSettings, ModelState } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 
 /** Variable in which chat templates receive the tools; templates without it ignore tools. */
@@ -23,12 +15,8 @@ interface ModelRuntime {
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
-  /** Load settings of its Modelfile and the configuration. */
-  readonly expectedSettings: (record: ModelRecord) => LoadSettings;
-  /** Speculative decoding that its requests would use. */
-  readonly expectedSpeculation: (record: ModelRecord) => Speculation | undefined;
-  /** Context size that it would be loaded with. */
-  readonly expectedContext: (record: ModelRecord) => ContextChoice;
+  /** Returns the settings that it would be loaded with. */
+  readonly expected: LoadPlanner["expected"];
   readonly memoryBytes: number | undefined;
 }
 
@@ -39,9 +27,14 @@ export function describeModel(found: ModelRecord, runtime: ModelRuntime): Model 
   const record = loaded?.plan.record ?? found;
   const spec = loaded?.plan.spec;
   const info = loaded?.engine?.info;
-  const context = loaded
-    ? { contextSize: loaded.plan.spec.contextSize, source: loaded.plan.contextSource }
-    : runtime.expectedContext(record);
+  const settings = loaded
+    ? {
+        contextSize: info?.contextSize ?? loaded.plan.spec.contextSize,
+        contextSource: loaded.plan.contextSource,
+        loadSettings: loadSettingsSchema.parse(spec),
+        speculation: loaded.plan.speculation,
+      }
+    : runtime.expected(record);
   return {
     alias: record.alias,
     source: record.source,
@@ -58,10 +51,7 @@ export function describeModel(found: ModelRecord, runtime: ModelRuntime): Model 
     gguf: record.gguf,
     capabilities: detectCapabilities(record.gguf, record.projector?.media, record.settings),
     settings: record.settings,
-    contextSize: info?.contextSize ?? context.contextSize,
-    loadSettings: spec ? loadSettingsSchema.parse(spec) : runtime.expectedSettings(record),
-    speculation: loaded ? loaded.plan.speculation : runtime.expectedSpeculation(record),
-    contextSource: context.source,
+    ...settings,
     gpuLayers: info?.gpuLayers ?? spec?.gpuLayers ?? record.settings.gpuLayers ?? 0,
     isDefault,
     activeRequests: loaded?.users ?? 0,

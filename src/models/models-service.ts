@@ -328,9 +328,7 @@ export class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
-      expectedSettings: (each) => this.#planner.engines.loadSettings(each),
-      expectedSpeculation: (each) => this.#planner.speculation(each),
-      expectedContext: (each) => this.#planner.engines.expectedContext(each),
+      expected: (each) => this.#planner.expected(each),
     });
   }
 

@@ -19,7 +19,7 @@ const MAX_AUTOMATIC_CONTEXT = 32_768;
 /** A context size and its origin. */
 export interface ContextChoice {
   readonly contextSize: number;
-  readonly source: ContextSource;
+  readonly contextSource: ContextSource;
 }
 
 /** Context sizes from all sources; the first one that is set takes precedence. */
@@ -49,24 +49,21 @@ export function contextChoices(
   { contextLength: trained, purpose }: Pick<GgufSummary, "contextLength" | "purpose">,
   { requested, modelfile, configured, fallback }: ContextPreferences,
 ): readonly [ContextChoice, ...ContextChoice[]] {
-  if (requested !== undefined) return [{ contextSize: requested, source: "request" }];
-  if (modelfile !== undefined) return [{ contextSize: modelfile, source: "modelfile" }];
-  const upToTrained = (contextSize: number, source: ContextSource): ContextChoice =>
+  if (requested !== undefined) return [{ contextSize: requested, contextSource: "request" }];
+  if (modelfile !== undefined) return [{ contextSize: modelfile, contextSource: "modelfile" }];
+  const upToTrained = (contextSize: number, contextSource: ContextSource): ContextChoice =>
     trained > 0 && trained <= contextSize
-      ? { contextSize: Math.max(MIN_CONTEXT, trained), source: "trained" }
-      : { contextSize, source };
+      ? { contextSize: Math.max(MIN_CONTEXT, trained), contextSource: "trained" }
+      : { contextSize, contextSource };
   if (configured > 0) return [upToTrained(configured, "configuration")];
   if (fallback !== undefined) return [upToTrained(fallback, "default")];
   // An encoder processes a text in one batch, whose memory grows with the context. A model whose header has no context
-  // length
-  // might produce nonsense beyond the base context.
-  const largest =
-    trained > 0 && purpose === "generate"
-      ? upToTrained(MAX_AUTOMATIC_CONTEXT, "automatic")
-      : upToTrained(BASE_CONTEXT, "automatic");
+  // length might produce nonsense beyond the base context.
+  const mayBeLarge = trained > 0 && purpose === "generate";
+  const largest = upToTrained(mayBeLarge ? MAX_AUTOMATIC_CONTEXT : BASE_CONTEXT, "automatic");
   const smaller: ContextChoice[] = [];
   for (let size = MAX_AUTOMATIC_CONTEXT / 2; size >= BASE_CONTEXT; size /= 2) {
-    if (size < largest.contextSize) smaller.push({ contextSize: size, source: "memory" });
+    if (size < largest.contextSize) smaller.push({ contextSize: size, contextSource: "memory" });
   }
   return [largest, ...smaller];
 }
@@ -97,10 +94,8 @@ const MAX_PROMPT_CACHE_BYTES = 1024 ** 3;
 /** Share of the free memory for the prompt cache; the rest serves other models and longer contexts. */
 const PROMPT_CACHE_SHARE = 1 / 8;
 
-export interface PromptCacheInputs {
-  readonly spec: Pick<EngineSpec, "purpose" | "contextSize" | "contextShift" | "cacheReuse"> & {
-    readonly draft?: unknown;
-  };
+interface PromptCacheInputs {
+  readonly spec: EngineSpec;
   readonly kvBytesPerToken: number;
   readonly kernels: Kernels;
   /** Configured bytes; -1: chosen automatically. */

@@ -42,7 +42,10 @@ const LARGER_CONTEXT: CacheLimits = { stepBytes: 384 * 1024 ** 2, separateContex
 
 type OffloadedEngine = Awaited<ReturnType<OffloadLayers>>;
 
-type ChosenEngine = OffloadedEngine & Pick<ContextChoice, "source">;
+export type ChosenEngine = OffloadedEngine & Pick<ContextChoice, "contextSource">;
+
+/** Part of a record that an engine's settings depend on. */
+type PlannedModel = Pick<ModelRecord, "gguf" | "settings">;
 
 /** Load settings and context size in a load request. */
 type LoadRequest = Pick<LoadOptions, "load" | "contextSize" | "fallbackContext">;
@@ -64,22 +67,20 @@ export class EnginePlanner {
   }
 
   /** Returns the context that a model would get if it were loaded alone and on the CPU. */
-  expectedContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
+  expectedContext(record: PlannedModel): ContextChoice {
     const { memoryBudget } = this.#options;
-    const [first, ...smaller] = this.#choices(record, {});
+    const choices = this.#choices(record, {});
+    const smallest = choices.at(-1) ?? choices[0];
     const load = this.loadSettings(record);
-    const base = this.#bytesOf(record.gguf, load, (smaller.at(-1) ?? first).contextSize);
-    if (base === undefined) return smaller.at(-1) ?? first;
+    const base = this.#bytesOf(record.gguf, load, smallest.contextSize);
+    if (base === undefined) return smallest;
     const fits = ({ contextSize }: ContextChoice): boolean =>
       isAffordable(this.#bytesOf(record.gguf, load, contextSize) ?? Infinity, base, memoryBudget);
-    return [first, ...smaller].find(fits) ?? smaller.at(-1) ?? first;
+    return choices.find(fits) ?? smallest;
   }
 
   /** Merges the load settings of the request, the model and the configuration, in this order of precedence. */
-  loadSettings(
-    { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
-    requested: LoadSettings = {},
-  ): LoadSettings {
+  loadSettings({ gguf, settings }: PlannedModel, requested: LoadSettings = {}): LoadSettings {
     const { batch_size, ...named } = this.#options.config.engine;
     // An encoder needs a batch that holds a full text, so the configured batch size does not apply to it.
     const usesConfiguredBatch = batch_size > 0 && gguf.purpose === "generate";
@@ -88,7 +89,7 @@ export class EnginePlanner {
   }
 
   #choices(
-    { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
+    { gguf, settings }: PlannedModel,
     { contextSize: requested, fallbackContext: fallback, load }: LoadRequest,
   ): readonly [ContextChoice, ...ContextChoice[]] {
     const configured = this.#options.config.models.context_size;
@@ -115,14 +116,14 @@ export class EnginePlanner {
    * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can hold the model
    */
   async choose(
-    { gguf, settings }: Pick<ModelRecord, "gguf" | "settings">,
+    { gguf, settings }: PlannedModel,
     request: LoadRequest,
     { freeBytes, filesAndTemplate, offload }: PlanInputs,
   ): Promise<ChosenEngine & { readonly base?: ChosenEngine }> {
     const { memory } = this.#options;
     const load = this.loadSettings({ gguf, settings }, request.load);
     checkLoadSettings(load, gguf);
-    const [first, ...smaller] = this.#choices({ gguf, settings }, request);
+    const choices = this.#choices({ gguf, settings }, request);
     const plan = async (contextSize: number, limits?: CacheLimits): Promise<OffloadedEngine> =>
       await this.#chooseOffload(
         gguf,
@@ -132,19 +133,19 @@ export class EnginePlanner {
       );
     const withPromptCache = <Chosen extends OffloadedEngine>(chosen: Chosen): Chosen =>
       this.#withPromptCache(gguf, chosen, freeBytes);
-    const last = smaller.at(-1) ?? first;
-    const base = { ...(await plan(last.contextSize)), source: last.source };
-    if (smaller.length === 0) return withPromptCache(base);
+    const smallest = choices.at(-1) ?? choices[0];
+    const base = { ...(await plan(smallest.contextSize)), contextSource: smallest.contextSource };
+    if (choices.length === 1) return withPromptCache(base);
     const bytesOf = ({ spec }: OffloadedEngine): number =>
       memory.estimate(gguf, spec) + memory.estimateGpu(gguf, spec);
     const onGpu = memory.estimateGpu(gguf, base.spec);
-    for (const { contextSize, source } of [first, ...smaller.slice(0, -1)]) {
+    for (const { contextSize, contextSource } of choices.slice(0, -1)) {
       try {
         const larger = await plan(contextSize, LARGER_CONTEXT);
         const keepsGpuLayers = larger.spec.gpuLayers === base.spec.gpuLayers;
         // The GPU's part does not count against the machine's memory; it is limited by keeping all layers on the GPU.
         if (keepsGpuLayers && isAffordable(bytesOf(larger), bytesOf(base), freeBytes + onGpu)) {
-          return { ...withPromptCache({ ...larger, source }), base: withPromptCache(base) };
+          return { ...withPromptCache({ ...larger, contextSource }), base: withPromptCache(base) };
         }
       } catch (error) {
         if (ServiceError.from(error).code !== "insufficient_memory") throw error;
@@ -173,51 +174,39 @@ export class EnginePlanner {
 
   /** Builds the specification from the configuration and the model's size, without files and on the CPU. */
   #cpuSpec(gguf: GgufSummary, load: LoadSettings, contextSize: number, limits?: CacheLimits): EngineSpec {
-    const { config, processors } = this.#options;
+    const { config, kernels, processors } = this.#options;
     const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
-    const slots = this.#slots(gguf, load, threads);
+    const { purpose, parameters } = gguf;
+    // Fewer slots than configured with kernels so slow that several would delay a cancellation.
+    const slots =
+      load.batchSize === undefined
+        ? chooseSlots({ purpose, parameters, slots: config.models.slots, threads, kernels })
+        : config.models.slots;
+    const chosenBatch = (): number =>
+      chooseBatchSize({
+        purpose,
+        parameters,
+        contextSize,
+        slots,
+        threads,
+        bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
+        maxStepBytes: limits?.stepBytes,
+        kernels,
+      });
     return {
       ...load,
       modelFiles: [],
       adapters: [],
-      purpose: gguf.purpose,
+      purpose,
       contextSize,
       sharedContext: true,
       gpuLayers: 0,
       slots,
       threads,
-      batchSize: load.batchSize ?? this.#batchSize(gguf, contextSize, threads, slots, limits),
+      batchSize: load.batchSize ?? chosenBatch(),
       flashAttention: load.flashAttention ?? "auto",
-      contextShift: load.contextShift === true && gguf.purpose === "generate",
+      contextShift: load.contextShift === true && purpose === "generate",
     };
-  }
-
-  #batchSize(
-    gguf: GgufSummary,
-    contextSize: number,
-    threads: number,
-    slots: number,
-    limits: CacheLimits | undefined,
-  ): number {
-    const { purpose, parameters } = gguf;
-    const { kernels } = this.#options;
-    return chooseBatchSize({
-      purpose,
-      parameters,
-      contextSize,
-      slots,
-      threads,
-      bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      maxStepBytes: limits?.stepBytes,
-      kernels,
-    });
-  }
-
-  /** Returns the configured slots, or fewer with kernels so slow that several slots would delay a cancellation. */
-  #slots({ purpose, parameters }: GgufSummary, { batchSize }: LoadSettings, threads: number): number {
-    const { config, kernels } = this.#options;
-    const { slots } = config.models;
-    return batchSize !== undefined ? slots : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
   /** Decides on the layers on the GPU, and gives each slot a separate context if that takes little memory. */

@@ -6,12 +6,12 @@ import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { type ContextSource, type GgufSummary, NO_SETTINGS, type Speculation } from "../model.ts";
+import { type ContextSource, type GgufSummary, type Model, NO_SETTINGS, type Speculation } from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import type { LoadOptions, Residency } from "../models.ts";
 import { type ModelFile, type ModelRecord, realModelPath } from "../registry/model-record.ts";
 import { supportedContext } from "./choose-settings.ts";
-import { EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
+import { type ChosenEngine, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 
 /**
  * Models that a load may evict: all idle ones (true), none (false), or those that have been idle for a while (unused).
@@ -30,7 +30,6 @@ export interface MemoryNeeds {
 export interface LoadPlan extends MemoryNeeds {
   readonly record: ModelRecord;
   readonly spec: EngineSpec;
-  /** Origin of the context size. */
   readonly contextSource: ContextSource;
   /** Speculative decoding; undefined: off by default. */
   readonly speculation?: Speculation | undefined;
@@ -66,12 +65,6 @@ interface LoadPlannerOptions extends EnginePlannerOptions, Pick<ModelsOptions, "
   };
 }
 
-/** Bytes of memory that other models have and leave. */
-interface OtherModelsMemory {
-  readonly takenOnGpu: number;
-  readonly freeBytes: number;
-}
-
 /** Maximum drafted tokens per step: longer drafts gain little, and cost much if they are rejected. */
 const MAX_DRAFT_TOKENS = 16;
 
@@ -105,15 +98,13 @@ export class LoadPlanner {
     const { reservations } = this.#options;
     const { alias } = record;
     const { mayEvict } = overrides;
-    return await this.#plan(record, overrides, {
-      takenOnGpu: reservations.takenOnGpu(alias, mayEvict),
-      freeBytes: reservations.free(alias, mayEvict),
-    });
+    const freeBytes = reservations.free(alias, mayEvict);
+    return await this.#plan(record, overrides, freeBytes, reservations.takenOnGpu(alias, mayEvict));
   }
 
   /** Throws the errors of loading the model while no other model is loaded. */
   async check(record: ModelRecord): Promise<void> {
-    await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, this.#nothingLoaded);
+    await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, this.#options.memoryBudget, 0);
   }
 
   /**
@@ -121,28 +112,37 @@ export class LoadPlanner {
    * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can hold it
    */
   async estimate(gguf: GgufSummary): Promise<MemoryNeeds & { readonly spec: EngineSpec }> {
-    const { memory } = this.#options;
-    const model = { gguf, settings: NO_SETTINGS };
-    const { spec } = await this.engines.choose(
-      model,
-      {},
-      {
-        freeBytes: this.#nothingLoaded.freeBytes,
-        filesAndTemplate: {},
-        offload: async (each) => await memory.offloadLayers(gguf, each, undefined, 0),
-      },
-    );
-    return { spec, bytes: memory.estimate(gguf, spec), gpuBytes: memory.estimateGpu(gguf, spec) };
+    const { memory, memoryBudget } = this.#options;
+    const inputs = {
+      freeBytes: memoryBudget,
+      filesAndTemplate: {},
+      offload: async (each: EngineSpec) => await memory.offloadLayers(gguf, each, undefined, 0),
+    };
+    const { spec } = await this.engines.choose({ gguf, settings: NO_SETTINGS }, {}, inputs);
+    return { spec, ...this.#needsOf(gguf, spec) };
   }
 
-  get #nothingLoaded(): OtherModelsMemory {
-    return { takenOnGpu: 0, freeBytes: this.#options.memoryBudget };
+  #needsOf(gguf: GgufSummary, spec: EngineSpec): MemoryNeeds {
+    const { memory } = this.#options;
+    return { bytes: memory.estimate(gguf, spec), gpuBytes: memory.estimateGpu(gguf, spec) };
+  }
+
+  /** Settings that a model would be loaded with, for its description. */
+  expected(
+    record: ModelRecord,
+  ): Pick<Model, "contextSize" | "contextSource" | "loadSettings" | "speculation"> {
+    return {
+      ...this.engines.expectedContext(record),
+      loadSettings: this.engines.loadSettings(record),
+      speculation: this.speculation(record),
+    };
   }
 
   async #plan(
     record: ModelRecord,
     overrides: Overrides,
-    { takenOnGpu, freeBytes }: OtherModelsMemory,
+    freeBytes: number,
+    takenOnGpu: number,
   ): Promise<LoadPlan> {
     const { memory, logger } = this.#options;
     const { gguf, settings } = record;
@@ -156,7 +156,7 @@ export class LoadPlanner {
     }));
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
     const speculation = this.speculation(record, overrides.speculation);
-    const { spec, warning, source, base } = await this.engines.choose(record, overrides, {
+    const chosen = await this.engines.choose(record, overrides, {
       freeBytes,
       filesAndTemplate: {
         modelFiles,
@@ -168,37 +168,28 @@ export class LoadPlanner {
       },
       offload: async (each) => await memory.offloadLayers(gguf, each, layers, takenOnGpu),
     });
-    if (warning !== undefined) logger.warn({ model: record.alias }, warning);
-    this.#warnAboutContext(record, spec);
+    if (chosen.warning !== undefined) logger.warn({ model: record.alias }, chosen.warning);
+    this.#warnAboutContext(record, chosen.spec);
     const { keepAliveMs, mayEvict } = overrides;
-    const needsOf = (other: EngineSpec): MemoryNeeds => ({
-      bytes: memory.estimate(gguf, other),
-      gpuBytes: memory.estimateGpu(gguf, other),
-    });
+    const needsOf = (other: EngineSpec): MemoryNeeds => this.#needsOf(gguf, other);
     const { heapLimit } = memory;
     const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
     const replan = async (): Promise<LoadPlan> => await this.plan(record, overrides);
     const common = { record, speculation, needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
-    const planOf = (chosen: EngineSpec, contextSource: ContextSource): LoadPlan => ({
+    const planOf = ({ spec, contextSource }: ChosenEngine): LoadPlan => ({
       ...common,
-      ...needsOf(chosen),
-      spec: chosen,
+      ...needsOf(spec),
+      spec,
       contextSource,
     });
-    return {
-      ...planOf(spec, source),
-      ...(base && { smallerContextPlan: planOf(base.spec, base.source) }),
-    };
+    return { ...planOf(chosen), ...(chosen.base && { smallerContextPlan: planOf(chosen.base) }) };
   }
 
   /**
    * Returns the speculative decoding of a model: as in the request, the model's settings or the configuration.
    * @returns undefined for "auto" without a draft model, and for models that do not generate
    */
-  speculation(
-    { gguf, draft, settings }: Pick<ModelRecord, "gguf" | "draft" | "settings">,
-    requested?: Speculation,
-  ): Speculation | undefined {
+  speculation({ gguf, draft, settings }: ModelRecord, requested?: Speculation): Speculation | undefined {
     if (gguf.purpose !== "generate") return undefined;
     const choice = requested ?? settings.speculation ?? this.#options.config.models.speculation;
     return choice === "auto" && !draft ? undefined : choice;

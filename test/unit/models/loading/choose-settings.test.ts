@@ -1,15 +1,12 @@
 import { expect, test } from "vitest";
-import { choosePromptCache, type PromptCacheInputs } from "../../../../src/models/loading/choose-settings.ts";
+import { choosePromptCache } from "../../../../src/models/loading/choose-settings.ts";
+import { loadPlan } from "./load-plans.ts";
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 
-const SPEC = {
-  purpose: "generate",
-  contextSize: 4096,
-  contextShift: false,
-} as const;
-const QUESTION: PromptCacheInputs = {
+const { spec: SPEC } = loadPlan({ contextSize: 4096 });
+const QUESTION: Parameters<typeof choosePromptCache>[0] = {
   spec: SPEC,
   kvBytesPerToken: 1024,
   kernels: "daybreak",
@@ -28,7 +25,11 @@ test.each([
   ["nothing for a model that does not generate", { spec: { ...SPEC, purpose: "embed" } }, undefined],
   ["nothing for a context that shifts", { spec: { ...SPEC, contextShift: true } }, undefined],
   ["nothing with cache reuse by shifting", { spec: { ...SPEC, cacheReuse: 64 } }, undefined],
-  ["nothing with a draft model", { spec: { ...SPEC, draft: {} } }, undefined],
+  [
+    "nothing with a draft model",
+    { spec: { ...SPEC, draft: { path: "/draft.gguf", kvBytesPerToken: 1 } } },
+    undefined,
+  ],
 ] as const)("the prompt cache gets %s", (_, change, bytes) => {
   expect(choosePromptCache({ ...QUESTION, ...change })).toBe(bytes);
 });

@@ -51,14 +51,11 @@ export const release = (lease: Lease): void => lease[Symbol.dispose]();
 
 /** Describes a model of a pool without a registry. */
 export function describe(loaded: LoadedModel): Model {
-  const { record, spec } = loaded.plan;
-  return describeModel(record, {
+  return describeModel(loaded.plan.record, {
     loaded,
     isDefault: false,
     isPulling: false,
-    expectedSettings: () => ({}),
-    expectedSpeculation: () => undefined,
-    expectedContext: () => ({ contextSize: spec.contextSize, source: "request" }),
+    expected: () => ({ contextSize: 0, loadSettings: {} }),
     memoryBytes: undefined,
   });
 }
