@@ -66,10 +66,6 @@ export class ByteReader {
   }
 
   /** The synchronous methods below require a call of `ensure` for their bytes. */
-  u8(): number {
-    return this.#view.getUint8(this.#advance(1));
-  }
-
   u32(): number {
     return this.#view.getUint32(this.#advance(4), true);
   }

@@ -36,20 +36,22 @@ const MIN_KEY_BYTES = 13;
 const STRING = 8;
 const ARRAY = 9;
 const BOOL = 7;
-/** Bytes of value types by number; strings and arrays have no fixed size. */
-const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
-  [0, 1],
-  [1, 1],
-  [2, 2],
-  [3, 2],
-  [4, 4],
-  [5, 4],
-  [6, 4],
-  [BOOL, 1],
-  [10, 8],
-  [11, 8],
-  [12, 8],
-]);
+/** Bytes of value types by number, and how they are read; strings and arrays have no fixed size. */
+const VALUE_TYPES: ReadonlyMap<number, { size: number; read: (view: DataView, at: number) => number }> =
+  new Map([
+    [0, { size: 1, read: (view, at) => view.getUint8(at) }],
+    [1, { size: 1, read: (view, at) => view.getInt8(at) }],
+    [2, { size: 2, read: (view, at) => view.getUint16(at, true) }],
+    [3, { size: 2, read: (view, at) => view.getInt16(at, true) }],
+    [4, { size: 4, read: (view, at) => view.getUint32(at, true) }],
+    [5, { size: 4, read: (view, at) => view.getInt32(at, true) }],
+    [6, { size: 4, read: (view, at) => view.getFloat32(at, true) }],
+    [BOOL, { size: 1, read: (view, at) => view.getUint8(at) }],
+    // Inexact above 2^53, which no relevant value reaches.
+    [10, { size: 8, read: (view, at) => Number(view.getBigUint64(at, true)) }],
+    [11, { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) }],
+    [12, { size: 8, read: (view, at) => view.getFloat64(at, true) }],
+  ]);
 
 /** Called with the file positions of a key and its value. */
 export type OnEntry = (key: string, start: number, end: number) => void;
@@ -87,10 +89,10 @@ export async function readName(reader: ByteReader, max: number): Promise<string>
 async function readValue(reader: ByteReader, type: number, key: string): Promise<MetadataValue> {
   if (type === STRING) return await readString(reader);
   if (type === ARRAY) return await readArray(reader, key);
-  const size = VALUE_SIZES.get(type);
-  if (size === undefined) throw new InvalidGguf(`the key ${quoted(key)} has the unknown type ${type}`);
-  await reader.ensure(size);
-  const value = decodeNumber(reader.bytes(size), type);
+  const valueType = VALUE_TYPES.get(type);
+  if (!valueType) throw new InvalidGguf(`the key ${quoted(key)} has the unknown type ${type}`);
+  await reader.ensure(valueType.size);
+  const value = valueType.read(viewOf(reader.bytes(valueType.size)), 0);
   return type === BOOL ? value !== 0 : value;
 }
 
@@ -112,19 +114,17 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
     await skipStrings(reader, length);
     return text;
   }
-  const size = VALUE_SIZES.get(type);
-  if (size === undefined) {
+  const valueType = VALUE_TYPES.get(type);
+  if (!valueType) {
     throw new InvalidGguf(`the array ${quoted(key)} has elements of the unsupported type ${type}`);
   }
+  const { size, read } = valueType;
   if (length > MAX_STORED_NUMBERS) {
     reader.skip(length * size);
     return { length, numbers: undefined, type };
   }
-  const bytes = await reader.read(length * size);
-  const numbers = Array.from({ length }, (_, index) =>
-    decodeNumber(bytes.subarray(index * size, (index + 1) * size), type),
-  );
-  return { length, numbers, type };
+  const view = viewOf(await reader.read(length * size));
+  return { length, numbers: Array.from({ length }, (_, index) => read(view, index * size)), type };
 }
 
 async function skipStrings(reader: ByteReader, count: number): Promise<void> {
@@ -151,30 +151,6 @@ async function readMarkers(reader: ByteReader, count: number): Promise<Map<numbe
   return markers;
 }
 
-/** Decodes a number; 64-bit integers are inexact above 2^53, which no relevant value reaches. */
-function decodeNumber(bytes: Uint8Array, type: number): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  switch (type) {
-    case 0:
-    case BOOL:
-      return view.getUint8(0);
-    case 1:
-      return view.getInt8(0);
-    case 2:
-      return view.getUint16(0, true);
-    case 3:
-      return view.getInt16(0, true);
-    case 4:
-      return view.getUint32(0, true);
-    case 5:
-      return view.getInt32(0, true);
-    case 6:
-      return view.getFloat32(0, true);
-    case 10:
-      return Number(view.getBigUint64(0, true));
-    case 11:
-      return Number(view.getBigInt64(0, true));
-    default:
-      return view.getFloat64(0, true);
-  }
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
 }

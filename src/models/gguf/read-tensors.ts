@@ -1,3 +1,4 @@
+import type { GgufSummary } from "../model.ts";
 import { ByteReader, type ByteSource, claimed, decodeText, InvalidGguf, quoted } from "./byte-reader.ts";
 import { GGML_TYPES, type GgmlType } from "./ggml-types.ts";
 import { type Metadata, type OnEntry, readMetadata, readName } from "./read-metadata.ts";
@@ -56,25 +57,13 @@ interface TensorSums {
   readonly hasRankHead: boolean;
   /** True if there is an encoder of images or audio, which belongs into a projector's file. */
   readonly hasEncoder: boolean;
-  readonly weightBytes: WeightBytes;
+  readonly weightBytes: GgufSummary["weightBytes"];
   /** File position of the tensor data. */
   readonly dataStart: number;
 }
 
 /** Called with each tensor of a file. */
 type OnTensor = (tensor: Tensor) => void;
-
-/** Bytes of weights by their use. */
-interface WeightBytes {
-  /** Bytes of all blocks together. */
-  readonly blocks: number;
-  /** Bytes of the largest tensor in any block. */
-  readonly largestInBlocks: number;
-  /** Bytes of the token embedding. */
-  readonly embedding: number;
-  /** Bytes of the output matrix, which computes logits; 0 if the token embedding is also the output matrix. */
-  readonly output: number;
-}
 
 /** Maximum tensors, above those of the largest mixtures of experts with one tensor per expert and layer. */
 const MAX_TENSORS = 200_000;

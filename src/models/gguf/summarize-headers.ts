@@ -65,17 +65,15 @@ export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     vocabSize: typeof tokens === "object" ? tokens.length : count("vocab_size"),
     contextLength: count("context_length"),
     embeddingLength: count("embedding_length"),
-    headCount: largestHeadCount(first.metadata, architecture),
-    headWidths: headWidths(first.metadata, architecture),
+    ...attention(first.metadata, architecture),
     blockCount: count("block_count"),
     quantization: quantization(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
     chatTemplate: text("tokenizer.chat_template"),
     toolCallTokens: toolCallTokens(first.metadata),
     infill: infillTokens(first.metadata),
-    kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
     weightBytes: weightBytes(headers),
-    purpose: modelPurposeOf(headers, architecture),
+    purpose: modelPurpose(headers, architecture),
     auxiliary,
     media: encoderMedia(first.metadata),
   };
@@ -93,36 +91,28 @@ function weightBytes(headers: readonly GgufHeader[]): GgufSummary["weightBytes"]
   };
 }
 
-/** Determines the purpose from all shards, because a reranker's head may be in any of them. */
-function modelPurposeOf(
-  headers: readonly [GgufHeader, ...GgufHeader[]],
-  architecture: string,
-): GgufSummary["purpose"] {
-  const [first] = headers;
-  const hasRankHead = headers.some((header) => header.tensors.hasRankHead);
-  return modelPurpose({ ...first, tensors: { ...first.tensors, hasRankHead } }, architecture);
-}
-
 function quantization(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
-  const fileType = headers[0].metadata.get("general.file_type");
-  const named = typeof fileType === "number" ? FILE_TYPE_NAMES.get(fileType) : undefined;
-  return named ?? headers.find((header) => header.tensors.mainType)?.tensors.mainType ?? "unknown";
-}
-
-function isEncoder(architecture: string): boolean {
-  return ENCODERS.has(architecture);
+  const fileType = numberIn(headers[0].metadata, "general.file_type");
+  return (
+    FILE_TYPE_NAMES.get(fileType ?? -1) ??
+    headers.find((header) => header.tensors.mainType)?.tensors.mainType ??
+    "unknown"
+  );
 }
 
 /**
- * Determines the purpose of a model. A reranker without its rank head runs, but its scores are meaningless, so it
- * counts as an embedding model.
+ * Determines the purpose of a model. A reranker without its rank head, which may be in any shard, runs, but its scores
+ * are meaningless, so it counts as an embedding model.
  */
-function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
-  const value = header.metadata.get(`${architecture}.pooling_type`);
-  const pooling = typeof value === "number" ? value : POOLING_NONE;
-  const encoder = isEncoder(architecture);
-  if (header.tensors.hasRankHead && (encoder || pooling === POOLING_RANK)) return "rerank";
-  return encoder || pooling !== POOLING_NONE ? "embed" : "generate";
+function modelPurpose(
+  headers: readonly [GgufHeader, ...GgufHeader[]],
+  architecture: string,
+): GgufSummary["purpose"] {
+  const pooling = numberIn(headers[0].metadata, `${architecture}.pooling_type`) ?? POOLING_NONE;
+  const isEncoder = ENCODERS.has(architecture);
+  const hasRankHead = headers.some(({ tensors }) => tensors.hasRankHead);
+  if (hasRankHead && (isEncoder || pooling === POOLING_RANK)) return "rerank";
+  return isEncoder || pooling !== POOLING_NONE ? "embed" : "generate";
 }
 
 /** Returns the media of a projector. The oldest ones lack the key of their image encoder. */
@@ -138,47 +128,39 @@ function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["a
   return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
 }
 
-/** Returns the elements of a key and of a value in one head; undefined if the header has no number of heads. */
-function headWidths(metadata: Metadata, architecture: string): GgufSummary["headWidths"] {
-  const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
-  const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
-  if (!heads) return undefined;
-  const width = (numberIn(metadata, `${architecture}.embedding_length`) ?? 0) / Math.max(...heads, 1);
-  return {
-    key: numberIn(metadata, `${architecture}.attention.key_length`) ?? width,
-    value: numberIn(metadata, `${architecture}.attention.value_length`) ?? width,
-  };
-}
-
 function numberIn(metadata: Metadata, key: string): number | undefined {
   const value = metadata.get(key);
   return typeof value === "number" ? value : undefined;
 }
 
 /**
- * Returns the bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window count like
- * the others, so this is an upper bound. 0 for architectures without attention.
+ * Returns the number of heads of the layer with the most, the elements of a key and of a value in one head, and the
+ * bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window count like the others, so
+ * this is an upper bound; 0 for encoders and for architectures without attention.
  */
-function kvBytesPerToken(metadata: Metadata, architecture: string): number {
-  const layers = numberIn(metadata, `${architecture}.block_count`) ?? 0;
-  const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
-  const kvHeads = perLayer(metadata, `${architecture}.attention.head_count_kv`, layers) ?? heads;
-  const widths = headWidths(metadata, architecture);
-  if (!widths || !kvHeads) return 0;
-  const elements = widths.key + widths.value;
-  const total = kvHeads.reduce((sum, count) => sum + count, 0) * elements * BYTES_PER_ELEMENT;
-  return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
-}
-
-/** Returns the attention heads of the layer with the most; 0: unknown. */
-function largestHeadCount(metadata: Metadata, architecture: string): number {
-  return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
-}
-
-function perLayer(metadata: Metadata, key: string, layers: number): readonly number[] | undefined {
-  const value = metadata.get(key);
-  if (typeof value === "number") return Array.from({ length: Math.min(layers, MAX_LAYERS) }, () => value);
-  return typeof value === "object" ? value.numbers : undefined;
+function attention(
+  metadata: Metadata,
+  architecture: string,
+): Pick<GgufSummary, "headCount" | "headWidths" | "kvBytesPerToken"> {
+  const number = (key: string): number | undefined => numberIn(metadata, `${architecture}.${key}`);
+  const layers = Math.min(number("block_count") ?? 0, MAX_LAYERS);
+  const perLayer = (key: string): readonly number[] | undefined => {
+    const value = metadata.get(`${architecture}.attention.${key}`);
+    if (typeof value === "number") return Array.from({ length: layers }, () => value);
+    return typeof value === "object" ? value.numbers : undefined;
+  };
+  const heads = perLayer("head_count");
+  const headCount = Math.max(0, number("attention.head_count") ?? 0, ...(heads ?? []));
+  if (!heads) return { headCount, headWidths: undefined, kvBytesPerToken: 0 };
+  const width = (number("embedding_length") ?? 0) / Math.max(...heads, 1);
+  const headWidths = {
+    key: number("attention.key_length") ?? width,
+    value: number("attention.value_length") ?? width,
+  };
+  const kvHeads = (perLayer("head_count_kv") ?? heads).reduce((sum, count) => sum + count, 0);
+  const kvBytes = Math.ceil(kvHeads * (headWidths.key + headWidths.value) * BYTES_PER_ELEMENT);
+  const hasCache = !ENCODERS.has(architecture) && Number.isFinite(kvBytes) && kvBytes > 0;
+  return { headCount, headWidths, kvBytesPerToken: hasCache ? kvBytes : 0 };
 }
 
 /** Maximum context length, which llama.cpp stores as a signed 32-bit integer. */
