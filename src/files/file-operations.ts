@@ -4,8 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   codeOrReason,
   exhaustedResource,
+  isDiskFull,
   isSystemError,
   rethrowExhaustion,
+  ServiceError,
 } from "../errors/service-error.ts";
 
 /** Renames a file, replacing any existing one; waits while another program has one of them open. */
@@ -19,7 +21,7 @@ export async function removeFile(file: string): Promise<void> {
 }
 
 /** Windows' errors for a file that another program, usually a virus scanner, has open. */
-const IN_USE_CODES = new Set<unknown>(["EPERM", "EACCES", "EBUSY"]);
+const IN_USE_CODES = new Set(["EPERM", "EACCES", "EBUSY"]);
 /** Pauses between attempts: scanners release a file after some tenths of a second; in total a little over 2 s. */
 const WAITS_MS = [10, 30, 100, 300, 700, 1000];
 
@@ -41,7 +43,7 @@ export async function retryWhileInUse(
     try {
       return await change();
     } catch (error) {
-      if (!(error instanceof Error && "code" in error && IN_USE_CODES.has(error.code))) throw error;
+      if (!(isSystemError(error) && IN_USE_CODES.has(error.code))) throw error;
       await sleep(wait);
     }
   }
@@ -59,7 +61,7 @@ export async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } catch (error) {
     // Some network file systems refuse this for folders; nothing more can be done then.
-    if (!(error instanceof Error && "code" in error && error.code === "EINVAL")) throw error;
+    if (!(isSystemError(error) && error.code === "EINVAL")) throw error;
   } finally {
     await handle.close();
   }
@@ -129,4 +131,15 @@ export function writeRefusal(error: unknown): string | undefined {
   return (
     WRITE_REFUSALS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${codeOrReason(error)})`
   );
+}
+
+/**
+ * Converts the system's refusal to write to an error for the client; returns other errors as they are.
+ * @param problem what is impossible, a sentence to which the reason is added
+ */
+export function toWriteError(error: unknown, problem: string): unknown {
+  const refusal = error instanceof ServiceError ? undefined : writeRefusal(error);
+  if (refusal === undefined) return error;
+  const code = isDiskFull(error) ? "insufficient_disk" : "cache_not_writable";
+  return new ServiceError(code, `${problem}: ${refusal}.`, { cause: error });
 }

@@ -2,8 +2,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, open, realpath, rmdir, stat, utimes } from "node:fs/promises";
 import path from "node:path";
-import { isDiskFull, isSystemError, ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
-import { removeFile, replaceFile, writeRefusal } from "../../files/file-operations.ts";
+import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
+import { removeFile, replaceFile, toWriteError } from "../../files/file-operations.ts";
 import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/model-file-names.ts";
 import { mapSteps } from "../progress-steps.ts";
@@ -173,8 +173,7 @@ export async function* linkFile(
     await finish(source, partial, target);
     return linked("copied");
   } catch (error) {
-    if (error instanceof ServiceError || !isSystemError(error)) throw error;
-    throw unwritable(path.dirname(target), error);
+    throw toWriteError(error, `The model cannot be put into ${path.dirname(target)}`);
   } finally {
     await removeFile(partial);
   }
@@ -222,14 +221,6 @@ async function finish(source: string, partial: string, target: string): Promise<
   const { atime, mtime } = await stat(source);
   await utimes(partial, atime, mtime);
   await replaceFile(partial, target);
-}
-
-function unwritable(folder: string, cause: unknown): ServiceError {
-  return new ServiceError(
-    isDiskFull(cause) ? "insufficient_disk" : "cache_not_writable",
-    `The model cannot be put into ${folder}: ${writeRefusal(cause) ?? "the system refuses it"}.`,
-    { cause },
-  );
 }
 
 export interface ImportRequest {

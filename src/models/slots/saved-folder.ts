@@ -2,8 +2,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, stat, utimes } from "node:fs/promises";
 import path from "node:path";
 import type { SlotState } from "../../engine/engine-slots.ts";
-import { isDiskFull, isSystemError, ServiceError } from "../../errors/service-error.ts";
-import { listNames, removeFile, replaceFile, writeRefusal } from "../../files/file-operations.ts";
+import { isSystemError, ServiceError } from "../../errors/service-error.ts";
+import { listNames, removeFile, replaceFile, toWriteError } from "../../files/file-operations.ts";
 import { readSavedFile, readSavedHeader, savedFileBytes, writeSavedFile } from "./saved-file.ts";
 import { SAVED_NAME, type SavedHeader } from "./saved-header.ts";
 
@@ -104,7 +104,7 @@ export class SavedFolder {
       await replaceFile(partial, file);
     } catch (error) {
       await removeFile(partial).catch(() => undefined);
-      throw notWritable(error, this.#folder);
+      throw toWriteError(error, `The prompt cannot be saved in ${this.#folder}`);
     }
     return bytes;
   }
@@ -122,7 +122,7 @@ export class SavedFolder {
   async remove(alias: string, name: string): Promise<void> {
     await this.#orNotFound(name, async () => await stat(this.#fileOf(alias, name)));
     await removeFile(this.#fileOf(alias, name)).catch((error: unknown) => {
-      throw notWritable(error, this.#folder);
+      throw toWriteError(error, `The prompt cannot be saved in ${this.#folder}`);
     });
   }
 
@@ -208,16 +208,5 @@ function tooLarge(bytes: number, limit: number): ServiceError {
   return new ServiceError(
     "insufficient_disk",
     `The prompt takes ${bytes} bytes, more than models.saved_prompts leaves of its ${limit}; delete saved prompts or raise it.`,
-  );
-}
-
-function notWritable(error: unknown, folder: string): unknown {
-  if (error instanceof ServiceError) return error;
-  const refusal = writeRefusal(error);
-  if (refusal === undefined) return error;
-  return new ServiceError(
-    isDiskFull(error) ? "insufficient_disk" : "cache_not_writable",
-    `The prompt cannot be saved in ${folder}: ${refusal}.`,
-    { cause: error },
   );
 }
