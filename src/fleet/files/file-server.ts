@@ -2,9 +2,8 @@ import { open } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
 import type { CachedFiles, SharedFile } from "../../models/hub/cache/cached-files.ts";
-import { isRepoName } from "../../models/hub/cache/repo-cache.ts";
 import { isCommit, isSha256, type RepoListing } from "../../models/hub/hub-types.ts";
-import { isRepoFile, isRevision } from "../../models/names/name-rules.ts";
+import { isRepoFile, isRepoName, isRevision } from "../../models/names/name-rules.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { readJson, writeJson } from "../wire-format.ts";
 

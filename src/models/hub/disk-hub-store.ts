@@ -4,10 +4,10 @@ import { ServiceError, toError } from "../../errors/service-error.ts";
 import { freeSpace, type FreeSpace } from "../../files/file-operations.ts";
 import { FolderLock } from "../../files/locks.ts";
 import { chooseModelFiles, chooseProjector, type HubSpec } from "../names/hub-spec.ts";
-import { isRevision } from "../names/name-rules.ts";
+import { isRepoName, isRevision } from "../names/name-rules.ts";
 import { CachedFiles, type HubPeers } from "./cache/cached-files.ts";
 import { hasLeftovers, removeCached, removeLeftovers } from "./cache/remove-cached.ts";
-import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
+import { RepoCache } from "./cache/repo-cache.ts";
 import {
   chooseEntry,
   entriesAt,

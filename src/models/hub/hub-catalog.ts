@@ -1,7 +1,8 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { chooseModelFiles, groupModels } from "../names/hub-spec.ts";
 import { isQuantization, quantizationOf } from "../names/model-file-names.ts";
-import { isRepoName, RepoCache } from "./cache/repo-cache.ts";
+import { isRepoName } from "../names/name-rules.ts";
+import { RepoCache } from "./cache/repo-cache.ts";
 import { MAIN } from "./cache/snapshots.ts";
 import { partSize } from "./download/download-blob.ts";
 import type { DiskHubStore } from "./disk-hub-store.ts";

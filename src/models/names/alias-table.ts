@@ -4,12 +4,7 @@ import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/read-config-file.ts";
 import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
-import { isHubPart, isPlainPart, isRepoFile } from "./name-rules.ts";
-
-const repo = z.string().refine((text) => {
-  const parts = text.split("/");
-  return parts.length === 2 && parts.every(isHubPart);
-}, "must be owner/repository of the hub");
+import { isPlainPart, isRepoFile, isRepoName } from "./name-rules.ts";
 
 const ggufFile = z
   .string()
@@ -19,7 +14,10 @@ const ggufFile = z
   );
 
 const aliasEntrySchema = z.strictObject({
-  repo: repo.describe("owner/repository on the hub."),
+  repo: z
+    .string()
+    .refine(isRepoName, "must be owner/repository of the hub")
+    .describe("owner/repository on the hub."),
   file: ggufFile.describe(
     "What is taken when a name has no quantization; of a sharded model, its first shard.",
   ),

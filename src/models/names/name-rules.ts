@@ -17,8 +17,8 @@ const MAX_SEGMENTS = 16;
 const MAX_QUOTED_LENGTH = 100;
 
 const PLAIN_PART = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
+/** Also a segment of a revision. */
 const HUB_PART = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
-const REVISION_SEGMENT = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 
 /** Control and invisible characters, all separators except the space, private and unassigned characters. */
 const INVISIBLE = /\p{C}|\p{Zl}|\p{Zp}|(?! )\p{Zs}/u;
@@ -36,22 +36,24 @@ export function isDeviceName(fileName: string): boolean {
   return DEVICE.test(fileName);
 }
 
+function isPart(text: string, pattern: RegExp, maxLength: number): boolean {
+  return text.length <= maxLength && pattern.test(text) && !text.includes("..") && !isDeviceName(text);
+}
+
 /** True for a valid name or tag of a model. */
 export function isPlainPart(text: string): boolean {
-  return (
-    text.length <= MAX_PART_LENGTH && PLAIN_PART.test(text) && !text.includes("..") && !isDeviceName(text)
-  );
+  return isPart(text, PLAIN_PART, MAX_PART_LENGTH);
 }
 
 /** True for a valid owner or repository of the hub, without `--`, which separates them in folder names of the cache. */
 export function isHubPart(text: string): boolean {
-  return (
-    text.length <= MAX_HUB_PART_LENGTH &&
-    HUB_PART.test(text) &&
-    !text.includes("..") &&
-    !text.includes("--") &&
-    !isDeviceName(text)
-  );
+  return isPart(text, HUB_PART, MAX_HUB_PART_LENGTH) && !text.includes("--");
+}
+
+/** True if the text is an owner/repository that is valid on the hub and safe in paths. */
+export function isRepoName(repo: string): boolean {
+  const parts = repo.split("/");
+  return parts.length === 2 && parts.every(isHubPart);
 }
 
 /** True for a valid branch, tag or commit. */
@@ -60,9 +62,7 @@ export function isRevision(text: string): boolean {
   return (
     segments.length <= MAX_SEGMENTS &&
     text.length <= MAX_SEGMENT_BYTES &&
-    segments.every(
-      (segment) => REVISION_SEGMENT.test(segment) && !segment.includes("..") && !isDeviceName(segment),
-    )
+    segments.every((segment) => isPart(segment, HUB_PART, MAX_SEGMENT_BYTES))
   );
 }
 

@@ -2,7 +2,7 @@ import { link, mkdir, realpath, stat, symlink } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError, rethrowExhaustion } from "../../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../../files/file-operations.ts";
-import { isHubPart } from "../../names/name-rules.ts";
+import { isRepoName } from "../../names/name-rules.ts";
 import { isInside } from "../../registry/model-record.ts";
 
 /** Separates owner and repository in a folder's name; the hub does not allow it in either. */
@@ -103,12 +103,6 @@ export class RepoCache {
         );
     }
   }
-}
-
-/** True if the text is an owner/repository that is valid on the hub and safe in paths. */
-export function isRepoName(repo: string): boolean {
-  const parts = repo.split("/");
-  return parts.length === 2 && parts.every(isHubPart);
 }
 
 /** Returns the repository of a cache folder; undefined for other folders. */

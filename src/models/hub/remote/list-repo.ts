@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { JsonReader } from "../../../json/json-reader.ts";
-import { isRepoFile } from "../../names/name-rules.ts";
-import { isRepoName } from "../cache/repo-cache.ts";
+import { isRepoFile, isRepoName } from "../../names/name-rules.ts";
 import { type HubRetry, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
 import { httpFailure, type HubFetch, readStream } from "./hub-fetch.ts";
