@@ -39,12 +39,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
   return {
     system: one("SYSTEM")?.text,
     template: template && chatTemplate(template.text, template.line),
-    sampling: parameters.sampling,
-    maxTokens: parameters.maxTokens,
-    ...(parameters.repetitionGuard !== undefined && { repetitionGuard: parameters.repetitionGuard }),
-    ...(parameters.speculation !== undefined && { speculation: parameters.speculation }),
-    stop: parameters.stop,
-    contextSize: parameters.contextSize,
+    ...parameters,
     gpuLayers: gpuLayers && readGpuLayers(gpuLayers),
     load: {
       ...parameters.load,

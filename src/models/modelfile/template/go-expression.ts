@@ -104,10 +104,8 @@ export class GoExpressionReader {
 
   #readCommand(): GoExpression {
     const token = this.#tokens[this.#at];
-    if (token?.kind !== "word") return this.#readOperand();
+    if (token?.kind !== "word" || isBoolean(token)) return this.#readOperand();
     this.#at++;
-    if (token.text === "true" || token.text === "false")
-      return { kind: "literal", value: token.text === "true" };
     const operands: GoExpression[] = [];
     while (!this.isDone && !this.#startsWith("|") && !this.#startsWith(")"))
       operands.push(this.#readOperand());
@@ -126,8 +124,7 @@ export class GoExpressionReader {
       case "chain":
         return readChain(token.text);
       case "word":
-        if (token.text === "true" || token.text === "false")
-          return { kind: "literal", value: token.text === "true" };
+        if (isBoolean(token)) return { kind: "literal", value: token.text === "true" };
         throw new TemplateProblem(token.position, `${token.text} with its arguments needs parentheses here`);
       default:
         if (token.text === "(") return this.#readBrackets(token);
@@ -172,15 +169,14 @@ function tokenize(text: string, position: number): Token[] {
     if (!match || kind === undefined) {
       throw new TemplateProblem(position + at, `${JSON.stringify(text.slice(at, at + 20))} cannot be read`);
     }
-    tokens.push({
-      kind,
-      text: match[0],
-      position: position + at,
-      isAttached: spaces === 0,
-    });
+    tokens.push({ kind, text: match[0], position: position + at, isAttached: spaces === 0 });
     at += match[0].length;
   }
   return tokens;
+}
+
+function isBoolean({ text }: Token): boolean {
+  return text === "true" || text === "false";
 }
 
 function readString({ text, position }: Token): string {
