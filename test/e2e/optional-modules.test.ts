@@ -44,6 +44,22 @@ describe("the daemon serves completions without the optional module", () => {
     expect(await tokensServedBy({ launcher })).toBe(4);
   });
 
+  test("grammar, and refuses formats and tools", async () => {
+    const launcher = path.join(programWithout("grammar"), "src/launch/daybreak.mjs");
+    const daemon = await startDaemon({ launcher, args: [] });
+    try {
+      expect(await countTokens(daemon.url)).toBe(4);
+      const answer = await postJson(`${daemon.url}/v1/chat/completions`, {
+        messages: [{ role: "user", content: "Hello" }],
+        response_format: { type: "json_object" },
+      });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature" } });
+    } finally {
+      await daemon.stop();
+    }
+  });
+
   test("cli", async () => {
     const launcher = path.join(programWithout("cli"), "start-daemon.js");
     expect(await tokensServedBy({ launcher, command: [] })).toBe(4);
@@ -54,11 +70,15 @@ describe("the daemon serves completions without the optional module", () => {
 async function tokensServedBy(program: { launcher: string; command?: readonly string[] }): Promise<number> {
   const daemon = await startDaemon({ ...program, args: [] });
   try {
-    const body = { prompt: "Hello", max_tokens: 4, temperature: 0 };
-    const answer = await postJson(`${daemon.url}/v1/completions`, body);
-    return z.object({ usage: z.object({ completion_tokens: z.int() }) }).parse(await answer.json()).usage
-      .completion_tokens;
+    return await countTokens(daemon.url);
   } finally {
     await daemon.stop();
   }
+}
+
+async function countTokens(url: string): Promise<number> {
+  const body = { prompt: "Hello", max_tokens: 4, temperature: 0 };
+  const answer = await postJson(`${url}/v1/completions`, body);
+  return z.object({ usage: z.object({ completion_tokens: z.int() }) }).parse(await answer.json()).usage
+    .completion_tokens;
 }

@@ -104,6 +104,19 @@ describe("the modules of src", () => {
     expect(upward.map(describeImport)).toEqual([]);
   });
 
+  test("only the lazy loader and the thread's entry load the optional grammar compiler", () => {
+    const loads = INSIDE.filter(
+      ({ from, to, isValue }) =>
+        moduleOf(to) === "grammar" &&
+        moduleOf(from) !== "grammar" &&
+        (isValue || to !== "src/grammar/grammar-work.ts"),
+    );
+    expect(loads.map(describeImport).toSorted()).toEqual([
+      "src/daemon/grammars/make-grammars.ts imports src/grammar/grammar-work.ts",
+      "src/inference/schema-compiler.ts imports src/grammar/grammar-work.ts",
+    ]);
+  });
+
   test("an API imports no other API", () => {
     const across = INSIDE.filter(({ from, to }) => {
       const other = apiOf(to);
