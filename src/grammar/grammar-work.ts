@@ -78,6 +78,9 @@ const QUICK_STEPS = 2000;
 const MAX_QUICK_LENGTH = 8192;
 /** Most characters of quick work of kind llama, of which only patterns count steps: it takes up to 50 ms. */
 const MAX_QUICK_LLAMA_LENGTH = 32 * 1024;
+/** Steps for all patterns of work of kind llama: a pattern has some 900, a long one of a tool's grammar 400,000. */
+const LLAMA_STEPS = 600_000;
+const QUICK_LLAMA_STEPS = 20_000;
 
 /** Most pairs of a subschema and a value in the check of an answer: each takes some 5 µs and 300 bytes. */
 const CHECK_STEPS = 1_000_000;
@@ -109,12 +112,19 @@ function compileWithin(work: GrammarWork, options: StepOptions): GrammarResult {
     case "rest":
       return { kind: "made", grammar: compileRest(work, options), unenforced: [] };
     case "llama":
-      return { kind: "llama", schemas: work.schemas.map((schema) => toLlamaSchema(schema)) };
+      return convertSchemas(work.schemas, options);
     case "check":
       return checkAnswer(work, options);
     default:
       return compileSchemas(work, options);
   }
+}
+
+function convertSchemas(schemas: readonly unknown[], { isSingleTry }: StepOptions): GrammarResult {
+  const budget = new WorkBudget(isSingleTry === true ? QUICK_LLAMA_STEPS : LLAMA_STEPS);
+  const converted = schemas.map((schema) => toLlamaSchema(schema, budget));
+  if (isSingleTry === true && budget.left < 0) throw new SchemaTooComplexError("it has long patterns");
+  return { kind: "llama", schemas: converted };
 }
 
 function compileSchemas(work: SchemaWork, options: StepOptions): GrammarResult {

@@ -8,7 +8,7 @@ import {
   UnsupportedGrammarError,
   WorkBudget,
 } from "./schema-errors.ts";
-import { MAX_LENGTH } from "./text/parse-pattern.ts";
+import { checkPatternLength } from "./text/parse-pattern.ts";
 import { parseRegex, RepetitionLimitError } from "./text/parse-regex.ts";
 import { printPattern } from "./text/print-pattern.ts";
 import { expressionsFor, TextSet } from "./text/text-set.ts";
@@ -59,8 +59,7 @@ export function textPattern(language: "regex" | "lark", source: string, budget =
 
 /** Returns the texts that a regular expression matches completely: of Python or Rust, or else of ECMAScript. */
 function regexTexts(source: string, budget: WorkBudget): TextSet {
-  if (source.length > MAX_LENGTH)
-    throw new UnsupportedGrammarError(`it is longer than ${MAX_LENGTH} characters`);
+  checkPatternLength(source);
   try {
     return TextSet.of(parseRegex(source, "", expressionsFor(budget)), budget);
   } catch (error) {

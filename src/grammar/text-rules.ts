@@ -5,6 +5,7 @@ import {
   WorkBudget,
 } from "./schema-errors.ts";
 import type { Branch } from "./terms/branch.ts";
+import { checkPatternLength } from "./text/parse-pattern.ts";
 import { TextSet } from "./text/text-set.ts";
 
 /** Most states of an automaton in a grammar; for larger ones the answer is checked instead. */
@@ -45,7 +46,7 @@ export class TextRules {
   }
 
   pattern(source: string): TextSet | UnusableSet {
-    return this.#set(`pattern ${source}`, () => TextSet.pattern(source, this.#budget)) ?? TOO_LARGE;
+    return this.#set(`pattern ${source}`, () => patternSet(source, this.#budget)) ?? TOO_LARGE;
   }
 
   /** Returns the texts of a format; undefined if the format is only an annotation. */
@@ -94,7 +95,7 @@ export class TextRules {
   }
 
   fitsPattern(text: string, source: string): boolean {
-    return this.#check(text, `pattern ${source}`, (budget) => TextSet.pattern(source, budget));
+    return this.#check(text, `pattern ${source}`, (budget) => patternSet(source, budget));
   }
 
   fitsFormat(text: string, name: string): boolean {
@@ -136,4 +137,9 @@ export class TextRules {
     }
     return true;
   }
+}
+
+function patternSet(source: string, budget: WorkBudget): TextSet {
+  checkPatternLength(source);
+  return TextSet.pattern(source, budget);
 }

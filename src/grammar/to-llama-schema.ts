@@ -37,12 +37,12 @@ const UNRESTRICTING: readonly (keyof JsonSchema)[] = [
 /**
  * Converts a schema so that llama.cpp's converter accepts it, for calls in the format of the model's template: there
  * llama.cpp builds the grammar from the schema that the template shows the model. Keywords that its converter cannot
- * express or would misread are dropped, so that the grammar allows more.
+ * express or would misread are dropped, so that the grammar allows more, like patterns beyond the budget.
  */
-export function toLlamaSchema(schema: unknown): LlamaSchema {
+export function toLlamaSchema(schema: unknown, budget = new WorkBudget()): LlamaSchema {
   try {
     const document = new SchemaDocument(schema);
-    const conversion = new Conversion(document);
+    const conversion = new Conversion(document, budget);
     return { schema: conversion.convert(), dropped: conversion.dropped, ignored: document.ignored };
   } catch (error) {
     // Chains of thousands of references exhaust the stack.
@@ -54,7 +54,7 @@ export function toLlamaSchema(schema: unknown): LlamaSchema {
 class Conversion {
   readonly #dropped = new Map<JsonSchema, Set<string>>();
   readonly #document: SchemaDocument;
-  readonly #budget = new WorkBudget();
+  readonly #budget: WorkBudget;
   /** Names of referenced schemas, and their conversions. */
   readonly #names = new Map<object, string>();
   readonly #defined = new Map<string, LlamaNode>();
@@ -63,8 +63,9 @@ class Conversion {
   /** Schemas of the value in conversion: a reference to one of them would make a left-recursive rule. */
   #open = new Set<object>();
 
-  constructor(document: SchemaDocument) {
+  constructor(document: SchemaDocument, budget: WorkBudget) {
     this.#document = document;
+    this.#budget = budget;
   }
 
   get dropped(): readonly DroppedKeyword[] {

@@ -81,7 +81,7 @@ function every(truths: readonly (boolean | undefined)[]): boolean | undefined {
 }
 
 type ExpressionsKind = Expression["kind"];
-type Fields = { [key: string]: unknown };
+type Fields = { readonly set?: CodePoints; readonly [key: string]: unknown };
 
 const NONE: readonly Expression[] = [];
 
@@ -283,18 +283,17 @@ export class Expressions {
     const known = this.#known.get(`${kind}:${key}`);
     if (known) return known;
     this.budget.spend();
-    const inner = parts.flatMap(({ behinds }) => behinds);
-    const behinds = new Set(inner);
+    const looks = kind === "ahead" || kind === "behind" || parts.some((part) => part.looks);
+    const isSurrogate = kind === "set" && intersectionOf(fields.set ?? [], ALL_BUT_SURROGATES).length === 0;
+    const isPlain =
+      !isSurrogate && !looks && kind !== "both" && kind !== "not" && parts.every((part) => part.isPlain);
+    const behinds = new Set(parts.flatMap((part) => part.behinds));
     // The methods above pass the fields of each kind.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const made = { kind, id: this.#known.size, ...fields } as unknown as Expression;
+    const made = { kind, id: this.#known.size, looks, isPlain, ...fields } as unknown as Expression;
     if (kind === "behind") behinds.add(made);
     Object.assign(made, { behinds: behinds.size > 0 ? [...behinds] : NONE });
-    const looks = kind === "ahead" || kind === "behind" || parts.some((part) => part.looks);
-    const isWritable = made.kind !== "set" || intersectionOf(made.set, ALL_BUT_SURROGATES).length > 0;
-    const isPlain =
-      isWritable && !looks && kind !== "both" && kind !== "not" && parts.every((part) => part.isPlain);
-    Object.assign(made, { looks, isPlain, matchesEmpty: matchesEmpty(made, () => undefined) });
+    Object.assign(made, { matchesEmpty: matchesEmpty(made, () => undefined) });
     this.#known.set(`${kind}:${key}`, made);
     return made;
   }

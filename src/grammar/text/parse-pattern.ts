@@ -5,8 +5,14 @@ import type { Expression, Expressions } from "./expressions.ts";
 
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 100;
-/** Longest pattern, in characters: patterns of JSON schemas have a few hundred at most. */
-export const MAX_LENGTH = 8_000;
+/** Longest pattern of a grammar, in characters: patterns of JSON schemas have a few hundred at most. */
+const MAX_LENGTH = 8_000;
+
+/** @throws UnsupportedGrammarError if a pattern is too long to become a grammar */
+export function checkPatternLength(source: string): void {
+  if (source.length > MAX_LENGTH)
+    throw new UnsupportedGrammarError(`it is longer than ${MAX_LENGTH} characters`);
+}
 
 /**
  * Parses an ECMA-262 pattern, with the flag `u` or, if it is only valid without, by the older syntax; it always matches
@@ -15,8 +21,6 @@ export const MAX_LENGTH = 8_000;
  * @throws UnsupportedGrammarError
  */
 export function parsePattern(source: string, make: Expressions): Expression {
-  if (source.length > MAX_LENGTH)
-    throw new UnsupportedGrammarError(`it is longer than ${MAX_LENGTH} characters`);
   make.budget.spend(source.length);
   const isStrict = isValid(source, "u");
   if (!isStrict && !isValid(source, ""))

@@ -106,65 +106,65 @@ function readDigits(characters: PatternCharacters, digit: string, isInClass: boo
   throw new UnsupportedGrammarError("it has a character by its octal number");
 }
 
-/** Reads the characters of a pattern, whose syntax RegExp has checked. */
+/** Reads the characters of a pattern. */
 export class PatternCharacters {
   /** True when it is valid with the flag `u`. */
   readonly isStrict: boolean;
-  readonly #characters: readonly string[];
-  readonly #groups: readonly string[];
+  readonly #source: string;
   #at = 0;
 
   constructor(source: string, isStrict: boolean) {
     this.isStrict = isStrict;
-    this.#characters = Array.from(source);
-    this.#groups = source.match(/\(\?<(?![=!])/g) ?? [];
+    this.#source = source;
   }
 
   /** True when groups have names: then `\k` refers to one also without the flag `u`. */
   get hasNamedGroups(): boolean {
-    return this.#groups.length > 0;
+    return /\(\?<(?![=!])/.test(this.#source);
   }
 
   /** Number of characters read so far. */
   get position(): number {
-    return this.#at;
+    return Array.from(this.#source.slice(0, this.#at)).length;
   }
 
   peek(): string | undefined {
-    return this.#characters[this.#at];
+    const point = this.#source.codePointAt(this.#at);
+    return point === undefined ? undefined : String.fromCodePoint(point);
   }
 
   next(): string {
-    const next = this.#characters[this.#at++];
+    const next = this.peek();
     if (next === undefined) throw new UnsupportedGrammarError("it ends too early");
+    this.#at += next.length;
     return next;
   }
 
   /** The character that was read last. */
   before(): string {
-    return this.#characters[this.#at - 1] ?? "";
+    return this.#source[this.#at - 1] ?? "";
   }
 
   take(character: string): boolean {
-    if (this.peek() !== character) return false;
+    if (this.#source[this.#at] !== character) return false;
     this.#at += 1;
     return true;
   }
 
   takeAll(text: string): boolean {
-    if (this.#ahead(text.length) !== text) return false;
+    if (!this.#source.startsWith(text, this.#at)) return false;
     this.#at += text.length;
     return true;
   }
 
   /** True if a regular expression matches here, within the next few characters. */
   isAt(expression: RegExp): boolean {
-    return expression.test(this.#ahead(MAX_MATCH));
+    return expression.test(this.#ahead);
   }
 
   /** Takes what a regular expression finds here, within the next few characters. */
   takeMatch(expression: RegExp): RegExpExecArray | undefined {
-    const found = expression.exec(this.#ahead(MAX_MATCH)) ?? undefined;
+    const found = expression.exec(this.#ahead) ?? undefined;
     if (found) this.#at += found[0].length;
     return found;
   }
@@ -187,8 +187,8 @@ export class PatternCharacters {
     return [min, found[3] === "" ? Infinity : Number(found[3])];
   }
 
-  #ahead(length: number): string {
-    return this.#characters.slice(this.#at, this.#at + length).join("");
+  get #ahead(): string {
+    return this.#source.slice(this.#at, this.#at + MAX_MATCH);
   }
 }
 

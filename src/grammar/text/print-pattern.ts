@@ -68,7 +68,8 @@ class PatternPrinter {
 
   /** Prints the body of a repetition: llama.cpp applies quantifiers correctly only to classes and groups. */
   #repeated(body: Expression): string {
-    return body.kind === "set" ? this.#counted(classOf(body.set)) : `(?:${this.print(body)})`;
+    if (body.kind === "set") return this.#counted(classOf(body.set));
+    return body.kind === "either" ? this.print(body) : `(?:${this.print(body)})`;
   }
 
   #counted(text: string): string {
@@ -111,16 +112,23 @@ function escaped(point: number): string {
 const UNESCAPED: CodePoints = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
 /** Maps an expression for texts to one for their JSON encoding. */
-function jsonEncoded(part: Expression, make: Expressions): Expression {
+function jsonEncoded(
+  part: Expression,
+  make: Expressions,
+  sets: Map<Expression, Expression> = new Map(),
+): Expression {
   switch (part.kind) {
-    case "set":
-      return encodedSet(part.set, make);
+    case "set": {
+      const encoded = sets.get(part) ?? encodedSet(part.set, make);
+      sets.set(part, encoded);
+      return encoded;
+    }
     case "sequence":
-      return make.sequence(partsOfSequence(part).map((each) => jsonEncoded(each, make)));
+      return make.sequence(partsOfSequence(part).map((each) => jsonEncoded(each, make, sets)));
     case "either":
-      return make.either(part.parts.map((each) => jsonEncoded(each, make)));
+      return make.either(part.parts.map((each) => jsonEncoded(each, make, sets)));
     case "repeat":
-      return make.repeat(jsonEncoded(part.body, make), part.min, part.max);
+      return make.repeat(jsonEncoded(part.body, make, sets), part.min, part.max);
     default:
       return part;
   }

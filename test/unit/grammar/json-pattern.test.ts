@@ -103,6 +103,11 @@ describe("a pattern for encoded JSON strings", () => {
     },
   );
 
+  test("keeps long patterns, such as those of tools with Lark grammars", () => {
+    const pattern = `^${"ab".repeat(5_000)}$`;
+    expect(toJsonPattern(pattern)).toBe(pattern);
+  });
+
   test("does not exhaust the stack on thousands of nested groups", () => {
     const pattern = `^${"(".repeat(50_000)}a${")".repeat(50_000)}$`;
     expect(toJsonPattern(pattern)).toBeUndefined();

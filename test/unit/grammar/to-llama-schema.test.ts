@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { compileGrammar, compileIfQuick, type GrammarWork } from "../../../src/grammar/grammar-work.ts";
 import { toLlamaSchema } from "../../../src/grammar/to-llama-schema.ts";
 
 const ANY = { description: "" };
@@ -112,4 +113,11 @@ describe("a schema for llama.cpp's converter", () => {
       ": not",
     ]);
   });
+});
+
+test("long patterns are not converted inline, but on the thread of grammars", () => {
+  const pattern = `^${"ab".repeat(5_000)}$`;
+  const work: GrammarWork = { kind: "llama", schemas: [{ type: "string", pattern }] };
+  expect(compileIfQuick(work)).toBeUndefined();
+  expect(compileGrammar(work)).toMatchObject({ schemas: [{ schema: { pattern }, dropped: [] }] });
 });
