@@ -1,10 +1,8 @@
-import { z } from "zod";
 import {
   type ChatMessage,
   type ContentPart,
   type GenerationInput,
   type JsonSchema,
-  jsonSchemaSchema,
   type ToolDefinition,
 } from "../engine/protocol/generation.ts";
 import { decodeImage } from "../inference/media-data.ts";
@@ -79,24 +77,6 @@ export function imageParts(images: readonly string[] | null | undefined, param: 
     data: decodeImage(image, `${param}.${at}`),
   }));
 }
-
-/** Function that the model may call. */
-export const functionSchema = z.object({
-  name: z.string().min(1).describe("Function name."),
-  description: z.string().nullish().describe("Description for the model."),
-  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-});
-
-/** Function tool in the APIs that nest the function. */
-export const functionToolSchema = z.object({
-  type: z.literal("function").default("function"),
-  function: functionSchema,
-});
-
-export const strictField = z
-  .boolean()
-  .nullish()
-  .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it.");
 
 /**
  * Converts a function.

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parse } from "smol-toml";
 import { z } from "zod";
-import { type DefaultModel, defaultModelSchema } from "../api/management/hub-schemas.ts";
-import type { PageFile, PageFileName } from "../api/management/page-files.ts";
+import { type DefaultModel, defaultModelSchema } from "../api/wire/hub.ts";
+import type { PageFile, PageFileName } from "../api/wire/page-files.ts";
 import { ServiceError, toError } from "../errors/service-error.ts";
 import type { ServedFile } from "../http/streaming/send-file.ts";
 

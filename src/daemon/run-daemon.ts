@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 import type { Logger } from "pino";
 import type { LoadedConfig } from "../config/load-config.ts";
-import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../api/wire/machines.ts";
 import type { ManagementServices } from "../api/management/management-services.ts";
 import { title } from "../engine/gpu/offload-to-gpu.ts";
 import { isSystemError, ServiceError } from "../errors/service-error.ts";

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import {
+  type AnswerToken,
   experimentRequestSchema,
   type ExperimentResult,
   experimentResultSchema,
-} from "../api/native/experiment.ts";
-import type { AnswerToken } from "../api/native/native-answer-fields.ts";
+} from "../api/wire/native.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** Version of the format. */

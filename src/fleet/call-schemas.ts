@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { tokenIdsSchema, tokenizeOptionsSchema } from "../engine/protocol/calls.ts";
 import {
+  answerLimitSchema,
   doneEventSchema,
   generationEventSchema,
   generationInputSchema,
@@ -12,7 +13,7 @@ import {
 } from "../engine/protocol/generation.ts";
 import { loadSettingsSchema } from "../config/load-settings.ts";
 import { reportedErrorSchema } from "../engine/protocol/messages.ts";
-import { answerLimitSchema, type InferenceEvent } from "../inference/inference.ts";
+import type { InferenceEvent } from "../inference/inference.ts";
 import { machineIdSchema, PROTOCOL } from "./members.ts";
 
 /** Calls and reports between machines. Every NATS client may send them, so both sides validate them. */

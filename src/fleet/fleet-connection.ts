@@ -11,7 +11,7 @@ import {
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
-import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../api/wire/machines.ts";
 import { reasonOf, ServiceError } from "../errors/service-error.ts";
 
 /** Delay after an attempt that the NATS client gave up. */

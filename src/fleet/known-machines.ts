@@ -1,4 +1,4 @@
-import { isNatsAuthFailure, describeNatsProblem } from "../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../api/wire/machines.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
 import { type Heartbeat, type MemberInfo, INITIAL_REVISION, type CandidateMachine } from "./members.ts";

@@ -1,4 +1,5 @@
 import type {
+  AnswerLimit,
   FinishReason,
   GenerationDetails,
   Timings,
@@ -7,13 +8,7 @@ import type {
   Usage,
 } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type {
-  AnswerLimit,
-  AnswerFailovers,
-  Inference,
-  InferenceEvent,
-  InferenceRequest,
-} from "./inference.ts";
+import type { AnswerFailovers, Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
 
 /** Complete answer, collected from a stream of events. */
 export interface Answer {

@@ -1,6 +1,6 @@
-import { z } from "zod";
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type {
+  AnswerLimit,
   GenerationEvent,
   GenerationInput,
   GenerationRequest,
@@ -258,32 +258,6 @@ export interface Inference {
   readonly activeRequests: number;
   /** Loads of all engines that have been used. */
   readonly loads: readonly ModelLoad[];
-}
-
-export const answerLimitSchema = z.enum([
-  "max_tokens",
-  "num_predict",
-  "default",
-  "context",
-  "repetition",
-  "time",
-  "indentation",
-]);
-/** Limit that truncated an answer. */
-export type AnswerLimit = z.output<typeof answerLimitSchema>;
-
-/** Extra field of a finished answer, because the APIs' own finish reason is the same for all limits. */
-export const limitField = answerLimitSchema
-  .optional()
-  .describe(
-    "Of an answer that was cut off: which limit that was. max_tokens: the request's; num_predict: the model's PARAMETER; default: this API's; context: the context is full; repetition: it ran in circles (repetition_guard); time: t_max_predict_ms; indentation: n_indent.",
-  );
-
-/** Returns the field of {@link limitField} for a truncated answer. */
-export function limitFields({ limitedBy }: { readonly limitedBy?: AnswerLimit | undefined }): {
-  limited_by?: AnswerLimit;
-} {
-  return limitedBy === undefined ? {} : { limited_by: limitedBy };
 }
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;

@@ -1,14 +1,14 @@
 import type { z } from "zod";
-import type { generationFieldsSchema } from "../api/native/native-request-fields.ts";
 import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../api/native/native-chat.ts";
 import { embeddingsAnswerSchema, tokensSchema } from "../api/native/token-routes.ts";
 import { generateAnswerSchema, generateLineSchema } from "../api/native/native-generate.ts";
 import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import type { generationFields } from "../api/wire/native.ts";
 
 /** Sampling, tools, format and other fields of the native API, and options for streaming. */
-export interface GenerateOptions extends z.input<typeof generationFieldsSchema> {
+export interface GenerateOptions extends z.input<z.ZodObject<typeof generationFields>> {
   /** Called with each text delta of the answer. */
   readonly onText?: (chunk: string) => void;
   /** Aborts the generation. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isConnectOrigin } from "../api/management/page-policy.ts";
+import { isConnectOrigin } from "../api/wire/page-policy.ts";
 import { readStored } from "./browser.ts";
 
 /** `daybreak ui export` marks the page as exported: it is served by a static host without a daemon. */

@@ -1,10 +1,10 @@
 import type { z } from "zod";
-import { modelFilesSchema } from "../api/management/model-file-routes.ts";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
 import type { DownloadOptions } from "../tab/store/model-store.ts";
 import { DaemonUnreachable, hasCode, request } from "./daemon-api.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { pageStore } from "./stored-models.ts";
+import { modelFilesSchema } from "../api/wire/models.ts";
 
 /** The engine of this tab. The last model stays loaded. */
 export class TabEngine {

@@ -1,7 +1,6 @@
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/experiments.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/launch-chromium.ts";
@@ -10,6 +9,7 @@ import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { losslessWebp } from "../support/tiny-webp.ts";
+import { experimentResultSchema } from "../../src/api/wire/native.ts";
 
 const chromium = findChromium();
 const CHROMIUM = need("Chromium", chromium !== undefined);

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/experiments.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { chromiumWithGpu, WITH_GPU } from "../support/chromium-gpu.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { GPU_TEST_TIMEOUT_MS, testGpu } from "../support/test-gpu.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../src/api/wire/native.ts";
 
 const CHROMIUM = need(
   "Chromium with WebGPU and a GPU adapter",

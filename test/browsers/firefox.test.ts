@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ExperimentResult, experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { compareResults } from "../../src/experiments/experiments.ts";
 import { FirefoxPage, findFirefox } from "../support/firefox-page.ts";
 import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../src/api/wire/native.ts";
 
 const firefox = findFirefox();
 const FIREFOX = need("Firefox", firefox !== undefined);

@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
 import { compareResults } from "../../src/experiments/experiments.ts";
 import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
@@ -12,6 +11,7 @@ import { need } from "../support/need.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 import { findWebKit, WebKitPage } from "../support/webkit-page.ts";
+import { experimentResultSchema } from "../../src/api/wire/native.ts";
 
 const webkit = findWebKit();
 const WEBKIT = need("WebKit", webkit !== undefined);

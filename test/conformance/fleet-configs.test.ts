@@ -8,7 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { systemdUnit } from "../../src/cli/service/systemd.ts";
 import { SILENCE_TIMEOUT_MS } from "../../src/fleet/presence.ts";
-import { fleetSchema } from "../../src/api/management/machine-schemas.ts";
+import { fleetSchema } from "../../src/api/wire/machines.ts";
 import { findProgram } from "../support/find-program.ts";
 import { both, need } from "../support/need.ts";
 import { NATS, type NatsServer, startNats, startNatsCluster } from "../support/nats-server.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, globSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { fleetSchema } from "../../src/api/management/machine-schemas.ts";
+import { fleetSchema } from "../../src/api/wire/machines.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
 import { NATS, type NatsServer, startNats } from "../support/nats-server.ts";
 import { postJson } from "../support/post-json.ts";

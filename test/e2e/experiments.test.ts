@@ -3,11 +3,11 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { experimentResultSchema } from "../../src/api/native/experiment.ts";
 import { postJson } from "../support/post-json.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "./cli-process.ts";
+import { experimentResultSchema } from "../../src/api/wire/native.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../configs/experiments/hello.json", import.meta.url));
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type PullLine, pullLineSchema } from "../../src/api/management/model-schemas.ts";
+import { type PullLine, pullLineSchema } from "../../src/api/wire/models.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
 import { FILES_HAVE_LINKS } from "../support/links.ts";
 import { addToOllama } from "../support/model-stores.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/api/native/token-routes.ts";
-import { modelDetailSchema } from "../../src/api/management/model-schemas.ts";
+import { modelDetailSchema } from "../../src/api/wire/models.ts";
 import { likeness } from "../support/likeness.ts";
 import { GUARDED, guardedDaemon, unloadModel } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fleetSchema } from "../../src/api/management/machine-schemas.ts";
+import { fleetSchema } from "../../src/api/wire/machines.ts";
 import { writeModel } from "./engine-fixture.ts";
 import { type NatsOptions, type NatsServer, startNats, startNatsCluster } from "./nats-server.ts";
 import { postJson } from "./post-json.ts";

@@ -2,10 +2,12 @@ import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import { sseEvent } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { type InferenceEvent, limitField, limitFields } from "../../inference/inference.ts";
+import { type InferenceEvent } from "../../inference/inference.ts";
 import { isRecord, tryJson } from "../../json/json-values.ts";
 import { signOmittedThinking, signThinking } from "./content-blocks.ts";
 import { appliedEdits, appliedEditsField } from "./message-schema.ts";
+import { limitField } from "../wire/answer-fields.ts";
+import { limitFields } from "../answer-fields.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({

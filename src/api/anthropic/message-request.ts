@@ -1,13 +1,12 @@
 import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
-import { checkFormatWithTools, toSingleFormat } from "../structured-output-fields.ts";
-import { toEngineFields, toSampling } from "../sampling-fields.ts";
-import { toReasoningBudget } from "../reasoning-fields.ts";
 import { toAssistant, toUserMessages } from "./content-blocks.ts";
 import { type MessageRequest, ignoredEdits } from "./message-schema.ts";
 import { toToolDefinition } from "./tools.ts";
 import { chatInput, textParts } from "../chat-input.ts";
+import { checkFormatWithTools, toSingleFormat } from "../structured-output.ts";
+import { toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);

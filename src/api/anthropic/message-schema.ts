@@ -2,11 +2,15 @@ import { z } from "zod";
 import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, refused, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
-import { thinkingFields } from "../reasoning-fields.ts";
-import { engineFields, unsupportedFields, samplingFields } from "../sampling-fields.ts";
-import { constraintFields } from "../structured-output-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
 import { toolSchema } from "./tools.ts";
+import {
+  constraintFields,
+  engineFields,
+  samplingFields,
+  thinkingFields,
+  unsupportedFields,
+} from "../wire/generation-fields.ts";
 
 /** Upper bound for validation of a thinking budget. */
 const MAX_BUDGET_TOKENS = 16 * 1024 * 1024;

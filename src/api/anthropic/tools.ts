@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema, type ToolDefinition } from "../../engine/protocol/generation.ts";
-import { strictField, toolDefinition } from "../chat-input.ts";
+import { toolDefinition } from "../chat-input.ts";
+import { strictField } from "../wire/generation-fields.ts";
 
 const STRING = { type: "string" };
 const INTEGER = { type: "integer" };

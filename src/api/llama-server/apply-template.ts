@@ -6,13 +6,9 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
-import {
-  templateThinkingFields,
-  thinkingFields,
-  toReasoningBudget,
-  thinkingFromTemplateFields,
-} from "../reasoning-fields.ts";
-import { chatInput, chatMessage, functionToolSchema, textParts, toolDefinition } from "../chat-input.ts";
+import { chatInput, chatMessage, textParts, toolDefinition } from "../chat-input.ts";
+import { functionToolSchema, templateThinkingFields, thinkingFields } from "../wire/generation-fields.ts";
+import { thinkingFromTemplateFields, toReasoningBudget } from "../request-settings.ts";
 
 const content = z
   .union([z.string(), list(z.object({ type: z.literal("text"), text: z.string() }))])

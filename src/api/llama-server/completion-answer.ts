@@ -3,13 +3,8 @@ import type { TokenLogprob } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import {
-  answerTimings,
-  eventTimings,
-  promptProgressSchema,
-  timingsSchema,
-  toPromptProgress,
-} from "../progress-fields.ts";
+import { answerTimings, eventTimings, toPromptProgress } from "../answer-fields.ts";
+import { promptProgressSchema, timingsSchema } from "../wire/answer-fields.ts";
 
 const tokenFields = {
   id: z.int(),

@@ -9,17 +9,17 @@ import {
 } from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
-import { returnProgressField, timingsPerTokenField } from "../progress-fields.ts";
-import { noThinkingFields } from "../reasoning-fields.ts";
+import { returnProgressField, timingsPerTokenField } from "../wire/answer-fields.ts";
 import {
+  constraintFields,
   engineFields,
-  unsupportedFields,
+  noThinkingFields,
   probabilitiesField,
   samplingFields,
-  toEngineFields,
-  toSampling,
-} from "../sampling-fields.ts";
-import { constraintFields, toSingleFormat } from "../structured-output-fields.ts";
+  unsupportedFields,
+} from "../wire/generation-fields.ts";
+import { toEngineFields, toSampling } from "../request-settings.ts";
+import { toSingleFormat } from "../structured-output.ts";
 
 /** Maximum number of texts between token IDs in one prompt; each is tokenized separately. */
 const MAX_TEXTS_PER_PROMPT = 1024;

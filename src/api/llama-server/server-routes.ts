@@ -8,10 +8,10 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { adapterScales } from "../../inference/lora-adapters.ts";
 import { assertSavedName } from "../../models/slots/saved-header.ts";
-import { adapterChoiceSchema } from "../sampling-fields.ts";
 import type { ModelServices, Services } from "../services.ts";
 import { generationSettings } from "./completion-routes.ts";
 import { requiredModel } from "./llama-server-error.ts";
+import { adapterChoiceSchema } from "../wire/generation-fields.ts";
 
 const tag = "llama-server";
 

@@ -3,7 +3,7 @@ import { reportFailure } from "../../events/service-events.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { type DefaultModel, defaultModelSchema } from "./hub-schemas.ts";
+import { type DefaultModel, defaultModelSchema } from "../wire/hub.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Default models";

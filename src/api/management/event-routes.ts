@@ -10,7 +10,7 @@ import {
   type StreamFormat,
   streamResponse,
 } from "../../http/streaming/stream-response.ts";
-import { activitySchema, eventSchema, LOG_LEVELS } from "./activity-schemas.ts";
+import { activitySchema, eventSchema, LOG_LEVELS } from "../wire/activity.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 /** Queue limit per client. Events are rare: a client with so many unread ones has stopped reading. */

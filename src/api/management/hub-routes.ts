@@ -1,8 +1,9 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
 import type { HubRepo } from "../../models/hub/remote/list-repo.ts";
+import { modelNameSchema } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import * as schemas from "./hub-schemas.ts";
+import { hubFilesSchema, hubSearchSchema } from "../wire/hub.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Hub";
@@ -10,7 +11,37 @@ const tag = "Hub";
 const ESTIMATE_BASIS =
   "Estimated from the file sizes, for a typical architecture, with the configured context and no other model loaded.";
 
-type RepoJson = z.infer<typeof schemas.hubSearchSchema>["repos"][number];
+/** Maximum length of a search text; longer texts match no name. */
+const MAX_QUERY_LENGTH = 200;
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+
+const hubSearchQuerySchema = z.object({
+  query: z.string().trim().min(1).max(MAX_QUERY_LENGTH).describe("Words, or part of a repository's name."),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_LIMIT)
+    .default(DEFAULT_LIMIT)
+    .describe("Maximum number of repositories."),
+});
+
+const hubFilesQuerySchema = z.object({
+  repo: z.string().min(1).max(MAX_QUERY_LENGTH).describe("owner/repository."),
+});
+
+const discardRequestSchema = z.object({
+  name: modelNameSchema.describe("Alias or hub spec with which it was pulled."),
+});
+
+const discardResultSchema = z.object({
+  status: z.literal("discarded"),
+  name: z.string(),
+  freed_bytes: z.int(),
+});
+
+type RepoJson = z.infer<typeof hubSearchSchema>["repos"][number];
 
 /** Routes to search the hub, and to compare its models with those on this machine. */
 export function hubRoutes(services: ManagementServices): readonly Route[] {
@@ -21,8 +52,8 @@ export function hubRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/hub/search",
       tag,
       summary: "Search the hub for repositories with GGUF files",
-      query: schemas.hubSearchQuerySchema,
-      answers: [{ description: "The repositories.", schema: schemas.hubSearchSchema }],
+      query: hubSearchQuerySchema,
+      answers: [{ description: "The repositories.", schema: hubSearchSchema }],
       async handle(context, { query: { query, limit } }) {
         const found = await hub.search(query, limit, context.req.raw.signal);
         const repos = found.map(repoJson);
@@ -34,8 +65,8 @@ export function hubRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/hub/files",
       tag,
       summary: "List the models in a repository of the hub, and whether they fit this machine",
-      query: schemas.hubFilesQuerySchema,
-      answers: [{ description: "The models.", schema: schemas.hubFilesSchema }],
+      query: hubFilesQuerySchema,
+      answers: [{ description: "The models.", schema: hubFilesSchema }],
       async handle(context, { query: { repo } }) {
         const found = await hub.offers(repo, context.req.raw.signal);
         return context.json(await filesJson(services, found));
@@ -46,8 +77,8 @@ export function hubRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/hub/discard",
       tag,
       summary: "Delete the partial files of an interrupted download",
-      body: schemas.discardRequestSchema,
-      answers: [{ description: "The partial files have been deleted.", schema: schemas.discardResultSchema }],
+      body: discardRequestSchema,
+      answers: [{ description: "The partial files have been deleted.", schema: discardResultSchema }],
       async handle(context, { body: { name } }) {
         const freed = await models.discard(name, context.req.raw.signal);
         return context.json({ status: "discarded", name, freed_bytes: freed });
@@ -70,7 +101,7 @@ function repoJson({ repo, downloads, likes, updatedAt, isGated, task }: HubRepo)
 async function filesJson(
   services: ManagementServices,
   found: HubOffers,
-): Promise<z.infer<typeof schemas.hubFilesSchema>> {
+): Promise<z.infer<typeof hubFilesSchema>> {
   const { repo, isGated, task, parameters, trainedContext, offers } = found;
   return {
     repo,
@@ -88,7 +119,7 @@ async function offerJson(
   { models }: ManagementServices,
   { parameters, trainedContext }: HubOffers,
   { spec, file, shards, quantization, sizeBytes, partialBytes, isOnDisk }: HubOffer,
-): Promise<z.infer<typeof schemas.hubFilesSchema>["models"][number]> {
+): Promise<z.infer<typeof hubFilesSchema>["models"][number]> {
   // A file on disk that is not a usable model has no alias; its spec serves as the name.
   const name = isOnDisk
     ? await models.get(spec).then(

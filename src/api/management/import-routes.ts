@@ -1,22 +1,44 @@
+import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { nativeNdjson, ndjsonLine } from "../../http/errors.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { ImportStep } from "../../models/import/imported-files.ts";
 import { type QuantizeStep, QuantizeSteps } from "../../models/progress-steps.ts";
-import type { QuantizedModel } from "../../models/quantize/quantize-options.ts";
+import { FILE_TYPES, type QuantizedModel } from "../../models/quantize/quantize-options.ts";
+import { list } from "../../http/input/bounded-lists.ts";
+import { modelNameSchema } from "../../http/input/common-fields.ts";
 import type { ManagementServices } from "./management-services.ts";
 import {
   type ImportLine,
   importLineSchema,
   type ImportOutcome,
-  importRequestSchema,
   importResultSchema,
   type QuantizeLine,
   quantizeLineSchema,
-  quantizeRequestSchema,
   quantizeResultSchema,
-} from "./model-schemas.ts";
+} from "../wire/models.ts";
+
+/** Maximum length of a file path: the limit of operating systems. */
+const MAX_PATH_LENGTH = 4096;
+
+const importRequestSchema = z.object({
+  from: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .describe(
+      "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
+    ),
+  models: list(modelNameSchema)
+    .nullish()
+    .describe("Models to import, by their names in the source. Default: all."),
+  copy: z
+    .boolean()
+    .nullish()
+    .describe("Copy files that cannot be cloned or linked, instead of using them in place."),
+  stream: z.boolean().nullish().describe("Stream progress as lines of JSON."),
+});
 
 /** Route to import the models of other programs on this machine. */
 export function importRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
@@ -94,6 +116,22 @@ function importLine(step: ImportStep): ImportLine {
     ...(notes.length > 0 && { notes: [...notes] }),
   };
 }
+
+const fileTypeNames = FILE_TYPES.map(({ name }) => name).join(", ");
+
+const quantizeRequestSchema = z.object({
+  source: modelNameSchema.describe("Model to quantize: a name, a hub spec, or the path of a GGUF file."),
+  destination: modelNameSchema.describe(
+    "Name of the new model, which has the settings of the source. Replaces an earlier created model of this name.",
+  ),
+  quantization: z.string().min(1).describe(`One of ${fileTypeNames}.`),
+  allow_requantize: z
+    .boolean()
+    .nullable()
+    .default(false)
+    .describe("Allow weights that are already quantized, which reduces quality."),
+  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
+});
 
 /** POST /api/models/quantize */
 export function quantizeRoutes({ models }: ManagementServices): readonly Route[] {

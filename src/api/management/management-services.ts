@@ -9,10 +9,10 @@ import type { Metrics } from "../../metrics/metrics.ts";
 import type { FollowRequest } from "../../http/middleware/request-log.ts";
 import type { BatchServices, ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
-import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
-import type { DefaultModel } from "./hub-schemas.ts";
-import type { fleetSchema } from "./machine-schemas.ts";
-import type { PageFile, PageFileName } from "./page-files.ts";
+import type { ActivityReport, LogLevel } from "../wire/activity.ts";
+import type { DefaultModel } from "../wire/hub.ts";
+import type { fleetSchema } from "../wire/machines.ts";
+import type { PageFile, PageFileName } from "../wire/page-files.ts";
 
 /** Services for the management routes. */
 export interface ManagementServices extends ModelServices {

@@ -1,31 +1,13 @@
-import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { sendFile } from "../../http/streaming/send-file.ts";
 import type { Model } from "../../models/model.ts";
 import type { ManagementServices } from "./management-services.ts";
+import { type ModelFile, modelFilesSchema } from "../wire/models.ts";
 
 const tag = "Models";
 const FILES = "/api/models/:name{.+}/files";
-
-/** Role of a file in its model. */
-type Role = "model" | "projector" | "adapter";
-
-export const modelFilesSchema = z.object({
-  alias: z.string(),
-  files: z.array(
-    z.object({
-      role: z.enum(["model", "projector", "adapter"]),
-      name: z.string().describe("File name without the folder."),
-      size_bytes: z.int(),
-      sha256: z.string().describe("SHA-256 in hexadecimal; also the ETag of the file."),
-      scale: z.number().optional().describe("Strength of an adapter."),
-      url: z.string().describe("Path to download the file from this server."),
-    }),
-  ),
-  modelfile: z.string().describe("A Modelfile that recreates this model."),
-});
 
 /** Routes to download models' files, for browsers that run the engine, and for other machines. */
 export function modelFileRoutes(services: ManagementServices): readonly Route[] {
@@ -76,7 +58,7 @@ export function modelFileRoutes(services: ManagementServices): readonly Route[] 
   ];
 }
 
-function filesOf(model: Model): { role: Role; path: string; scale?: number }[] {
+function filesOf(model: Model): { role: ModelFile["role"]; path: string; scale?: number }[] {
   return [
     ...model.files.map((path) => ({ role: "model", path }) as const),
     ...(model.projector === undefined ? [] : [{ role: "projector", path: model.projector } as const]),

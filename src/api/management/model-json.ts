@@ -4,7 +4,7 @@ import type { Model } from "../../models/model.ts";
 import type { Download } from "../../models/hub/hub-types.ts";
 import { listParameters, modelfileNotes } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
-import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
+import type { modelDetailSchema, modelListEntrySchema } from "../wire/models.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
 /** Entry of a model on disk, whose capabilities and purpose are known. */

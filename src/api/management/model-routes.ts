@@ -1,18 +1,80 @@
-import { readLoadSettings } from "../../config/load-settings.ts";
+import { z } from "zod";
+import { nullableLoadSettings, readLoadSettings } from "../../config/load-settings.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { nativeNdjson, ndjsonLine } from "../../http/errors.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { modelfileNotes } from "../../models/modelfile/parameters.ts";
 import { type PullStep, PullSteps } from "../../models/progress-steps.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { pathName } from "../../http/input/common-fields.ts";
+import { modelNameSchema, pathName } from "../../http/input/common-fields.ts";
+import { SPECULATIONS } from "../../models/model.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
-import * as schemas from "./model-schemas.ts";
+import * as schemas from "../wire/models.ts";
 
 const tag = "Models";
 /** Hub specs contain slashes, so a name can span several path segments. */
 const NAME = "/api/models/:name{.+}";
+
+/** Maximum length of a file path: the limit of operating systems. */
+const MAX_PATH_LENGTH = 4096;
+const pathField = z.string().min(1).max(MAX_PATH_LENGTH);
+
+/** Context size in tokens of a model loaded without context_size, as specified for POST /api/models/load. */
+const DEFAULT_CONTEXT = 4096;
+/** Minimum context size of an engine. */
+const SMALLEST_CONTEXT = 16;
+
+const pullRequestSchema = z.object({
+  name: modelNameSchema.describe("Alias, or hub spec such as hf:owner/repository:Q4_K_M@revision."),
+  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
+});
+
+const loadRequestSchema = z.object({
+  alias: modelNameSchema.describe("Name of the model."),
+  path: pathField.nullish().describe("Path of a GGUF file. Default: the model with this alias."),
+  gpu_layers: z
+    .int()
+    .min(-1)
+    .nullish()
+    .describe("Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0."),
+  context_size: z
+    .int()
+    .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
+      error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
+    })
+    .nullish()
+    .describe(
+      `Context size in tokens; 0: chosen as for a model loaded by a request. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
+    ),
+  ...nullableLoadSettings,
+  mmproj: pathField.nullish().describe("Path of a vision projector."),
+  set_default: z.boolean().nullish().describe("Make it the default model."),
+  draft: pathField
+    .nullish()
+    .describe("Path of a draft model for speculative decoding. Default: the Modelfile's."),
+  speculation: z
+    .enum(SPECULATIONS)
+    .nullish()
+    .describe(
+      "Speculative decoding for requests without their own setting. auto: with the draft model, if there is one; ngram: from repetitions in the text; off. Default: the Modelfile's, otherwise models.speculation.",
+    ),
+});
+
+const defaultRequestSchema = z.object({ alias: modelNameSchema.describe("Name of the model.") });
+
+const createRequestSchema = z.object({
+  alias: modelNameSchema.describe("Name of the new model."),
+  modelfile: z.string().min(1).describe("Text of the Modelfile."),
+  base_folder: pathField
+    .nullish()
+    .describe("Absolute path of the folder for relative paths in the Modelfile."),
+});
+
+const copyRequestSchema = z.object({
+  source: modelNameSchema,
+  destination: modelNameSchema.describe("Name of the copy, which shares the files."),
+});
 
 /** Routes for models. Fixed paths come before those with a name, which matches any path. */
 export function modelRoutes(services: ManagementServices): readonly Route[] {
@@ -24,7 +86,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Download a model from the hub",
       description: "Disconnecting pauses the download; the next pull resumes it.",
-      body: schemas.pullRequestSchema,
+      body: pullRequestSchema,
       answers: [
         { description: "The model is on disk.", schema: schemas.pullResultSchema },
         {
@@ -54,7 +116,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/models/create",
       tag,
       summary: "Create a model from a Modelfile",
-      body: schemas.createRequestSchema,
+      body: createRequestSchema,
       answers: [{ description: "The model is created.", schema: schemas.createResultSchema }],
       async handle(context, { body }) {
         const options = body.base_folder == null ? {} : { baseFolder: body.base_folder };
@@ -68,7 +130,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/models/copy",
       tag,
       summary: "Copy a model",
-      body: schemas.copyRequestSchema,
+      body: copyRequestSchema,
       answers: [{ description: "The model is copied.", schema: schemas.copyResultSchema }],
       async handle(context, { body }) {
         if (body.source === body.destination) {
@@ -99,7 +161,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Load a model into memory",
       description: "Returns when the model is loaded. Disconnecting cancels the load.",
-      body: schemas.loadRequestSchema,
+      body: loadRequestSchema,
       answers: [{ description: "The model is loaded.", schema: schemas.loadResultSchema }],
       async handle(context, { body }) {
         const model = await models.load(
@@ -108,7 +170,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
             path: body.path ?? undefined,
             gpuLayers: body.gpu_layers ?? undefined,
             contextSize: body.context_size || undefined,
-            fallbackContext: body.context_size === 0 ? undefined : schemas.DEFAULT_CONTEXT,
+            fallbackContext: body.context_size === 0 ? undefined : DEFAULT_CONTEXT,
             load: readLoadSettings(body),
             mmproj: body.mmproj ?? undefined,
             setDefault: body.set_default ?? undefined,
@@ -132,7 +194,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/models/default",
       tag,
       summary: "Make a model the default, loaded or not",
-      body: schemas.defaultRequestSchema,
+      body: defaultRequestSchema,
       answers: [{ description: "The model is now the default.", schema: schemas.defaultResultSchema }],
       async handle(context, { body }) {
         const { alias, gguf } = await models.get(body.alias);

@@ -15,14 +15,14 @@ import {
   pageListSchema,
   sha256Of,
   UI_FILES,
-} from "./page-files.ts";
+} from "../wire/page-files.ts";
 import {
   isConnectOrigin,
   MAX_CONNECT_ORIGINS,
   pagePolicy,
   parseOrigins,
   withConnectSources,
-} from "./page-policy.ts";
+} from "../wire/page-policy.ts";
 
 /** Headers of the API reference, which may only connect to its own daemon. */
 const DOCS_HEADERS = {

@@ -4,7 +4,7 @@ import type { Model } from "../../models/model.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { FleetReport, ManagementServices } from "./management-services.ts";
-import { fleetSchema, gpuJson, gpuSchema } from "./machine-schemas.ts";
+import { fleetSchema, gpuJson, gpuSchema } from "../wire/machines.ts";
 
 const tag = "System";
 

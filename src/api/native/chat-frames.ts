@@ -2,18 +2,16 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { joinToolCalls } from "../../inference/collect-answer.ts";
+import { chatFields } from "./native-chat.ts";
 import {
   answerTokenSchema,
   deltaStatisticsFields,
-  deltaStatistics,
-  summary,
   summaryFields,
-  tokenFields,
-  wireToolCall,
   wireToolCallSchema,
-} from "./native-answer-fields.ts";
-import { promptProgressSchema, toPromptProgress } from "../progress-fields.ts";
-import { chatFields } from "./native-chat.ts";
+} from "../wire/native.ts";
+import { deltaStatistics, summary, tokenFields, wireToolCall } from "./native-conversion.ts";
+import { promptProgressSchema } from "../wire/answer-fields.ts";
+import { toPromptProgress } from "../answer-fields.ts";
 
 /** Maximum length of a chat ID; a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;

@@ -1,82 +1,26 @@
 import { z } from "zod";
 import { sha256Hex } from "../../../wasm/engine-image.ts";
-import { MAX_TOP_LOGPROBS, type Sampling } from "../../engine/protocol/generation.ts";
+import type { Sampling } from "../../engine/protocol/generation.ts";
 import { SAMPLING_ENTRIES } from "../../engine/protocol/sampling-fields.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { list } from "../../http/input/bounded-lists.ts";
 import { longJson } from "../../http/streaming/stream-response.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
-import { toSampling } from "../sampling-fields.ts";
+import { toChatRequest } from "./native-chat.ts";
+import { modelField } from "../../http/input/common-fields.ts";
+import { toSampling } from "../request-settings.ts";
 import {
   type AnswerToken,
-  answerTokenSchema,
-  summary,
-  summaryFields,
-  toAnswerToken,
-  wireToolCall,
-  wireToolCallSchema,
-} from "./native-answer-fields.ts";
-import { messageSchema, toChatRequest } from "./native-chat.ts";
-import { DEFAULT_MAX_TOKENS, generationFields, toFormat, toMaxTokens } from "./native-request-fields.ts";
-import { modelField } from "../../http/input/common-fields.ts";
-
-/** Default number of alternatives to report for each token. */
-const DEFAULT_ALTERNATIVES = 5;
-
-/** Input of an experiment: a chat or a prompt, and the sampling settings. */
-export const experimentRequestSchema = z
-  .object({
-    messages: list(messageSchema, { min: 1 }).nullish().describe("A conversation; exclusive with prompt."),
-    prompt: z
-      .string()
-      .nullish()
-      .describe("Text that the model continues without the chat template; exclusive with messages."),
-    ...generationFields,
-    seed: z.int().min(0).nullish().describe("Sampling seed. Default: 0."),
-    alternatives: z
-      .int()
-      .min(0)
-      .max(MAX_TOP_LOGPROBS)
-      .nullish()
-      .describe(`Number of alternatives to report for each token. Default: ${DEFAULT_ALTERNATIVES}.`),
-  })
-  .meta({ id: "ExperimentRequest" });
-export type ExperimentRequest = z.output<typeof experimentRequestSchema>;
-
-// Experiments reuse no tokens, and files recorded before this field existed lack it.
-const { cached_tokens: _none, ...resultSummaryFields } = summaryFields;
-
-export const experimentResultSchema = z
-  .object({
-    model: z.string(),
-    text: z.string().describe("The answer."),
-    thinking: z.string().optional().describe("The model's reasoning."),
-    tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
-    tokens: z
-      .array(answerTokenSchema)
-      .describe("All generated tokens, including those of reasoning and tool calls."),
-    ...resultSummaryFields,
-    prompt_ms: z.number().describe("Milliseconds of prefill."),
-    completion_ms: z.number().describe("Milliseconds of decoding."),
-    sampling: z
-      .record(z.string(), z.unknown())
-      .describe("Effective sampling settings: the request's, otherwise the model's, otherwise the defaults."),
-    template_sha256: z.string().optional().describe("SHA-256 of the chat template."),
-    where: z.enum(["daemon", "browser"]).describe("Environment of the run."),
-    machine: z.string().describe("Processor and operating system, or the browser."),
-    gpu_layers: z
-      .int()
-      .optional()
-      .describe("Layers on a GPU, whose results are rounded differently from a CPU's."),
-    at: z.string().describe("Time of the run, ISO 8601."),
-    engine_sha256: z.string().describe("SHA-256 of the engine's WebAssembly."),
-  })
-  .meta({ id: "ExperimentResult" });
-export type ExperimentResult = z.output<typeof experimentResultSchema>;
+  DEFAULT_ALTERNATIVES,
+  DEFAULT_MAX_TOKENS,
+  experimentRequestSchema,
+  type ExperimentResult,
+  experimentResultSchema,
+} from "../wire/native.ts";
+import { summary, toAnswerToken, toFormat, toMaxTokens, wireToolCall } from "./native-conversion.ts";
 
 const runRequestSchema = z.object({ model: modelField, ...experimentRequestSchema.shape });
 

@@ -1,75 +1,39 @@
 import { z } from "zod";
-import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeAudio } from "../../inference/media-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
-import { toEngineFields, toSampling } from "../sampling-fields.ts";
-import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
-import { toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
+import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
+import { modelField } from "../../http/input/common-fields.ts";
+import { thinkingFromLevel, toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
+import { toPromptProgress } from "../answer-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
+  deltaStatisticsFields,
   generationFields,
-  streamField,
   logprobFields,
+  logprobsField,
+  messageSchema,
+  streamField,
+  summaryFields,
+  wireToolCallSchema,
+} from "../wire/native.ts";
+import {
+  deltaStatistics,
+  summary,
   toFormat,
+  tokenFields,
   toLogprobs,
   toMaxTokens,
   toToolChoice,
   toTools,
-} from "./native-request-fields.ts";
-import {
-  logprobsField,
-  deltaStatisticsFields,
-  deltaStatistics,
-  summary,
-  summaryFields,
-  tokenFields,
   wireToolCall,
-  wireToolCallSchema,
-} from "./native-answer-fields.ts";
-import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
-import { modelField } from "../../http/input/common-fields.ts";
+} from "./native-conversion.ts";
 
-export const messageSchema = z.discriminatedUnion("role", [
-  z.object({
-    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
-    content: z.string().describe("Message text."),
-  }),
-  z.object({
-    role: z.literal("user"),
-    content: z.string().describe("Message text."),
-    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
-    audio: list(z.string()).nullish().describe("Audio recordings as base64 (WAV, MP3, FLAC)."),
-  }),
-  z.object({
-    role: z.literal("assistant"),
-    content: z.string().nullish().describe("Message text; optional with tool calls."),
-    thinking: z
-      .string()
-      .nullish()
-      .describe("The model's earlier reasoning, for chat templates that include it."),
-    tool_calls: list(
-      z.object({
-        id: z.string().nullish(),
-        function: z.object({
-          name: z.string(),
-          arguments: z.union([z.string(), dictionary(z.unknown())]).describe("JSON text or an object."),
-        }),
-      }),
-    )
-      .nullish()
-      .describe("Tool calls of the model in this turn."),
-  }),
-  z.object({
-    role: z.literal("tool"),
-    content: z.string().describe("Result of the tool."),
-    tool_call_id: z.string().nullish().describe("ID of the tool call that this result is for."),
-    name: z.string().nullish().describe("Tool name."),
-  }),
-]);
 type WireMessage = z.output<typeof messageSchema>;
 
 export const chatFields = {

@@ -4,32 +4,32 @@ import { ndjsonLine } from "../../http/errors.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
-import { toEngineFields, toSampling } from "../sampling-fields.ts";
-import { promptProgressSchema, returnProgressField, toPromptProgress } from "../progress-fields.ts";
-import { toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
-import {
-  logprobsField,
-  deltaStatisticsFields,
-  deltaStatistics,
-  summary,
-  summaryFields,
-  tokenFields,
-  wireToolCall,
-  wireToolCallSchema,
-} from "./native-answer-fields.ts";
+import { chatInput, imageParts } from "../chat-input.ts";
+import { modelField } from "../../http/input/common-fields.ts";
+import { thinkingFromLevel, toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
+import { toPromptProgress } from "../answer-fields.ts";
 import {
   DEFAULT_MAX_TOKENS,
+  deltaStatisticsFields,
   generationFields,
-  streamField,
   logprobFields,
+  logprobsField,
+  streamField,
+  summaryFields,
+  wireToolCallSchema,
+} from "../wire/native.ts";
+import {
+  deltaStatistics,
+  summary,
   toFormat,
+  tokenFields,
   toLogprobs,
   toMaxTokens,
   toToolChoice,
   toTools,
-} from "./native-request-fields.ts";
-import { chatInput, imageParts } from "../chat-input.ts";
-import { modelField } from "../../http/input/common-fields.ts";
+  wireToolCall,
+} from "./native-conversion.ts";
 
 export const generateRequestSchema = z
   .object({

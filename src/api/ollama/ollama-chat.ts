@@ -13,8 +13,6 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import { decodeMedia } from "../../inference/media-data.ts";
 import type { Model } from "../../models/model.ts";
-import { thinkSchema, toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
-import { toSampling } from "../sampling-fields.ts";
 import { line } from "./ollama-error.ts";
 import {
   generationFields,
@@ -32,7 +30,9 @@ import {
   toLogprobs,
 } from "./ollama-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import { chatInput, chatMessage, functionSchema, textParts, toolDefinition } from "../chat-input.ts";
+import { chatInput, chatMessage, textParts, toolDefinition } from "../chat-input.ts";
+import { functionSchema, thinkSchema } from "../wire/generation-fields.ts";
+import { thinkingFromLevel, toReasoningBudget, toSampling } from "../request-settings.ts";
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),

@@ -1,6 +1,9 @@
 import { z } from "zod";
 import { duration } from "../../config/config-values.ts";
+import { MAX_NAME_LENGTH, modelName } from "../../http/input/common-fields.ts";
+import { optionsField } from "./ollama-options.ts";
 import {
+  type AnswerLimit,
   type FinishReason,
   jsonSchemaSchema,
   MAX_TOP_LOGPROBS,
@@ -9,10 +12,9 @@ import {
   type TokenLogprob,
   type Usage,
 } from "../../engine/protocol/generation.ts";
-import { MAX_NAME_LENGTH, modelName } from "../../http/input/common-fields.ts";
-import { type AnswerLimit, limitField, limitFields } from "../../inference/inference.ts";
-import { thinkingFields } from "../reasoning-fields.ts";
-import { optionsField } from "./ollama-options.ts";
+import { limitField, tokenLogprobsSchema } from "../wire/answer-fields.ts";
+import { limitFields, toTokenLogprobs } from "../answer-fields.ts";
+import { thinkingFields } from "../wire/generation-fields.ts";
 
 export const modelField = z
   .string({ error: "is required" })
@@ -112,27 +114,14 @@ export function summary({ reason, limitedBy, usage, timings, totalMs }: AnswerEn
   };
 }
 
-const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
-export const logprobsField = z
-  .array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }))
-  .optional()
-  .describe("Tokens of this chunk, if requested.");
+export const logprobsField = tokenLogprobsSchema.optional().describe("Tokens of this chunk, if requested.");
 
 /** Returns the logprobs field of an answer or a line, if there are any. */
 export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   logprobs?: z.output<typeof logprobsField>;
 } {
   if (!logprobs || logprobs.length === 0) return {};
-  return {
-    logprobs: logprobs.map(({ top, ...token }) => ({
-      ...withoutId(token),
-      top_logprobs: top.map(withoutId),
-    })),
-  };
-}
-
-function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.output<typeof tokenSchema> {
-  return { token, logprob, bytes };
+  return { logprobs: toTokenLogprobs(logprobs) };
 }
 
 /** Values of the fields that start every answer and line. */

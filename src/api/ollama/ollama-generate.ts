@@ -5,8 +5,6 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { toSampling } from "../sampling-fields.ts";
-import { thinkSchema, toReasoningBudget, thinkingFromLevel } from "../reasoning-fields.ts";
 import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import {
   generationFields,
@@ -27,6 +25,8 @@ import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.
 import { renderPrompt } from "../../models/modelfile/template/go-renderer.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { line } from "./ollama-error.ts";
+import { thinkingFromLevel, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { thinkSchema } from "../wire/generation-fields.ts";
 
 /** POST /api/generate of the Ollama API. Unknown fields are ignored. */
 export const generateRequestSchema = z

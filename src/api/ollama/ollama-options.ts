@@ -3,9 +3,9 @@ import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, repetitionGuardField } from "../../http/input/common-fields.ts";
 import { supportedContext } from "../../models/loading/choose-settings.ts";
-import { samplingFields } from "../sampling-fields.ts";
 import type { Model } from "../../models/model.ts";
 import type { Residency } from "../../models/models.ts";
+import { samplingFields } from "../wire/generation-fields.ts";
 
 /** Minimum context size of an engine. */
 const MIN_CONTEXT = 16;

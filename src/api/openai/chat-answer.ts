@@ -7,9 +7,7 @@ import {
   type Usage,
 } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/stream-response.ts";
-import { limitField, limitFields } from "../../inference/inference.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { eventTimings, toPromptProgress } from "../progress-fields.ts";
 import type { AnswerEvent } from "./custom-tools.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
 import {
@@ -19,12 +17,12 @@ import {
   timingFields,
   timingsField,
   toCallId,
-  tokenLogprobsSchema,
-  toTokenLogprobs,
   toUsage,
   usageSchema,
 } from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
+import { limitField, tokenLogprobsSchema } from "../wire/answer-fields.ts";
+import { eventTimings, limitFields, toPromptProgress, toTokenLogprobs } from "../answer-fields.ts";
 
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;

@@ -9,9 +9,6 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, RequestedFormat, ToolGrammar } from "../../inference/inference.ts";
 import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
-import { toReasoningBudget, thinkingFromTemplateFields } from "../reasoning-fields.ts";
-import { toEngineFields, toSampling } from "../sampling-fields.ts";
-import { checkFormatWithTools } from "../structured-output-fields.ts";
 import type {
   ChatCompletionMessage,
   ChatCompletionRequest,
@@ -24,6 +21,13 @@ import { toChoices, toMaxTokens, toStop, unsupported, withChoice } from "./opena
 import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
 import { chatInput, textParts, toolDefinition } from "../chat-input.ts";
 import { invalidField } from "../../http/input/common-fields.ts";
+import {
+  thinkingFromTemplateFields,
+  toEngineFields,
+  toReasoningBudget,
+  toSampling,
+} from "../request-settings.ts";
+import { checkFormatWithTools } from "../structured-output.ts";
 
 /** Returns one request per choice. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {

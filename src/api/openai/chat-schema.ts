@@ -2,13 +2,17 @@ import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused, refusedEvenEmpty } from "../../http/input/common-fields.ts";
-import { probabilitiesField } from "../sampling-fields.ts";
-import { templateThinkingFields, thinkingFields } from "../reasoning-fields.ts";
 import { nestedFormatSchema } from "./custom-tools.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, tokenLimit } from "./openai-fields.ts";
 import { formatFields, verbosityField } from "./output-format.ts";
-import { functionSchema, strictField } from "../chat-input.ts";
+import {
+  functionSchema,
+  probabilitiesField,
+  strictField,
+  templateThinkingFields,
+  thinkingFields,
+} from "../wire/generation-fields.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 

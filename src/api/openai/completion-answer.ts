@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/stream-response.ts";
-import { limitField, limitFields } from "../../inference/inference.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import { eventTimings, toPromptProgress } from "../progress-fields.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
 import {
@@ -16,6 +14,8 @@ import {
   usageSchema,
 } from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
+import { limitField } from "../wire/answer-fields.ts";
+import { eventTimings, limitFields, toPromptProgress } from "../answer-fields.ts";
 
 const logprobsSchema = z
   .object({

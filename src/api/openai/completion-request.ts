@@ -7,8 +7,6 @@ import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.t
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { type ChoiceEvent, collectChoices, generateChoices } from "../../inference/generate-choices.ts";
 import type { Inference, InferenceRequest, ScoreAnswer } from "../../inference/inference.ts";
-import { noThinkingFields } from "../reasoning-fields.ts";
-import { probabilitiesField, toEngineFields, toSampling } from "../sampling-fields.ts";
 import type { Services } from "../services.ts";
 import {
   completionChunkSchema,
@@ -33,6 +31,8 @@ import {
 } from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
 import { invalidField } from "../../http/input/common-fields.ts";
+import { noThinkingFields, probabilitiesField } from "../wire/generation-fields.ts";
+import { toEngineFields, toSampling } from "../request-settings.ts";
 
 /** POST /v1/completions. */
 export function completionsRoute({ inference, config }: Services): Route {

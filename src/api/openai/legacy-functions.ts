@@ -6,8 +6,9 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
-import { functionSchema, textParts, toolDefinition } from "../chat-input.ts";
+import { textParts, toolDefinition } from "../chat-input.ts";
 import { invalidField } from "../../http/input/common-fields.ts";
+import { functionSchema } from "../wire/generation-fields.ts";
 
 // Functions, the API's predecessor of tools: at most one call per turn, and calls without an ID.
 

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import type { Sampling, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+import type { Sampling, Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { answerTimings } from "../answer-fields.ts";
 import {
-  answerTimings,
   promptProgressSchema,
   returnProgressField,
   timingsPerTokenField,
   timingsSchema,
-} from "../progress-fields.ts";
-import { engineFields, unsupportedFields, samplingFields } from "../sampling-fields.ts";
+} from "../wire/answer-fields.ts";
+import { engineFields, samplingFields, unsupportedFields } from "../wire/generation-fields.ts";
 
 /** Limit of OpenAI's API for one prompt. */
 const MAX_CHOICES = 128;
@@ -130,20 +130,6 @@ const CALL_PREFIX = "call_";
 /** Adds this API's prefix to the ID of a tool call, because the engine's IDs lack it. */
 export function toCallId(id: string): string {
   return id.startsWith(CALL_PREFIX) ? id : CALL_PREFIX + id;
-}
-
-const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
-
-/** Log probabilities of tokens, in the format that chat completions and responses share. */
-export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }));
-export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
-
-export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
-  return logprobs.map(({ top, ...token }) => ({ ...withoutId(token), top_logprobs: top.map(withoutId) }));
-}
-
-function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.output<typeof tokenSchema> {
-  return { token, logprob, bytes };
 }
 
 export const usageSchema = z

@@ -2,13 +2,8 @@ import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { ignored, invalidField } from "../../http/input/common-fields.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
-import {
-  type FormatField,
-  constraintFields,
-  grammarFormat,
-  toSingleFormat,
-} from "../structured-output-fields.ts";
-import { strictField } from "../chat-input.ts";
+import { type FormatField, grammarFormat, toSingleFormat } from "../structured-output.ts";
+import { constraintFields, strictField } from "../wire/generation-fields.ts";
 
 const schemaField = jsonSchemaSchema
   .nullish()

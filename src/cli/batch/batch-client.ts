@@ -2,16 +2,11 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { z } from "zod";
-import {
-  batchListSchema,
-  batchSchema,
-  fileListSchema,
-  fileSchema,
-} from "../../api/openai/batches/batch-objects.ts";
 import { tryJson } from "../../json/json-values.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
 import { type BatchFile, uploadForm } from "./batch-files.ts";
+import { batchListSchema, batchSchema, fileListSchema, fileSchema } from "../../api/wire/openai-batches.ts";
 
 export type BatchObject = z.input<typeof batchSchema>;
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
-import { createResultSchema, quantizeLineSchema } from "../../api/management/model-schemas.ts";
+import { createResultSchema, quantizeLineSchema } from "../../api/wire/models.ts";
 import { isSystemError, toError } from "../../errors/service-error.ts";
 import { looksLikePath } from "../../models/names/name-resolver.ts";
 import { usageError } from "../cli-error.ts";

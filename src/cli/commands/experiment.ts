@@ -1,8 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { Argument, type Command } from "commander";
 import { z } from "zod";
-import { modelFilesSchema } from "../../api/management/model-file-routes.ts";
-import { type ExperimentResult, experimentResultSchema } from "../../api/native/experiment.ts";
 import { toError } from "../../errors/service-error.ts";
 import {
   compareResults,
@@ -25,6 +23,8 @@ import {
 } from "../options/generation-options.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
 import { printable } from "../terminal/format.ts";
+import { modelFilesSchema } from "../../api/wire/models.ts";
+import { type ExperimentResult, experimentResultSchema } from "../../api/wire/native.ts";
 
 interface ExperimentOptions extends ClientOptions, GenerationOptions {
   output?: string;

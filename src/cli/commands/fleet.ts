@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { fleetSchema, describeNatsProblem } from "../../api/management/machine-schemas.ts";
+import { fleetSchema, describeNatsProblem } from "../../api/wire/machines.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
-import { gpuJson } from "../../api/management/machine-schemas.ts";
+import { gpuJson } from "../../api/wire/machines.ts";
 import { loadConfigOrFail } from "../options/common-options.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { hubFilesSchema, hubSearchSchema } from "../../api/management/hub-schemas.ts";
-import { pullLineSchema } from "../../api/management/model-schemas.ts";
+import { hubFilesSchema, hubSearchSchema } from "../../api/wire/hub.ts";
+import { pullLineSchema } from "../../api/wire/models.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
-import { type ImportLine, importLineSchema } from "../../api/management/model-schemas.ts";
+import { type ImportLine, importLineSchema } from "../../api/wire/models.ts";
 import { isStore, storeFolders } from "../../models/folders/known-stores.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";

@@ -7,7 +7,7 @@ import {
   loadSettingsSchema,
   nameLoadSettings,
 } from "../../config/load-settings.ts";
-import { loadResultSchema, modelListSchema, unloadResultSchema } from "../../api/management/model-schemas.ts";
+import { loadResultSchema, modelListSchema, unloadResultSchema } from "../../api/wire/models.ts";
 import { SPECULATIONS } from "../../models/model.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";

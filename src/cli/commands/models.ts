@@ -7,7 +7,7 @@ import {
   modelfileSchema,
   type modelListEntrySchema,
   modelListSchema,
-} from "../../api/management/model-schemas.ts";
+} from "../../api/wire/models.ts";
 import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";

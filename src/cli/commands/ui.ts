@@ -1,5 +1,5 @@
 import { Argument, Command } from "commander";
-import { isConnectOrigin } from "../../api/management/page-policy.ts";
+import { isConnectOrigin } from "../../api/wire/page-policy.ts";
 import { toError } from "../../errors/service-error.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine } from "../cli-io.ts";

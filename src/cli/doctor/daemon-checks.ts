@@ -3,7 +3,7 @@ import { lstatSync } from "node:fs";
 import net from "node:net";
 import { z } from "zod";
 import { isNamedPipe, socketPathProblem } from "../../daemon/listen.ts";
-import { isNatsAuthFailure, describeNatsProblem } from "../../api/management/machine-schemas.ts";
+import { isNatsAuthFailure, describeNatsProblem } from "../../api/wire/machines.ts";
 import { codeOrReason } from "../../errors/service-error.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";

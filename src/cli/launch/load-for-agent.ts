@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { loadResultSchema } from "../../api/management/model-schemas.ts";
+import { loadResultSchema } from "../../api/wire/models.ts";
 import { supportedContext } from "../../models/loading/choose-settings.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";

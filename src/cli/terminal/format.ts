@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import type { z } from "zod";
-import type { modelListEntrySchema } from "../../api/management/model-schemas.ts";
+import type { modelListEntrySchema } from "../../api/wire/models.ts";
 import type { CliIo, Output } from "../cli-io.ts";
 
 const COLUMN_GAP = "  ";

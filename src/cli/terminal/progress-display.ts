@@ -1,5 +1,5 @@
 import { SingleBar } from "cli-progress";
-import type { PullLine, QuantizeLine } from "../../api/management/model-schemas.ts";
+import type { PullLine, QuantizeLine } from "../../api/wire/models.ts";
 import type { Output } from "../cli-io.ts";
 import { formatBytes, formatDuration } from "../../json/quantities.ts";
 import { printable } from "./format.ts";

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ActivityReport, LogLevel } from "../../api/management/activity-schemas.ts";
+import type { ActivityReport, LogLevel } from "../../api/wire/activity.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import {
   type FollowRequest,

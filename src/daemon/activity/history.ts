@@ -1,10 +1,5 @@
 import { z } from "zod";
-import {
-  LOG_LEVELS,
-  type LogLevel,
-  type PastLog,
-  type PastRequest,
-} from "../../api/management/activity-schemas.ts";
+import { LOG_LEVELS, type LogLevel, type PastLog, type PastRequest } from "../../api/wire/activity.ts";
 import type { RequestEnd, RequestHead } from "../../http/middleware/request-log.ts";
 import type { WorkStats } from "../../inference/request-accounting.ts";
 

@@ -255,6 +255,18 @@ export type GenerationDetails = z.infer<typeof detailsSchema>;
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls"]);
 export type FinishReason = z.infer<typeof finishReasonSchema>;
 
+/** Limit that truncated an answer. */
+export const answerLimitSchema = z.enum([
+  "max_tokens",
+  "num_predict",
+  "default",
+  "context",
+  "repetition",
+  "time",
+  "indentation",
+]);
+export type AnswerLimit = z.infer<typeof answerLimitSchema>;
+
 export const doneEventSchema = z.object({
   type: z.literal("done"),
   reason: finishReasonSchema,

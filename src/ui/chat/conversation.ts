@@ -1,6 +1,6 @@
 import { type IDBPDatabase, openDB } from "idb";
 import { z } from "zod";
-import { answerTokenSchema } from "../../api/native/native-answer-fields.ts";
+import { answerTokenSchema } from "../../api/wire/native.ts";
 
 /** Settings of a conversation, named as in requests. Absent settings take the model's defaults. */
 export const settingsSchema = z.object({

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { AnswerToken } from "../../api/native/native-answer-fields.ts";
+import type { AnswerToken } from "../../api/wire/native.ts";
 import type { ListedModel } from "../daemon-api.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { formatProbability } from "../../json/quantities.ts";

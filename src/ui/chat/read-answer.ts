@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { answerTokenSchema } from "../../api/native/native-answer-fields.ts";
 import { type Fetch, jsonLines, post, request } from "../daemon-api.ts";
 import type { AnswerSummary, ChatMessage } from "./conversation.ts";
+import { answerTokenSchema } from "../../api/wire/native.ts";
 
 /** Minimum time between two updates of a growing answer. */
 const RENDER_INTERVAL_MS = 33;

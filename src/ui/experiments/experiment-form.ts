@@ -1,4 +1,4 @@
-import { type ExperimentRequest, experimentRequestSchema } from "../../api/native/experiment.ts";
+import { type ExperimentRequest, experimentRequestSchema } from "../../api/wire/native.ts";
 
 const DEFAULT_REQUEST: ExperimentRequest = {
   messages: [{ role: "user", content: "" }],

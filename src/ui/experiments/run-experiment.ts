@@ -2,7 +2,7 @@ import {
   type ExperimentRequest,
   type ExperimentResult,
   experimentResultSchema,
-} from "../../api/native/experiment.ts";
+} from "../../api/wire/native.ts";
 import type { ExperimentModelFile } from "../../experiments/experiments.ts";
 import { fetchDaemon, hasCode, listModels, loadModel, post, request as send } from "../daemon-api.ts";
 import { fetchModelFiles, TabEngine } from "../tab-engine.ts";

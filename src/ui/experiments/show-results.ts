@@ -1,5 +1,4 @@
-import type { AnswerToken } from "../../api/native/native-answer-fields.ts";
-import type { ExperimentResult } from "../../api/native/experiment.ts";
+import type { AnswerToken, ExperimentResult } from "../../api/wire/native.ts";
 import { element, shadeClass } from "../browser.ts";
 import { formatProbability } from "../../json/quantities.ts";
 import { compareResults } from "../../experiments/experiments.ts";

@@ -1,6 +1,6 @@
 import { signal as createSignal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { HUB_ORIGINS } from "../../api/management/page-policy.ts";
+import { HUB_ORIGINS } from "../../api/wire/page-policy.ts";
 import { chooseModelFiles, chooseProjector, HUB_PREFIX, parseHubSpec } from "../../models/names/hub-spec.ts";
 import { hubPaths } from "../../tab/store/hub-files.ts";
 import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";

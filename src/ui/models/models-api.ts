@@ -1,8 +1,7 @@
 import { signal as createSignal } from "@preact/signals";
 import { z } from "zod";
-import { defaultModelSchema } from "../../api/management/hub-schemas.ts";
-import { hubFilesSchema, hubSearchSchema } from "../../api/management/hub-schemas.ts";
-import { modelDetailSchema, modelfileSchema } from "../../api/management/model-schemas.ts";
+import { defaultModelSchema, hubFilesSchema, hubSearchSchema } from "../../api/wire/hub.ts";
+import { modelDetailSchema, modelfileSchema } from "../../api/wire/models.ts";
 import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { refresh, showProblem } from "../page-state.ts";
 

@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { LOG_LEVELS, type LogLevel } from "../../api/management/activity-schemas.ts";
+import { LOG_LEVELS, type LogLevel } from "../../api/wire/activity.ts";
 import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 

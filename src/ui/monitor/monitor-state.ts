@@ -1,6 +1,6 @@
 import { computed, signal as createSignal } from "@preact/signals";
 import { pause } from "../../async/promises.ts";
-import type { ActivityReport } from "../../api/management/activity-schemas.ts";
+import type { ActivityReport } from "../../api/wire/activity.ts";
 import { toError } from "../../errors/service-error.ts";
 import { request } from "../daemon-api.ts";
 import {

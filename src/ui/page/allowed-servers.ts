@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isConnectOrigin, MAX_CONNECT_ORIGINS, parseOrigins } from "../../api/management/page-policy.ts";
+import { isConnectOrigin, MAX_CONNECT_ORIGINS, parseOrigins } from "../../api/wire/page-policy.ts";
 import { readStored } from "../browser.ts";
 import { addedDaemons, isExported } from "../daemons.ts";
 

@@ -1,4 +1,4 @@
-import type { PageList } from "../../api/management/page-files.ts";
+import type { PageList } from "../../api/wire/page-files.ts";
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this is a service worker
 export const worker = globalThis as unknown as WorkerScope;

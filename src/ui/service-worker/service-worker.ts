@@ -1,10 +1,10 @@
-import type { PageList } from "../../api/management/page-files.ts";
+import type { PageList } from "../../api/wire/page-files.ts";
 import {
   isConnectOrigin,
   MAX_CONNECT_ORIGINS,
   parseOrigins,
   withConnectSources,
-} from "../../api/management/page-policy.ts";
+} from "../../api/wire/page-policy.ts";
 import {
   addressOf,
   currentVersion,

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { samplingFields, toSampling } from "../../../src/api/sampling-fields.ts";
 import { SAMPLING_ENTRIES } from "../../../src/engine/protocol/sampling-fields.ts";
 import { samplingSchema } from "../../../src/engine/protocol/generation.ts";
 import { testApp } from "../../support/test-app.ts";
 import { SAMPLING_SAMPLES } from "./field-samples.ts";
+import { samplingFields } from "../../../src/api/wire/generation-fields.ts";
+import { toSampling } from "../../../src/api/request-settings.ts";
 
 const schema = z.object(samplingFields);
 const read = (body: unknown) => toSampling(schema.parse(body));

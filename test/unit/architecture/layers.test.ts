@@ -34,6 +34,12 @@ const MODULES = [
 /** Modules that http may import: it knows neither models nor engines. */
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
+/** Schemas of answers and events that the page and the command line read. */
+const WIRE = "src/api/wire/";
+/** Files and packages that they may load, directly or not. */
+const BELOW_WIRE =
+  /^(?:zod$|src\/(?:api\/wire|http\/input|engine\/protocol|json|errors)\/|src\/engine\/gpu\/gpu-report\.ts$)/;
+
 /** Modules that also run in a page, with all that they import. */
 const IN_PAGES = new Set(["tab", "experiments", "api", "inference", "grammar"]);
 /** Packages that run in a page. */
@@ -71,7 +77,7 @@ function importsOf(file: string): Import[] {
   });
 }
 
-const FILES = globSync("{src,wasm}/**/*.{ts,mjs,js}", { cwd: ROOT }).map((file) =>
+const FILES = globSync("{src,wasm}/**/*.{ts,tsx,mjs,js}", { cwd: ROOT }).map((file) =>
   file.replaceAll("\\", "/"),
 );
 const IMPORTS = FILES.flatMap(importsOf);
@@ -82,9 +88,9 @@ function moduleOf(file: string): string {
   return top === "src" ? module : top;
 }
 
-/** API of a file in the folder of one. */
+/** API of a file in the folder of one; the folder wire is shared by all. */
 function apiOf(file: string): string | undefined {
-  return /^src\/api\/([^/]+)\//.exec(file)?.[1];
+  return /^src\/api\/(?!wire\/)([^/]+)\//.exec(file)?.[1];
 }
 
 function describeImport({ from, to }: Import): string {
@@ -123,6 +129,23 @@ describe("the modules of src", () => {
       return moduleOf(from) === "api" && other !== undefined && other !== apiOf(from);
     });
     expect(across.map(describeImport)).toEqual([]);
+  });
+
+  test("ui and cli import nothing of api but its wire schemas", () => {
+    const beyond = INSIDE.filter(
+      ({ from, to }) =>
+        ["ui", "cli"].includes(moduleOf(from)) && moduleOf(to) === "api" && !to.startsWith(WIRE),
+    );
+    expect(beyond.map(describeImport)).toEqual([]);
+  });
+
+  test("wire schemas load only other schemas: no routes, services or settings", () => {
+    const reached = new Set(FILES.filter((file) => file.startsWith(WIRE)));
+    for (const file of reached) {
+      for (const { to } of IMPORTS.filter(({ from, isValue }) => from === file && isValue)) reached.add(to);
+    }
+    const loaded = [...reached].filter((file) => !BELOW_WIRE.test(file));
+    expect(loaded).toEqual([]);
   });
 
   test("http knows neither models nor engines", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { compareResults } from "../../../src/experiments/experiments.ts";
-import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import { RESULT, token } from "./sample-experiment.ts";
+import type { ExperimentResult } from "../../../src/api/wire/native.ts";
 
 test("results are the same if only machines and timings differ", () => {
   const inBrowser = { ...RESULT, where: "browser", machine: "a page", total_duration_ms: 900 } as const;

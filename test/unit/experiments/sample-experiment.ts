@@ -1,6 +1,5 @@
-import type { AnswerToken } from "../../../src/api/native/native-answer-fields.ts";
-import type { ExperimentResult } from "../../../src/api/native/experiment.ts";
 import type { Experiment } from "../../../src/experiments/experiments.ts";
+import type { AnswerToken, ExperimentResult } from "../../../src/api/wire/native.ts";
 
 export function token(id: number, text: string, logprob = -0.5): AnswerToken {
   return {

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
-import { describeNatsProblem } from "../../../src/api/management/machine-schemas.ts";
+import { describeNatsProblem } from "../../../src/api/wire/machines.ts";
 import { FleetConnection, natsOptions } from "../../../src/fleet/fleet-connection.ts";
 import { NATS, startNats } from "../../support/nats-server.ts";
 

@@ -7,11 +7,6 @@ import { defineRoute, type Route } from "../../../http/route.ts";
 import { sendFile } from "../../../http/streaming/send-file.ts";
 import type { BatchServices } from "../../services.ts";
 import {
-  batchListSchema,
-  batchSchema,
-  fileDeletedSchema,
-  fileListSchema,
-  fileSchema,
   MAX_LIFETIME_SECS,
   MIN_LIFETIME_SECS,
   toBatchObject,
@@ -19,6 +14,13 @@ import {
   toList,
 } from "./batch-objects.ts";
 import { OPENAI_BATCHES, OPENAI_ENDPOINTS } from "./openai-batch-format.ts";
+import {
+  batchListSchema,
+  batchSchema,
+  fileDeletedSchema,
+  fileListSchema,
+  fileSchema,
+} from "../../wire/openai-batches.ts";
 
 const tag = "Chat-completions API";
 /** Limits of OpenAI's API. */

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
-import { limitField } from "../../../inference/inference.ts";
-import { reasoningEffortSchema } from "../../reasoning-fields.ts";
-import { tokenLogprobsSchema } from "../openai-fields.ts";
 import { builtInCalls } from "./built-in-calls.ts";
 import { textFormatSchema, type ResponseRequest } from "./response-schema.ts";
 import { clientTools, clientToolSchema, toolChoiceSchema } from "./response-tools.ts";
+import { limitField, tokenLogprobsSchema } from "../../wire/answer-fields.ts";
+import { reasoningEffortSchema } from "../../wire/generation-fields.ts";
 
 const itemStatusSchema = z.enum(["in_progress", "completed", "incomplete"]);
 export type ItemStatus = z.output<typeof itemStatusSchema>;

@@ -7,9 +7,6 @@ import type {
   InferenceStream,
   ToolGrammar,
 } from "../../../inference/inference.ts";
-import { toReasoningBudget, thinkingFromEffort } from "../../reasoning-fields.ts";
-import { toEngineFields, toSampling } from "../../sampling-fields.ts";
-import { checkFormatWithTools, toSingleFormat } from "../../structured-output-fields.ts";
 import { ignoredVerbosity } from "../output-format.ts";
 import { type InputItem, isMessage, type ItemReference } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
@@ -18,6 +15,8 @@ import type { ResponseStore } from "./response-store.ts";
 import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
 import { chatInput } from "../../chat-input.ts";
 import { invalidField } from "../../../http/input/common-fields.ts";
+import { thinkingFromEffort, toEngineFields, toReasoningBudget, toSampling } from "../../request-settings.ts";
+import { checkFormatWithTools, toSingleFormat } from "../../structured-output.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 

@@ -3,14 +3,19 @@ import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/common-fields.ts";
 import { approximateJsonLength } from "../../../json/json-values.ts";
-import { constraintFields } from "../../structured-output-fields.ts";
-import { engineFields, unsupportedFields, samplingFields } from "../../sampling-fields.ts";
-import { reasoningEffortSchema, thinkingFields } from "../../reasoning-fields.ts";
 import { commonFields } from "../openai-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
 import { verbosityField } from "../output-format.ts";
-import { strictField } from "../../chat-input.ts";
+import {
+  constraintFields,
+  engineFields,
+  reasoningEffortSchema,
+  samplingFields,
+  strictField,
+  thinkingFields,
+  unsupportedFields,
+} from "../../wire/generation-fields.ts";
 
 /** Maximum length of a response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;

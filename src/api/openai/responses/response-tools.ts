@@ -7,7 +7,8 @@ import {
 } from "../../../engine/protocol/generation.ts";
 import type { ToolGrammar } from "../../../inference/inference.ts";
 import { customFormatSchema, customFunctions } from "../custom-tools.ts";
-import { functionSchema, strictField, toolDefinition } from "../../chat-input.ts";
+import { toolDefinition } from "../../chat-input.ts";
+import { functionSchema, strictField } from "../../wire/generation-fields.ts";
 
 const functionTool = z.object({
   type: z.literal("function"),

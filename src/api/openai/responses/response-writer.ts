@@ -1,10 +1,12 @@
 import type { ServiceError } from "../../../errors/service-error.ts";
-import { type InferenceEvent, limitFields } from "../../../inference/inference.ts";
+import { type InferenceEvent } from "../../../inference/inference.ts";
 import { decodeCustomCalls } from "../custom-tools.ts";
-import { toCallId, type TokenLogprobs, toTokenLogprobs } from "../openai-fields.ts";
+import { toCallId } from "../openai-fields.ts";
 import { toBuiltInCall } from "./built-in-calls.ts";
 import { type ItemStatus, newId, type OutputItem, type ResponseObject, toUsage } from "./response-object.ts";
 import { type BuiltInTool, type ClientTool, toolKinds } from "./response-tools.ts";
+import { limitFields, toTokenLogprobs } from "../../answer-fields.ts";
+import type { TokenLogprobs } from "../../wire/answer-fields.ts";
 
 /** Event of a streamed response. */
 export interface ResponseEvent extends OutputEvent {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Activity } from "../../../../src/daemon/activity/activity.ts";
-import { activitySchema } from "../../../../src/api/management/activity-schemas.ts";
+import { activitySchema } from "../../../../src/api/wire/activity.ts";
 import { createInference } from "../../../../src/inference/create-inference.ts";
 import { configSchema } from "../../../../src/config/schema.ts";
 import { FakeEngine } from "../../../support/fake-engine.ts";

@@ -4,7 +4,7 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { TimedServiceEvent } from "../../../../src/events/service-events.ts";
 import type { AppEnv } from "../../../../src/http/app-env.ts";
 import { defaultModelRoutes } from "../../../../src/api/management/default-model-routes.ts";
-import type { DefaultModel } from "../../../../src/api/management/hub-schemas.ts";
+import type { DefaultModel } from "../../../../src/api/wire/hub.ts";
 import { FakeModels, fakeModel } from "../../../support/fake-models.ts";
 import { fakeServices } from "../../../support/fake-services.ts";
 

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { pageListSchema } from "../../../../src/api/management/page-files.ts";
-import { isConnectOrigin } from "../../../../src/api/management/page-policy.ts";
+import { pageListSchema } from "../../../../src/api/wire/page-files.ts";
+import { isConnectOrigin } from "../../../../src/api/wire/page-policy.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
 
 const WASM = { size: 4, etag: "a".repeat(64), read: () => new Blob(["wasm"]).stream() };

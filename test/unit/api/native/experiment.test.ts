@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { experimentResultSchema } from "../../../../src/api/native/experiment.ts";
 import { ABLE, testApp } from "../../../support/test-app.ts";
 import { PLAIN_TEXT, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
+import { experimentResultSchema } from "../../../../src/api/wire/native.ts";
 
 const messages = [{ role: "user", content: "hi" }];
 

@@ -1,61 +1,13 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { list } from "../http/input/bounded-lists.ts";
-import { refused, invalidField } from "../http/input/common-fields.ts";
+import { invalidField } from "../http/input/common-fields.ts";
 import { checkTextDepth } from "../json/json-reader.ts";
 import type { RequestedFormat } from "../inference/inference.ts";
 import type { TextLanguage } from "../grammar/grammar-work.ts";
+import type { constraintFields } from "./wire/generation-fields.ts";
 
-const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
-const regex = z.string().min(1);
-const choice = list(z.string(), { min: 1 });
-const nonEmptyText = z.string().min(1);
-
-/** vLLM's structured_outputs: an object with one of these fields. */
-const structuredOutputs = z.object({
-  json: schemaOrText.nullish(),
-  regex: regex.nullish(),
-  choice: choice.nullish(),
-  grammar: nonEmptyText.nullish(),
-  json_object: z.boolean().nullish(),
-  structural_tag: refused("use tools, or describe the whole answer with a grammar"),
-  whitespace_pattern: refused("describe the answer with a grammar"),
-  disable_any_whitespace: refused("describe the answer with a grammar", false),
-  disable_additional_properties: refused("set additionalProperties in the schema", false),
-});
-
-/** Structured-output fields of llama.cpp's server, vLLM and SGLang, accepted in every API that generates text. */
-export const constraintFields = {
-  json_schema: jsonSchemaSchema.nullish().describe("JSON Schema of the answer."),
-  grammar: z
-    .string()
-    .nullish()
-    .describe(
-      "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format or with tools.",
-    ),
-  regex: regex
-    .nullish()
-    .describe(
-      "Regular expression that the whole answer must match. Cannot be combined with another format or with tools.",
-    ),
-  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; may also be JSON text."),
-  guided_regex: regex.nullish().describe("vLLM's name of regex."),
-  guided_choice: choice.nullish().describe("Allowed answers. Cannot be combined with tools."),
-  guided_grammar: nonEmptyText
-    .nullish()
-    .describe(
-      "Grammar of the answer in GBNF, where names may have underscores, or in Lark. Cannot be combined with tools.",
-    ),
-  structured_outputs: structuredOutputs
-    .nullish()
-    .describe(
-      "vLLM's newer form of the guided_ fields: an object with json, regex, choice, grammar or json_object.",
-    ),
-};
-
-const constraintObject = z.object(constraintFields);
-type ConstraintBody = Partial<z.output<typeof constraintObject>>;
+type ConstraintBody = Partial<z.output<z.ZodObject<typeof constraintFields>>>;
 
 /** A requested format, and the field that requests it. */
 export interface FormatField {

@@ -1,17 +1,4 @@
 import { z } from "zod";
-import { nullableLoadSettings } from "../../config/load-settings.ts";
-import { list } from "../../http/input/bounded-lists.ts";
-import { modelNameSchema } from "../../http/input/common-fields.ts";
-import { SPECULATIONS } from "../../models/model.ts";
-import { FILE_TYPES } from "../../models/quantize/quantize-options.ts";
-
-/** Maximum length of a file path: the limit of operating systems. */
-const MAX_PATH_LENGTH = 4096;
-
-/** Context size in tokens of a model loaded without context_size, as specified for POST /api/models/load. */
-export const DEFAULT_CONTEXT = 4096;
-/** Minimum context size of an engine. */
-const SMALLEST_CONTEXT = 16;
 
 const contextSourceSchema = z
   .enum(["request", "modelfile", "configuration", "default", "trained", "automatic", "memory"])
@@ -123,11 +110,6 @@ export const modelDetailSchema = z
 
 export const modelListSchema = z.object({ models: z.array(modelListEntrySchema) });
 
-export const pullRequestSchema = z.object({
-  name: modelNameSchema.describe("Alias, or hub spec such as hf:owner/repository:Q4_K_M@revision."),
-  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
-});
-
 export const pullResultSchema = z.object({
   status: z.literal("success"),
   model: z.string(),
@@ -151,45 +133,6 @@ export const pullLineSchema = z.union([
 ]);
 export type PullLine = z.infer<typeof pullLineSchema>;
 
-export const loadRequestSchema = z.object({
-  alias: modelNameSchema.describe("Name of the model."),
-  path: z
-    .string()
-    .min(1)
-    .max(MAX_PATH_LENGTH)
-    .nullish()
-    .describe("Path of a GGUF file. Default: the model with this alias."),
-  gpu_layers: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe("Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0."),
-  context_size: z
-    .int()
-    .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
-      error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
-    })
-    .nullish()
-    .describe(
-      `Context size in tokens; 0: chosen as for a model loaded by a request. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
-    ),
-  ...nullableLoadSettings,
-  mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
-  set_default: z.boolean().nullish().describe("Make it the default model."),
-  draft: z
-    .string()
-    .min(1)
-    .max(MAX_PATH_LENGTH)
-    .nullish()
-    .describe("Path of a draft model for speculative decoding. Default: the Modelfile's."),
-  speculation: z
-    .enum(SPECULATIONS)
-    .nullish()
-    .describe(
-      "Speculative decoding for requests without their own setting. auto: with the draft model, if there is one; ngram: from repetitions in the text; off. Default: the Modelfile's, otherwise models.speculation.",
-    ),
-});
-
 export const loadResultSchema = z.object({
   status: z.literal("loaded"),
   alias: z.string(),
@@ -199,7 +142,6 @@ export const loadResultSchema = z.object({
   gpu_layers: z.int(),
 });
 
-export const defaultRequestSchema = z.object({ alias: modelNameSchema.describe("Name of the model.") });
 export const defaultResultSchema = z.object({ status: z.literal("default"), alias: z.string() });
 
 export const unloadResultSchema = z.object({ status: z.literal("unloaded"), alias: z.string() });
@@ -209,47 +151,17 @@ export const deleteResultSchema = z.object({
   source: sourceSchema,
 });
 
-export const createRequestSchema = z.object({
-  alias: modelNameSchema.describe("Name of the new model."),
-  modelfile: z.string().min(1).describe("Text of the Modelfile."),
-  base_folder: z
-    .string()
-    .min(1)
-    .max(MAX_PATH_LENGTH)
-    .nullish()
-    .describe("Absolute path of the folder for relative paths in the Modelfile."),
-});
 export const createResultSchema = z.object({
   status: z.literal("created"),
   alias: z.string(),
   notes: notesSchema.optional(),
 });
 
-export const copyRequestSchema = z.object({
-  source: modelNameSchema,
-  destination: modelNameSchema.describe("Name of the copy, which shares the files."),
-});
 export const copyResultSchema = z.object({ status: z.literal("copied"), alias: z.string() });
 
 export const modelfileSchema = z.object({
   alias: z.string(),
   modelfile: z.string().describe("A Modelfile that recreates this model."),
-});
-
-const fileTypeNames = FILE_TYPES.map(({ name }) => name).join(", ");
-
-export const quantizeRequestSchema = z.object({
-  source: modelNameSchema.describe("Model to quantize: a name, a hub spec, or the path of a GGUF file."),
-  destination: modelNameSchema.describe(
-    "Name of the new model, which has the settings of the source. Replaces an earlier created model of this name.",
-  ),
-  quantization: z.string().min(1).describe(`One of ${fileTypeNames}.`),
-  allow_requantize: z
-    .boolean()
-    .nullable()
-    .default(false)
-    .describe("Allow weights that are already quantized, which reduces quality."),
-  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
 });
 
 export const quantizeResultSchema = z.object({
@@ -274,24 +186,6 @@ export const quantizeLineSchema = z.union([
   quantizeResultSchema,
 ]);
 export type QuantizeLine = z.infer<typeof quantizeLineSchema>;
-
-export const importRequestSchema = z.object({
-  from: z
-    .string()
-    .min(1)
-    .max(MAX_PATH_LENGTH)
-    .describe(
-      "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
-    ),
-  models: list(modelNameSchema)
-    .nullish()
-    .describe("Models to import, by their names in the source. Default: all."),
-  copy: z
-    .boolean()
-    .nullish()
-    .describe("Copy files that cannot be cloned or linked, instead of using them in place."),
-  stream: z.boolean().nullish().describe("Stream progress as lines of JSON."),
-});
 
 const importedNameField = z.string().describe("Name in the source folder.");
 const bytes = z.int().min(0);
@@ -344,3 +238,19 @@ export const importLineSchema = z.union([
   z.object({ status: z.literal("success") }),
 ]);
 export type ImportLine = z.infer<typeof importLineSchema>;
+
+export const modelFilesSchema = z.object({
+  alias: z.string(),
+  files: z.array(
+    z.object({
+      role: z.enum(["model", "projector", "adapter"]),
+      name: z.string().describe("File name without the folder."),
+      size_bytes: z.int(),
+      sha256: z.string().describe("SHA-256 in hexadecimal; also the ETag of the file."),
+      scale: z.number().optional().describe("Strength of an adapter."),
+      url: z.string().describe("Path to download the file from this server."),
+    }),
+  ),
+  modelfile: z.string().describe("A Modelfile that recreates this model."),
+});
+export type ModelFile = z.infer<typeof modelFilesSchema>["files"][number];

@@ -1,10 +1,4 @@
 import { z } from "zod";
-import { modelNameSchema } from "../../http/input/common-fields.ts";
-
-/** Maximum length of a search text; longer texts match no name. */
-const MAX_QUERY_LENGTH = 200;
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 100;
 
 const repoFields = {
   repo: z.string().describe("owner/repository."),
@@ -13,17 +7,6 @@ const repoFields = {
     .describe("Access must be requested on the repository's page, and HUB_TOKEN must be set."),
   task: z.string().optional().describe('Task according to the hub, such as "text-generation".'),
 };
-
-export const hubSearchQuerySchema = z.object({
-  query: z.string().trim().min(1).max(MAX_QUERY_LENGTH).describe("Words, or part of a repository's name."),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of repositories."),
-});
 
 export const hubSearchSchema = z
   .object({
@@ -39,10 +22,6 @@ export const hubSearchSchema = z
       .describe("Repositories, most downloaded first."),
   })
   .meta({ id: "HubSearch" });
-
-export const hubFilesQuerySchema = z.object({
-  repo: z.string().min(1).max(MAX_QUERY_LENGTH).describe("owner/repository."),
-});
 
 const offerSchema = z.object({
   spec: z.string().describe("Name for POST /api/models/pull."),
@@ -79,15 +58,6 @@ export const hubFilesSchema = z
     models: z.array(offerSchema).describe("Models, one per quantization, smallest first."),
   })
   .meta({ id: "HubFiles" });
-
-export const discardRequestSchema = z.object({
-  name: modelNameSchema.describe("Alias or hub spec with which it was pulled."),
-});
-export const discardResultSchema = z.object({
-  status: z.literal("discarded"),
-  name: z.string(),
-  freed_bytes: z.int(),
-});
 
 /** An entry of configs/defaults.toml and of GET /api/defaults. */
 export const defaultModelSchema = z

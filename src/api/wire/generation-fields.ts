@@ -1,11 +1,11 @@
 import { z } from "zod";
 import {
+  jsonSchemaSchema,
   MAX_TOP_LOGPROBS,
   MAX_ADAPTER_SCALE,
   MAX_ADAPTERS,
   MAX_SHIFTED_TOKENS,
-  type Sampling,
-} from "../engine/protocol/generation.ts";
+} from "../../engine/protocol/generation.ts";
 import {
   MAX_DRY_BREAKER_LENGTH,
   MAX_DRY_BREAKERS,
@@ -14,11 +14,9 @@ import {
   SAMPLING_ENTRIES,
   type SamplingFields,
   type SamplingKey,
-} from "../engine/protocol/sampling-fields.ts";
-import { dictionary, list } from "../http/input/bounded-lists.ts";
-import { ignored, refused } from "../http/input/common-fields.ts";
-import { toSeed } from "../inference/default-sampling.ts";
-import type { InferenceRequest } from "../inference/inference.ts";
+} from "../../engine/protocol/sampling-fields.ts";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
+import { ignored, refused } from "../../http/input/common-fields.ts";
 
 const LETTERS = Object.values(SAMPLERS).join("");
 const biasSchema = z.union([z.number().min(-100).max(100), z.literal(false)]);
@@ -56,7 +54,10 @@ type SamplingShape = {
 };
 
 /** Names of a setting in order of precedence: its own name, then its aliases. */
-function namesOf([, { name, aliases = [] }]: (typeof SAMPLING_ENTRIES)[number]): readonly string[] {
+export function samplingNames([
+  ,
+  { name, aliases = [] },
+]: (typeof SAMPLING_ENTRIES)[number]): readonly string[] {
   return [name, ...aliases];
 }
 
@@ -69,52 +70,12 @@ export const samplingFields = Object.fromEntries(
     const byKey: Partial<Record<SamplingKey, z.ZodType>> = wireTypes;
     const field = (byKey[key] ?? type).nullish();
     const described = value === undefined ? description : `${description} Default: ${value}.`;
-    return namesOf(entry).map((each) => [
+    return samplingNames(entry).map((each) => [
       each,
       field.describe(each === name ? described : `Another name of ${name}.`),
     ]);
   }),
 ) as unknown as SamplingShape;
-
-const samplingObject = z.object(samplingFields);
-type SamplingBody = Partial<z.output<typeof samplingObject>>;
-
-/** Returns the settings of a request by the engine's keys; absent ones are undefined. */
-export function toSampling(body: SamplingBody): Sampling {
-  const fields: Readonly<Record<string, unknown>> = body;
-  const values = SAMPLING_ENTRIES.map((entry) => {
-    const value = namesOf(entry)
-      .map((name) => fields[name])
-      .find((each) => each != null);
-    return [entry[0], value];
-  });
-  return {
-    ...Object.fromEntries(values),
-    topK: body.top_k == null ? undefined : Math.max(0, body.top_k),
-    seed: toSeed(body.seed),
-    samplers: toSamplers(body.samplers),
-    logitBias: toLogitBias(body.logit_bias),
-  };
-}
-
-function toSamplers(samplers: SamplingBody["samplers"]): Sampling["samplers"] {
-  if (typeof samplers !== "string") return samplers ?? undefined;
-  return Array.from(samplers, (letter) => SAMPLER_NAMES.find((name) => SAMPLERS[name] === letter)).filter(
-    (name) => name !== undefined,
-  );
-}
-
-function toLogitBias(biases: SamplingBody["logit_bias"]): Sampling["logitBias"] {
-  if (biases == null) return undefined;
-  const pairs = Array.isArray(biases) ? biases : Object.entries(biases);
-  return pairs.map(([token, value]) => ({
-    token: Number(token),
-    bias: value === false ? BANNED_BIAS : value,
-  }));
-}
-
-/** Logit bias that excludes a token in practice. */
-const BANNED_BIAS = -100;
 
 /** Maximum length of an adapter's name, which becomes part of a model name. */
 const MAX_NAME_LENGTH = 128;
@@ -184,27 +145,6 @@ export const probabilitiesField = z
   .nullish()
   .describe("Report the log probability of each token and of this many alternatives; 0: none.");
 
-const engineObject = z.object(engineFields);
-
-export function toEngineFields(
-  body: Partial<z.output<typeof engineObject>>,
-): Pick<InferenceRequest, "cachePrompt" | "cacheReuse" | "adapters" | "shift" | "slot"> {
-  const adapters = body.lora?.map(({ id, name, scale }) => ({
-    id: id ?? undefined,
-    name: name ?? undefined,
-    scale,
-  }));
-  const { n_keep: keep, n_discard: discard, id_slot: slot } = body;
-  const setsShift = keep != null || discard != null;
-  return {
-    cachePrompt: body.cache_prompt ?? undefined,
-    ...(body.n_cache_reuse != null && { cacheReuse: body.n_cache_reuse }),
-    ...(adapters && { adapters }),
-    ...(slot != null && slot >= 0 && { slot }),
-    ...(setsShift && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
-  };
-}
-
 /**
  * Fields of llama.cpp's server, vLLM and similar servers that are not supported. Fields that would change the answer
  * are refused, so that a client never takes an answer for one that honors them. Values without an effect are accepted.
@@ -246,3 +186,108 @@ export const unsupportedFields = {
   spaces_between_special_tokens: ignored("special tokens are never part of the text"),
   request_id: ignored("send it in the header X-Request-Id"),
 };
+
+/** Upper bound for validation: more tokens than any context has. */
+const MAX_THINKING_TOKENS = 16 * 1024 * 1024;
+
+const budget = z.int().min(-1).max(MAX_THINKING_TOKENS).nullish();
+
+/** Limit of thinking, under the names of llama.cpp's server and vLLM. For every API with thinking. */
+export const thinkingFields = {
+  thinking_budget_tokens: budget.describe(
+    "Maximum number of thinking tokens; then the model must answer. A value above 0 enables thinking on models that support it; -1: no limit.",
+  ),
+  thinking_token_budget: budget.describe("Another name of thinking_budget_tokens."),
+  reasoning_budget_tokens: budget.describe("Another name of thinking_budget_tokens."),
+};
+
+/** The same fields for APIs that continue a text, where thinking is not separate from the answer. */
+export const noThinkingFields = {
+  thinking_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
+  thinking_token_budget: refused("limit thinking and answer together with max_tokens"),
+  reasoning_budget_tokens: refused("limit thinking and answer together with max_tokens", -1),
+};
+
+/** Ollama's `think` field: enables thinking, or sets its level. */
+export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();
+
+/** Efforts that clients send; each chat template supports some of them. */
+export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+/** Fields for the chat template that enable thinking and set its effort. */
+export const templateThinkingFields = {
+  reasoning_effort: reasoningEffortSchema
+    .nullish()
+    .describe(
+      "Enables thinking on models that support it. Passed to the chat template; for a template without levels, it limits thinking to 256 tokens (minimal), 1024 (low), 4096 (medium) or 16384 (high), and to four fifths of the maximum answer. Default: none.",
+    ),
+  chat_template_kwargs: dictionary(z.unknown())
+    .nullish()
+    .describe("More variables for the chat template, such as enable_thinking."),
+  enable_thinking: z.boolean().nullish().describe("Same as in chat_template_kwargs, which takes precedence."),
+};
+
+const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
+const regex = z.string().min(1);
+const choice = list(z.string(), { min: 1 });
+const nonEmptyText = z.string().min(1);
+
+/** vLLM's structured_outputs: an object with one of these fields. */
+const structuredOutputs = z.object({
+  json: schemaOrText.nullish(),
+  regex: regex.nullish(),
+  choice: choice.nullish(),
+  grammar: nonEmptyText.nullish(),
+  json_object: z.boolean().nullish(),
+  structural_tag: refused("use tools, or describe the whole answer with a grammar"),
+  whitespace_pattern: refused("describe the answer with a grammar"),
+  disable_any_whitespace: refused("describe the answer with a grammar", false),
+  disable_additional_properties: refused("set additionalProperties in the schema", false),
+});
+
+/** Structured-output fields of llama.cpp's server, vLLM and SGLang, accepted in every API that generates text. */
+export const constraintFields = {
+  json_schema: jsonSchemaSchema.nullish().describe("JSON Schema of the answer."),
+  grammar: z
+    .string()
+    .nullish()
+    .describe(
+      "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format or with tools.",
+    ),
+  regex: regex
+    .nullish()
+    .describe(
+      "Regular expression that the whole answer must match. Cannot be combined with another format or with tools.",
+    ),
+  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; may also be JSON text."),
+  guided_regex: regex.nullish().describe("vLLM's name of regex."),
+  guided_choice: choice.nullish().describe("Allowed answers. Cannot be combined with tools."),
+  guided_grammar: nonEmptyText
+    .nullish()
+    .describe(
+      "Grammar of the answer in GBNF, where names may have underscores, or in Lark. Cannot be combined with tools.",
+    ),
+  structured_outputs: structuredOutputs
+    .nullish()
+    .describe(
+      "vLLM's newer form of the guided_ fields: an object with json, regex, choice, grammar or json_object.",
+    ),
+};
+
+/** Function that the model may call. */
+export const functionSchema = z.object({
+  name: z.string().min(1).describe("Function name."),
+  description: z.string().nullish().describe("Description for the model."),
+  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
+});
+
+/** Function tool in the APIs that nest the function. */
+export const functionToolSchema = z.object({
+  type: z.literal("function").default("function"),
+  function: functionSchema,
+});
+
+export const strictField = z
+  .boolean()
+  .nullish()
+  .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it.");

@@ -1,0 +1,122 @@
+import type { z } from "zod";
+import type { Sampling } from "../engine/protocol/generation.ts";
+import { SAMPLER_NAMES, SAMPLERS, SAMPLING_ENTRIES } from "../engine/protocol/sampling-fields.ts";
+import { toSeed } from "../inference/default-sampling.ts";
+import type { InferenceRequest } from "../inference/inference.ts";
+import {
+  type engineFields,
+  type reasoningEffortSchema,
+  type samplingFields,
+  samplingNames,
+  type templateThinkingFields,
+  type thinkingFields,
+  type thinkSchema,
+} from "./wire/generation-fields.ts";
+
+type SamplingBody = Partial<z.output<z.ZodObject<typeof samplingFields>>>;
+
+/** Returns the settings of a request by the engine's keys; absent ones are undefined. */
+export function toSampling(body: SamplingBody): Sampling {
+  const fields: Readonly<Record<string, unknown>> = body;
+  const values = SAMPLING_ENTRIES.map((entry) => {
+    const value = samplingNames(entry)
+      .map((name) => fields[name])
+      .find((each) => each != null);
+    return [entry[0], value];
+  });
+  return {
+    ...Object.fromEntries(values),
+    topK: body.top_k == null ? undefined : Math.max(0, body.top_k),
+    seed: toSeed(body.seed),
+    samplers: toSamplers(body.samplers),
+    logitBias: toLogitBias(body.logit_bias),
+  };
+}
+
+function toSamplers(samplers: SamplingBody["samplers"]): Sampling["samplers"] {
+  if (typeof samplers !== "string") return samplers ?? undefined;
+  return Array.from(samplers, (letter) => SAMPLER_NAMES.find((name) => SAMPLERS[name] === letter)).filter(
+    (name) => name !== undefined,
+  );
+}
+
+function toLogitBias(biases: SamplingBody["logit_bias"]): Sampling["logitBias"] {
+  if (biases == null) return undefined;
+  const pairs = Array.isArray(biases) ? biases : Object.entries(biases);
+  return pairs.map(([token, value]) => ({
+    token: Number(token),
+    bias: value === false ? BANNED_BIAS : value,
+  }));
+}
+
+/** Logit bias that excludes a token in practice. */
+const BANNED_BIAS = -100;
+
+export function toEngineFields(
+  body: Partial<z.output<z.ZodObject<typeof engineFields>>>,
+): Pick<InferenceRequest, "cachePrompt" | "cacheReuse" | "adapters" | "shift" | "slot"> {
+  const adapters = body.lora?.map(({ id, name, scale }) => ({
+    id: id ?? undefined,
+    name: name ?? undefined,
+    scale,
+  }));
+  const { n_keep: keep, n_discard: discard, id_slot: slot } = body;
+  const setsShift = keep != null || discard != null;
+  return {
+    cachePrompt: body.cache_prompt ?? undefined,
+    ...(body.n_cache_reuse != null && { cacheReuse: body.n_cache_reuse }),
+    ...(adapters && { adapters }),
+    ...(slot != null && slot >= 0 && { slot }),
+    ...(setsShift && { shift: { keep: keep ?? undefined, discard: discard ?? undefined } }),
+  };
+}
+
+/**
+ * Converts Ollama's `think`. A level becomes reasoning_effort; for templates without it, a limit of thinking tokens.
+ */
+export function thinkingFromLevel(think: z.output<typeof thinkSchema>): {
+  thinking?: boolean;
+  templateVariables?: Record<string, unknown>;
+} {
+  if (think == null) return {};
+  return typeof think === "string"
+    ? { thinking: true, templateVariables: { reasoning_effort: think } }
+    : { thinking: think };
+}
+
+/** Requested limit of thinking tokens. */
+export function toReasoningBudget(body: Partial<z.output<z.ZodObject<typeof thinkingFields>>>): {
+  reasoningBudget?: number;
+} {
+  const requested =
+    body.thinking_budget_tokens ?? body.thinking_token_budget ?? body.reasoning_budget_tokens ?? -1;
+  return requested < 0 ? {} : { reasoningBudget: requested };
+}
+
+/** Converts {@link templateThinkingFields}. */
+export function thinkingFromTemplateFields({
+  reasoning_effort: effort,
+  enable_thinking: thinking,
+  chat_template_kwargs: variables,
+}: z.output<z.ZodObject<typeof templateThinkingFields>>): ReturnType<typeof thinkingFromEffort> {
+  return thinkingFromEffort(
+    effort,
+    thinking == null ? variables : { enable_thinking: thinking, ...variables },
+  );
+}
+
+/**
+ * Converts an effort: "none" disables thinking; any other enables it where supported, and is passed to the template.
+ */
+export function thinkingFromEffort(
+  effort: z.output<typeof reasoningEffortSchema> | null | undefined,
+  variables?: Readonly<Record<string, unknown>> | null,
+): { thinking?: boolean; templateVariables?: Record<string, unknown> } {
+  const enable = variables?.["enable_thinking"];
+  const thinking = effort === "none" ? false : typeof enable === "boolean" ? enable : undefined;
+  const merged = { ...variables, ...(effort != null && effort !== "none" && { reasoning_effort: effort }) };
+  return {
+    ...(thinking !== undefined && { thinking }),
+    ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
+  };
+}
