@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optional } from "../../http/input/common-fields.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
@@ -63,7 +64,7 @@ export const contentBlock = z.union([
     z.object({
       type: z.literal("thinking"),
       thinking: z.string(),
-      signature: z.string().nullish().describe("Not checked."),
+      signature: optional(z.string(), "Not checked."),
     }),
     z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and ignored."),
     z.object({

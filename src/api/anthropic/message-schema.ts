@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { jsonSchemaSchema } from "../../engine/protocol/generation.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { ignored, refused, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
+import {
+  ignored,
+  refused,
+  repetitionGuardField,
+  modelField,
+  optional,
+} from "../../http/input/common-fields.ts";
 import { contentBlock, textBlock } from "./content-blocks.ts";
 import { toolSchema } from "./tools.ts";
 import {
@@ -35,7 +41,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: textContent }),
 ]);
 
-const disableParallelField = z.boolean().nullish().describe("True: at most one tool call per turn.");
+const disableParallelField = optional(z.boolean(), "True: at most one tool call per turn.");
 
 const toolChoiceSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("auto"), disable_parallel_tool_use: disableParallelField }),
@@ -46,10 +52,10 @@ const toolChoiceSchema = z.discriminatedUnion("type", [
 
 const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchemaSchema });
 
-const display = z
-  .enum(["summarized", "omitted"])
-  .nullish()
-  .describe("omitted: thinking blocks have no text. summarized, the default: the full text.");
+const display = optional(
+  z.enum(["summarized", "omitted"]),
+  "omitted: thinking blocks have no text. summarized, the default: the full text.",
+);
 
 /** Requested edits of the conversation, such as clearing old tool results. None is supported. */
 const contextManagementField = ignored(
@@ -62,57 +68,46 @@ export const messageRequestSchema = z
     model: modelField,
     max_tokens: z.int().min(1).describe("Maximum number of tokens to generate, thinking included."),
     messages: list(messageSchema, { min: 1 }).describe("The conversation."),
-    system: textContent.nullish().describe("Instructions: text, or blocks of text."),
-    stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
+    system: optional(textContent, "Instructions: text, or blocks of text."),
+    stream: optional(z.boolean(), "Stream the answer as server-sent events. Default: false."),
     repetition_guard: repetitionGuardField,
     ...samplingFields,
     ...engineFields,
     ...constraintFields,
     ...unsupportedFields,
     ...thinkingFields,
-    stop_sequences: list(z.string().min(1), { max: MAX_STOPS }).nullish().describe("Stop sequences."),
-    tools: list(toolSchema)
-      .nullish()
-      .describe(
-        "Functions the model may call, and the API's client-side tools: bash, text editor, memory, computer.",
-      ),
-    tool_choice: toolChoiceSchema
-      .nullish()
-      .describe("Which functions the model may or must call. Default: auto."),
-    thinking: z
-      .discriminatedUnion("type", [
+    stop_sequences: optional(list(z.string().min(1), { max: MAX_STOPS }), "Stop sequences."),
+    tools: optional(
+      list(toolSchema),
+      "Functions the model may call, and the API's client-side tools: bash, text editor, memory, computer.",
+    ),
+    tool_choice: optional(toolChoiceSchema, "Which functions the model may or must call. Default: auto."),
+    thinking: optional(
+      z.discriminatedUnion("type", [
         z.object({
           type: z.literal("enabled"),
-          budget_tokens: z
-            .int()
-            .min(0)
-            .max(MAX_BUDGET_TOKENS)
-            .nullish()
-            .describe(
-              "Maximum number of thinking tokens; then the model must answer. max_tokens limits thinking and answer together.",
-            ),
+          budget_tokens: optional(
+            z.int().min(0).max(MAX_BUDGET_TOKENS),
+            "Maximum number of thinking tokens; then the model must answer. max_tokens limits thinking and answer together.",
+          ),
           display,
         }),
         z.object({ type: z.literal("adaptive"), display }).describe("Thinks on models that support it."),
         z.object({ type: z.enum(["disabled", "between_tools"]) }).describe("Both disable thinking."),
-      ])
-      .nullish()
-      .describe(
-        "Let the model think before it answers; display: whether to return the text. Default: disabled.",
-      ),
-    output_config: z
-      .object({
-        effort: z
-          .enum(["low", "medium", "high", "xhigh", "max"])
-          .nullish()
-          .describe(
-            "Amount of thinking: passed to the chat template, or a token budget for a template without levels.",
-          ),
-        format: jsonFormat.nullish().describe("JSON Schema the answer must match."),
-      })
-      .nullish()
-      .describe("effort: amount of thinking. format: a JSON Schema the answer must match."),
-    output_format: jsonFormat.nullish().describe("Older form of output_config.format."),
+      ]),
+      "Let the model think before it answers; display: whether to return the text. Default: disabled.",
+    ),
+    output_config: optional(
+      z.object({
+        effort: optional(
+          z.enum(["low", "medium", "high", "xhigh", "max"]),
+          "Amount of thinking: passed to the chat template, or a token budget for a template without levels.",
+        ),
+        format: optional(jsonFormat, "JSON Schema the answer must match."),
+      }),
+      "effort: amount of thinking. format: a JSON Schema the answer must match.",
+    ),
+    output_format: optional(jsonFormat, "Older form of output_config.format."),
     cache_control: ignored("prompts that share a prefix are cached automatically"),
     container: refused("there are no containers"),
     context_management: contextManagementField,

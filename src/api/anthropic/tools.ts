@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optional } from "../../http/input/common-fields.ts";
 import { type JsonSchema, jsonSchemaSchema, type ToolDefinition } from "../../engine/protocol/generation.ts";
 import { toolDefinition } from "../chat-input.ts";
 import { strictField } from "../wire/generation-fields.ts";
@@ -145,15 +146,14 @@ const TOOL_FAMILIES: Readonly<
 /** Tool of a request. Fields such as cache_control, defer_loading and input_examples are ignored. */
 export const toolSchema = z
   .looseObject({
-    type: z
-      .string()
-      .refine((type) => type === "custom" || clientTool(type, {}) !== undefined, {
+    type: optional(
+      z.string().refine((type) => type === "custom" || clientTool(type, {}) !== undefined, {
         error: ({ input }) =>
           `is not supported: "${String(input).slice(0, 60)}" is not a client-side tool with a single function; ` +
           "leave it out, or send a custom tool with an input_schema",
-      })
-      .nullish()
-      .describe("custom, or a client-side tool: bash_…, text_editor_…, memory_… or computer_…."),
+      }),
+      "custom, or a client-side tool: bash_…, text_editor_…, memory_… or computer_….",
+    ),
     name: z.string().min(1),
     description: z.string().nullish(),
     strict: strictField,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../engine/protocol/generation.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { refused, modelField } from "../../http/input/common-fields.ts";
+import { refused, modelField, optional } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
@@ -10,10 +10,10 @@ import { chatInput, chatMessage, textParts, toolDefinition } from "../chat-input
 import { functionToolSchema, templateThinkingFields, thinkingFields } from "../wire/generation-fields.ts";
 import { thinkingFromTemplateFields, toReasoningBudget } from "../request-settings.ts";
 
-const content = z
-  .union([z.string(), list(z.object({ type: z.literal("text"), text: z.string() }))])
-  .nullish()
-  .describe("Text, or parts of text.");
+const content = optional(
+  z.union([z.string(), list(z.object({ type: z.literal("text"), text: z.string() }))]),
+  "Text, or parts of text.",
+);
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
@@ -33,7 +33,7 @@ const applyTemplateSchema = z
     messages: list(messageSchema, { min: 1 }).describe(
       "Messages as in POST /v1/chat/completions, without media.",
     ),
-    tools: list(functionToolSchema).nullish().describe("Functions to pass to the template."),
+    tools: optional(list(functionToolSchema), "Functions to pass to the template."),
     tool_choice: z.unknown().optional().describe('"none": the functions are not passed to the template.'),
     chat_template: refused("a template belongs to the model; create one with TEMPLATE in its Modelfile"),
     add_generation_prompt: refused("the prompt always ends with the start of an answer", true),

@@ -6,6 +6,7 @@ import {
   repetitionGuardField,
   invalidField,
   modelField,
+  optional,
 } from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
@@ -29,12 +30,10 @@ const MAX_CHOICES = 128;
 const MAX_RESPONSE_FIELDS = 64;
 const MAX_FIELD_LENGTH = 256;
 
-const tokenLimit = z
-  .union([z.int().min(0), z.literal(-1), z.literal(-2)])
-  .nullish()
-  .describe(
-    "Maximum number of tokens to generate; 0: only process the prompt, to cache it; -1 and -2: until the context is full. Default: -1.",
-  );
+const tokenLimit = optional(
+  z.union([z.int().min(0), z.literal(-1), z.literal(-2)]),
+  "Maximum number of tokens to generate; 0: only process the prompt, to cache it; -1 and -2: until the context is full. Default: -1.",
+);
 
 /** Fields common to /completion and /infill. */
 const generationFields = {
@@ -42,29 +41,30 @@ const generationFields = {
   n_predict: tokenLimit,
   max_tokens: tokenLimit.describe("Another name of n_predict."),
   max_completion_tokens: tokenLimit.describe("Another name of n_predict."),
-  n_cmpl: z.int().min(1).max(MAX_CHOICES).nullish().describe("Number of completions per prompt. Default: 1."),
-  n: z.int().min(1).max(MAX_CHOICES).nullish().describe("Another name of n_cmpl."),
+  n_cmpl: optional(z.int().min(1).max(MAX_CHOICES), "Number of completions per prompt. Default: 1."),
+  n: optional(z.int().min(1).max(MAX_CHOICES), "Another name of n_cmpl."),
   ...samplingFields,
   ...engineFields,
   ...unsupportedFields,
   ...noThinkingFields,
   ...constraintFields,
-  stop: z
-    .union([z.string(), list(z.string(), { max: MAX_STOPS })])
-    .nullish()
-    .describe("Stop sequences; they are not part of the content. Empty strings are ignored."),
+  stop: optional(
+    z.union([z.string(), list(z.string(), { max: MAX_STOPS })]),
+    "Stop sequences; they are not part of the content. Empty strings are ignored.",
+  ),
   repetition_guard: repetitionGuardField,
   n_probs: probabilitiesField,
   logprobs: z
     .union([z.boolean(), probabilitiesField])
     .describe("Another name of n_probs; true means 1, false means 0."),
   image_data: refused("send images in messages of /v1/chat/completions"),
-  stream: z.boolean().nullish().describe("Stream the content as server-sent events. Default: false."),
-  return_tokens: z.boolean().nullish().describe("Return the token IDs. Default: false."),
+  stream: optional(z.boolean(), "Stream the content as server-sent events. Default: false."),
+  return_tokens: optional(z.boolean(), "Return the token IDs. Default: false."),
   return_progress: returnProgressField,
-  response_fields: list(z.string().max(MAX_FIELD_LENGTH), { max: MAX_RESPONSE_FIELDS })
-    .nullish()
-    .describe('Fields of the answer to return; a nested field is written "timings/prompt_n". Default: all.'),
+  response_fields: optional(
+    list(z.string().max(MAX_FIELD_LENGTH), { max: MAX_RESPONSE_FIELDS }),
+    'Fields of the answer to return; a nested field is written "timings/prompt_n". Default: all.',
+  ),
   timings_per_token: timingsPerTokenField,
   t_max_prompt_ms: ignored("llama.cpp's server ignores it too"),
   sse_ping_interval: ignored("pings are sent every 15 seconds"),
@@ -103,19 +103,20 @@ export const infillRequestSchema = z
   .object({
     input_prefix: z.string().describe("Text before the gap."),
     input_suffix: z.string().describe("Text after the gap."),
-    input_extra: list(
-      z.object({
-        text: z.string().nullish(),
-        filename: z
-          .string()
-          .max(MAX_FIELD_LENGTH * 16)
-          .nullish(),
-      }),
-      { max: MAX_EXTRA_FILES },
-    )
-      .nullish()
-      .describe("Parts of other files; the first ones are dropped if not all fit in the context."),
-    prompt: z.string().nullish().describe("Start of the text in the gap."),
+    input_extra: optional(
+      list(
+        z.object({
+          text: z.string().nullish(),
+          filename: z
+            .string()
+            .max(MAX_FIELD_LENGTH * 16)
+            .nullish(),
+        }),
+        { max: MAX_EXTRA_FILES },
+      ),
+      "Parts of other files; the first ones are dropped if not all fit in the context.",
+    ),
+    prompt: optional(z.string(), "Start of the text in the gap."),
     ...generationFields,
   })
   .meta({ id: "LlamaServerInfillRequest" });

@@ -3,7 +3,7 @@ import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import { MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { modelName, invalidField, modelField } from "../../http/input/common-fields.ts";
+import { modelName, invalidField, modelField, optional } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { adapterScales } from "../../inference/lora-adapters.ts";
@@ -183,14 +183,10 @@ export function slotsRoute({ models }: ModelServices): Route {
 const slotRequestSchema = z
   .object({
     model: modelField,
-    filename: z
-      .string()
-      .min(1)
-      .max(MAX_SAVED_NAME_LENGTH)
-      .nullish()
-      .describe(
-        "Name of the saved prompt, required by save and restore: letters, digits, dots, hyphens and underscores.",
-      ),
+    filename: optional(
+      z.string().min(1).max(MAX_SAVED_NAME_LENGTH),
+      "Name of the saved prompt, required by save and restore: letters, digits, dots, hyphens and underscores.",
+    ),
   })
   .meta({ id: "LlamaServerSlotRequest" });
 

@@ -6,7 +6,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import { longJson } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
 import { promptText } from "./completion-request.ts";
-import { invalidField, modelField } from "../../http/input/common-fields.ts";
+import { invalidField, modelField, optional } from "../../http/input/common-fields.ts";
 
 const tag = "llama-server";
 /** Value of embd_normalize for no normalization; the engine only returns normalized vectors. */
@@ -24,16 +24,12 @@ const texts = z.union([text, tokens, list(z.union([text, tokens]), { min: 1 })])
 const embeddingRequestSchema = z
   .object({
     model: modelField,
-    content: texts.nullish().describe("One text or several, each as a string or as token ids."),
-    input: texts.nullish().describe("Another name of content."),
-    embd_normalize: z
-      .int()
-      .min(UNNORMALIZED)
-      .max(MAX_POWER)
-      .nullish()
-      .describe(
-        "Norm of the vectors. 0: scale the largest component to 32760; 1: taxicab; 2: Euclidean; higher: that p-norm; -1 (none) is refused. Default: 2.",
-      ),
+    content: optional(texts, "One text or several, each as a string or as token ids."),
+    input: optional(texts, "Another name of content."),
+    embd_normalize: optional(
+      z.int().min(UNNORMALIZED).max(MAX_POWER),
+      "Norm of the vectors. 0: scale the largest component to 32760; 1: taxicab; 2: Euclidean; higher: that p-norm; -1 (none) is refused. Default: 2.",
+    ),
   })
   .meta({ id: "LlamaServerEmbeddingRequest" });
 type EmbeddingBody = z.output<typeof embeddingRequestSchema>;
@@ -89,12 +85,10 @@ const rerankRequestSchema = z
   .object({
     model: modelField,
     query: z.string().min(1).describe("Search query."),
-    documents: documentList.nullish().describe("Texts."),
-    texts: documentList
-      .nullish()
-      .describe("Texts, for an answer in the format of TEI (Text Embeddings Inference)."),
-    return_text: z.boolean().nullish().describe("With texts: also return the texts. Default: false."),
-    top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
+    documents: optional(documentList, "Texts."),
+    texts: optional(documentList, "Texts, for an answer in the format of TEI (Text Embeddings Inference)."),
+    return_text: optional(z.boolean(), "With texts: also return the texts. Default: false."),
+    top_n: optional(z.int().min(1), "Return only this many of the best results. Default: all."),
   })
   .meta({ id: "LlamaServerRerankRequest" });
 

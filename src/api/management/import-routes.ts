@@ -7,7 +7,7 @@ import type { ImportStep } from "../../models/import/imported-files.ts";
 import { type QuantizeStep, QuantizeSteps } from "../../models/progress-steps.ts";
 import { FILE_TYPES, type QuantizedModel } from "../../models/quantize/quantize-options.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { modelNameSchema } from "../../http/input/common-fields.ts";
+import { modelNameSchema, optional } from "../../http/input/common-fields.ts";
 import type { ManagementServices } from "./management-services.ts";
 import {
   type ImportLine,
@@ -30,14 +30,9 @@ const importRequestSchema = z.object({
     .describe(
       "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
     ),
-  models: list(modelNameSchema)
-    .nullish()
-    .describe("Models to import, by their names in the source. Default: all."),
-  copy: z
-    .boolean()
-    .nullish()
-    .describe("Copy files that cannot be cloned or linked, instead of using them in place."),
-  stream: z.boolean().nullish().describe("Stream progress as lines of JSON."),
+  models: optional(list(modelNameSchema), "Models to import, by their names in the source. Default: all."),
+  copy: optional(z.boolean(), "Copy files that cannot be cloned or linked, instead of using them in place."),
+  stream: optional(z.boolean(), "Stream progress as lines of JSON."),
 });
 
 /** Route to import the models of other programs on this machine. */

@@ -6,7 +6,7 @@ import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-respons
 import { modelfileNotes } from "../../models/modelfile/parameters.ts";
 import { type PullStep, PullSteps } from "../../models/progress-steps.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { modelNameSchema, pathName } from "../../http/input/common-fields.ts";
+import { modelNameSchema, pathName, optional } from "../../http/input/common-fields.ts";
 import { SPECULATIONS } from "../../models/model.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
@@ -32,33 +32,25 @@ const pullRequestSchema = z.object({
 
 const loadRequestSchema = z.object({
   alias: modelNameSchema.describe("Name of the model."),
-  path: pathField.nullish().describe("Path of a GGUF file. Default: the model with this alias."),
-  gpu_layers: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe("Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0."),
-  context_size: z
-    .int()
-    .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
+  path: optional(pathField, "Path of a GGUF file. Default: the model with this alias."),
+  gpu_layers: optional(
+    z.int().min(-1),
+    "Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0.",
+  ),
+  context_size: optional(
+    z.int().refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
       error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
-    })
-    .nullish()
-    .describe(
-      `Context size in tokens; 0: chosen as for a model loaded by a request. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
-    ),
+    }),
+    `Context size in tokens; 0: chosen as for a model loaded by a request. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
+  ),
   ...nullableLoadSettings,
-  mmproj: pathField.nullish().describe("Path of a vision projector."),
-  set_default: z.boolean().nullish().describe("Make it the default model."),
-  draft: pathField
-    .nullish()
-    .describe("Path of a draft model for speculative decoding. Default: the Modelfile's."),
-  speculation: z
-    .enum(SPECULATIONS)
-    .nullish()
-    .describe(
-      "Speculative decoding for requests without their own setting. auto: with the draft model, if there is one; ngram: from repetitions in the text; off. Default: the Modelfile's, otherwise models.speculation.",
-    ),
+  mmproj: optional(pathField, "Path of a vision projector."),
+  set_default: optional(z.boolean(), "Make it the default model."),
+  draft: optional(pathField, "Path of a draft model for speculative decoding. Default: the Modelfile's."),
+  speculation: optional(
+    z.enum(SPECULATIONS),
+    "Speculative decoding for requests without their own setting. auto: with the draft model, if there is one; ngram: from repetitions in the text; off. Default: the Modelfile's, otherwise models.speculation.",
+  ),
 });
 
 const defaultRequestSchema = z.object({ alias: modelNameSchema.describe("Name of the model.") });
@@ -66,9 +58,7 @@ const defaultRequestSchema = z.object({ alias: modelNameSchema.describe("Name of
 const createRequestSchema = z.object({
   alias: modelNameSchema.describe("Name of the new model."),
   modelfile: z.string().min(1).describe("Text of the Modelfile."),
-  base_folder: pathField
-    .nullish()
-    .describe("Absolute path of the folder for relative paths in the Modelfile."),
+  base_folder: optional(pathField, "Absolute path of the folder for relative paths in the Modelfile."),
 });
 
 const copyRequestSchema = z.object({

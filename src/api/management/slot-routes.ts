@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { pathName } from "../../http/input/common-fields.ts";
+import { pathName, optional } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { SlotList, SlotTransfer } from "../../models/slots/model-slots.ts";
 import type { ManagementServices } from "./management-services.ts";
@@ -18,12 +18,11 @@ const savedNameField = z
 const slotRequestSchema = z
   .object({
     action: z.enum(["save", "restore", "erase"]),
-    name: savedNameField.nullish().describe("Name of the saved prompt, required by save and restore."),
-    slot: slotField
-      .nullish()
-      .describe(
-        "Slot, required by erase. Default: save uses the most recently used slot; restore an empty one, otherwise the least recently used.",
-      ),
+    name: optional(savedNameField, "Name of the saved prompt, required by save and restore."),
+    slot: optional(
+      slotField,
+      "Slot, required by erase. Default: save uses the most recently used slot; restore an empty one, otherwise the least recently used.",
+    ),
   })
   .refine(({ action, name: savedName }) => action === "erase" || savedName != null, {
     path: ["name"],

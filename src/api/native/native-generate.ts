@@ -5,7 +5,7 @@ import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { chatInput, imageParts } from "../chat-input.ts";
-import { modelField } from "../../http/input/common-fields.ts";
+import { modelField, optional } from "../../http/input/common-fields.ts";
 import { thinkingFromLevel, toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
 import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
 import { toPromptProgress } from "../answer-fields.ts";
@@ -35,7 +35,7 @@ export const generateRequestSchema = z
   .object({
     model: modelField,
     prompt: z.string().describe("Input text."),
-    system: z.string().nullish().describe("System prompt; empty for none. Default: the Modelfile's."),
+    system: optional(z.string(), "System prompt; empty for none. Default: the Modelfile's."),
     stream: streamField,
     ...generationFields,
     ...logprobFields,

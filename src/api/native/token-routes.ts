@@ -6,7 +6,7 @@ import { longJson } from "../../http/streaming/stream-response.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { TokenText } from "../../inference/tokens.ts";
 import type { Services } from "../services.ts";
-import { modelField } from "../../http/input/common-fields.ts";
+import { modelField, optional } from "../../http/input/common-fields.ts";
 
 // Tokenize and detokenize have the same paths, requests and answers as llama.cpp's server, plus `model`.
 
@@ -21,17 +21,15 @@ const tokenizeRequestSchema = z
   .object({
     model: modelField,
     content: z.string().describe("Text to tokenize."),
-    add_special: z
-      .boolean()
-      .nullish()
-      .describe(
-        "Add the special tokens around the text that the model's vocabulary defines, such as BOS. Default: false.",
-      ),
-    parse_special: z
-      .boolean()
-      .nullish()
-      .describe("Parse special tokens in the text instead of treating them as plain text. Default: true."),
-    with_pieces: z.boolean().nullish().describe("Return the text of each token. Default: false."),
+    add_special: optional(
+      z.boolean(),
+      "Add the special tokens around the text that the model's vocabulary defines, such as BOS. Default: false.",
+    ),
+    parse_special: optional(
+      z.boolean(),
+      "Parse special tokens in the text instead of treating them as plain text. Default: true.",
+    ),
+    with_pieces: optional(z.boolean(), "Return the text of each token. Default: false."),
   })
   .meta({ id: "TokenizeRequest" });
 

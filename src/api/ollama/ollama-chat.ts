@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optional } from "../../http/input/common-fields.ts";
 import { isRecord } from "../../json/json-values.ts";
 import {
   type ChatMessage,
@@ -36,33 +37,29 @@ import { thinkingFromLevel, toReasoningBudget, toSampling } from "../request-set
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-  content: z.string().nullish().describe("Message text."),
-  thinking: z
-    .string()
-    .nullish()
-    .describe("The model's earlier reasoning, for chat templates that include it."),
-  images: list(z.string())
-    .nullish()
-    .describe("Images (PNG, JPEG, GIF, BMP, WebP) and audio (WAV, MP3, FLAC) as base64."),
-  tool_calls: list(
-    z.object({
-      id: z.string().nullish(),
-      function: z.object({
-        name: z.string(),
-        arguments: z
-          .union([dictionary(z.unknown()), z.string()])
-          .nullish()
-          .describe("An object or JSON text."),
+  content: optional(z.string(), "Message text."),
+  thinking: optional(z.string(), "The model's earlier reasoning, for chat templates that include it."),
+  images: optional(
+    list(z.string()),
+    "Images (PNG, JPEG, GIF, BMP, WebP) and audio (WAV, MP3, FLAC) as base64.",
+  ),
+  tool_calls: optional(
+    list(
+      z.object({
+        id: z.string().nullish(),
+        function: z.object({
+          name: z.string(),
+          arguments: optional(z.union([dictionary(z.unknown()), z.string()]), "An object or JSON text."),
+        }),
       }),
-    }),
-  )
-    .nullish()
-    .describe("Tool calls of the model in this turn."),
-  tool_name: z.string().nullish().describe("Name of the tool, in a tool result."),
-  tool_call_id: z
-    .string()
-    .nullish()
-    .describe("ID of the call, in a tool result. Default: the first call without a result."),
+    ),
+    "Tool calls of the model in this turn.",
+  ),
+  tool_name: optional(z.string(), "Name of the tool, in a tool result."),
+  tool_call_id: optional(
+    z.string(),
+    "ID of the call, in a tool result. Default: the first call without a result.",
+  ),
 });
 type WireMessage = z.output<typeof messageSchema>;
 
@@ -75,10 +72,11 @@ const toolSchema = z.object({
 export const chatRequestSchema = z
   .object({
     model: modelField,
-    messages: list(messageSchema)
-      .nullish()
-      .describe("The conversation. Empty: only load the model, or unload it with keep_alive 0."),
-    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    messages: optional(
+      list(messageSchema),
+      "The conversation. Empty: only load the model, or unload it with keep_alive 0.",
+    ),
+    tools: optional(list(toolSchema), "Functions the model may call."),
     think: thinkSchema.describe(
       'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the chat template; for a template without levels, it limits thinking to 1024, 4096 or 16384 tokens. Default: the Modelfile\'s THINKING, otherwise false.',
     ),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { ignored, modelNameSchema, refused, invalidField } from "../../http/input/common-fields.ts";
+import { ignored, modelNameSchema, refused, invalidField, optional } from "../../http/input/common-fields.ts";
 import { MAX_MODELFILE_LENGTH, parameterLines, quote } from "../../models/modelfile/parse-instructions.ts";
 import type { Blobs } from "../../models/models.ts";
 import type { PullStep, QuantizeStep } from "../../models/progress-steps.ts";
@@ -34,39 +34,41 @@ export const createRequestSchema = z
   .object({
     model: modelField.nullish(),
     name: nameField,
-    from: modelNameSchema.nullish().describe("Base model, which must be on disk."),
-    system: modelfileText.nullish().describe("SYSTEM of the new model."),
-    template: modelfileText.nullish().describe("TEMPLATE, in Go template syntax or Jinja."),
-    license: z
-      .union([modelfileText, list(modelfileText, { max: MAX_LICENSES })])
-      .nullish()
-      .describe("LICENSE, one or several."),
-    parameters: dictionary(z.union([z.string(), z.number(), z.boolean(), list(z.string()), z.null()]))
-      .nullish()
-      .describe("PARAMETERs by name. Options without an effect in requests are ignored here too."),
-    modelfile: z
-      .string()
-      .nullish()
-      .describe("A complete Modelfile, sent by older clients instead of the fields above."),
+    from: optional(modelNameSchema, "Base model, which must be on disk."),
+    system: optional(modelfileText, "SYSTEM of the new model."),
+    template: optional(modelfileText, "TEMPLATE, in Go template syntax or Jinja."),
+    license: optional(
+      z.union([modelfileText, list(modelfileText, { max: MAX_LICENSES })]),
+      "LICENSE, one or several.",
+    ),
+    parameters: optional(
+      dictionary(z.union([z.string(), z.number(), z.boolean(), list(z.string()), z.null()])),
+      "PARAMETERs by name. Options without an effect in requests are ignored here too.",
+    ),
+    modelfile: optional(
+      z.string(),
+      "A complete Modelfile, sent by older clients instead of the fields above.",
+    ),
     stream: streamField,
-    messages: list(messageSchema, { max: MAX_MESSAGES })
-      .nullish()
-      .describe("MESSAGEs: initial messages of the new model's chats."),
-    renderer: directiveText.nullish().describe("RENDERER, which is stored but has no effect."),
-    parser: directiveText.nullish().describe("PARSER, which is stored but has no effect."),
-    requires: directiveText.nullish().describe("REQUIRES, which is stored but has no effect."),
-    files: digestsByName
-      .nullish()
-      .describe(
-        "Instead of from: the model's GGUF file, by name and digest, uploaded with POST /api/blobs. A file with mmproj in its name is the projector.",
-      ),
-    adapters: digestsByName
-      .nullish()
-      .describe("LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs."),
-    quantize: z
-      .string()
-      .nullish()
-      .describe("Quantize the base model, whose weights must be F32, F16 or BF16, for example to q4_K_M."),
+    messages: optional(
+      list(messageSchema, { max: MAX_MESSAGES }),
+      "MESSAGEs: initial messages of the new model's chats.",
+    ),
+    renderer: optional(directiveText, "RENDERER, which is stored but has no effect."),
+    parser: optional(directiveText, "PARSER, which is stored but has no effect."),
+    requires: optional(directiveText, "REQUIRES, which is stored but has no effect."),
+    files: optional(
+      digestsByName,
+      "Instead of from: the model's GGUF file, by name and digest, uploaded with POST /api/blobs. A file with mmproj in its name is the projector.",
+    ),
+    adapters: optional(
+      digestsByName,
+      "LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs.",
+    ),
+    quantize: optional(
+      z.string(),
+      "Quantize the base model, whose weights must be F32, F16 or BF16, for example to q4_K_M.",
+    ),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optional } from "../../http/input/common-fields.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { mapInTimeSlices } from "../../async/timers.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
@@ -14,23 +15,20 @@ const VECTORS_PER_SLICE = 64;
 export const embedRequestSchema = z
   .object({
     model: modelField,
-    input: z
-      .union([z.string(), list(z.string())])
-      .nullish()
-      .describe(
-        "One text or several. Empty: only load the model; in a list, an empty text is embedded if the model's vocabulary has tokens for it.",
-      ),
-    dimensions: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe("Truncate the vectors to this many dimensions; for models with Matryoshka embeddings."),
+    input: optional(
+      z.union([z.string(), list(z.string())]),
+      "One text or several. Empty: only load the model; in a list, an empty text is embedded if the model's vocabulary has tokens for it.",
+    ),
+    dimensions: optional(
+      z.int().min(1),
+      "Truncate the vectors to this many dimensions; for models with Matryoshka embeddings.",
+    ),
     keep_alive: keepAliveField,
     options: optionsField,
-    truncate: z
-      .boolean()
-      .nullish()
-      .describe("Truncate texts that exceed the context; false: refuse them. Default: true."),
+    truncate: optional(
+      z.boolean(),
+      "Truncate texts that exceed the context; false: refuse them. Default: true.",
+    ),
   })
   .meta({ id: "OllamaEmbedRequest" });
 type Embed = z.output<typeof embedRequestSchema>;
@@ -49,7 +47,7 @@ export const embedAnswerSchema = z
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    prompt: z.string().nullish().describe("The text. Empty: only load the model."),
+    prompt: optional(z.string(), "The text. Empty: only load the model."),
     keep_alive: keepAliveField,
     options: optionsField,
   })

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration } from "../../config/config-values.ts";
-import { MAX_NAME_LENGTH, modelName } from "../../http/input/common-fields.ts";
+import { MAX_NAME_LENGTH, modelName, optional } from "../../http/input/common-fields.ts";
 import { optionsField } from "./ollama-options.ts";
 import {
   type AnswerLimit,
@@ -24,35 +24,29 @@ export const modelField = z
     "Model name, or a hub repository such as hf.co/owner/repo:Q4_K_M. A name without a tag means `:latest`.",
   );
 /** Older clients send `name` instead of `model`. */
-export const nameField = modelName.nullish().describe("Older name of model.");
-export const streamField = z
-  .boolean()
-  .nullish()
-  .describe("Stream the answer as lines of JSON. Default: true.");
+export const nameField = optional(modelName, "Older name of model.");
+export const streamField = optional(z.boolean(), "Stream the answer as lines of JSON. Default: true.");
 
 /** Duration, parsed to milliseconds. */
-export const keepAliveField = duration
-  .nullish()
-  .describe(
-    'Time that the model stays loaded after this request: "5m", "1h30m", seconds, 0 to unload it, negative for no limit. Default: as it was loaded; if this request loads it, models.keep_alive (5 minutes).',
-  );
+export const keepAliveField = optional(
+  duration,
+  'Time that the model stays loaded after this request: "5m", "1h30m", seconds, 0 to unload it, negative for no limit. Default: as it was loaded; if this request loads it, models.keep_alive (5 minutes).',
+);
 
 /** Fields common to chat and generate. */
 export const generationFields = {
   stream: streamField,
-  format: z
-    .union([z.enum(["", "json"]), jsonSchemaSchema])
-    .nullish()
-    .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
+  format: optional(
+    z.union([z.enum(["", "json"]), jsonSchemaSchema]),
+    '"json" for any JSON object, or a JSON Schema the answer must match.',
+  ),
   keep_alive: keepAliveField,
   options: optionsField,
-  logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
-  top_logprobs: z
-    .int()
-    .min(0)
-    .max(MAX_TOP_LOGPROBS)
-    .nullish()
-    .describe("Number of alternatives to return for each token; requires logprobs."),
+  logprobs: optional(z.boolean(), "Return the log probability of each token."),
+  top_logprobs: optional(
+    z.int().min(0).max(MAX_TOP_LOGPROBS),
+    "Number of alternatives to return for each token; requires logprobs.",
+  ),
   ...thinkingFields,
 };
 

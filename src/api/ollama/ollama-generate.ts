@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
-import { ignored, invalidField } from "../../http/input/common-fields.ts";
+import { ignored, invalidField, optional } from "../../http/input/common-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/media-data.ts";
 import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
@@ -32,35 +32,28 @@ import { thinkSchema } from "../wire/generation-fields.ts";
 export const generateRequestSchema = z
   .object({
     model: modelField,
-    prompt: z
-      .string()
-      .nullish()
-      .describe("The prompt. Empty and without images: only load the model, or unload it with keep_alive 0."),
-    system: z.string().nullish().describe("System prompt that replaces the model's SYSTEM."),
-    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
-    raw: z
-      .boolean()
-      .nullish()
-      .describe(
-        "Send the prompt to the model without the chat template. Cannot be combined with system or images.",
-      ),
+    prompt: optional(
+      z.string(),
+      "The prompt. Empty and without images: only load the model, or unload it with keep_alive 0.",
+    ),
+    system: optional(z.string(), "System prompt that replaces the model's SYSTEM."),
+    images: optional(list(z.string()), "Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+    raw: optional(
+      z.boolean(),
+      "Send the prompt to the model without the chat template. Cannot be combined with system or images.",
+    ),
     think: thinkSchema.describe(
       "Let the model think before it answers: true, false, or a level as in a chat. Default: the Modelfile's THINKING, otherwise false.",
     ),
     ...generationFields,
-    suffix: z
-      .string()
-      .nullish()
-      .describe(
-        "Text after the completion; requires a model trained for fill-in-the-middle. Cannot be combined with system or images.",
-      ),
-    template: z
-      .string()
-      .max(MAX_MODELFILE_LENGTH)
-      .nullish()
-      .describe(
-        "A Go template for this prompt instead of the model's. Cannot be combined with raw or images. Reasoning is not separated from the text.",
-      ),
+    suffix: optional(
+      z.string(),
+      "Text after the completion; requires a model trained for fill-in-the-middle. Cannot be combined with system or images.",
+    ),
+    template: optional(
+      z.string().max(MAX_MODELFILE_LENGTH),
+      "A Go template for this prompt instead of the model's. Cannot be combined with raw or images. Reasoning is not separated from the text.",
+    ),
     context: ignored("the tokens of a conversation are not stored; use chat with its messages"),
     width: ignored("the daemon does not generate images"),
     height: ignored("the daemon does not generate images"),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { loadSettingsSchema } from "../../config/load-settings.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { ignored, repetitionGuardField } from "../../http/input/common-fields.ts";
+import { ignored, repetitionGuardField, optional } from "../../http/input/common-fields.ts";
 import { supportedContext } from "../../models/loading/choose-settings.ts";
 import type { Model } from "../../models/model.ts";
 import type { Residency } from "../../models/models.ts";
@@ -29,25 +29,18 @@ export const ignoredOptions = {
 /** Field `options`: the settings that a Modelfile sets with PARAMETER. Unknown options are ignored. */
 export const optionsSchema = z
   .object({
-    num_ctx: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe(
-        "Context size in tokens, limited to the trained context size. A model loaded with a smaller context is reloaded, unless other requests use it.",
-      ),
-    num_predict: z
-      .int()
-      .nullish()
-      .describe(
-        "Maximum number of tokens to generate; below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
-      ),
-    num_gpu: z
-      .int()
-      .nullish()
-      .describe(
-        "Layers to offload to the GPU if this request loads the model; -1: the default of the model or the daemon.",
-      ),
+    num_ctx: optional(
+      z.int().min(1),
+      "Context size in tokens, limited to the trained context size. A model loaded with a smaller context is reloaded, unless other requests use it.",
+    ),
+    num_predict: optional(
+      z.int(),
+      "Maximum number of tokens to generate; below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
+    ),
+    num_gpu: optional(
+      z.int(),
+      "Layers to offload to the GPU if this request loads the model; -1: the default of the model or the daemon.",
+    ),
     num_batch: loadSettingsSchema.shape.batchSize
       .nullable()
       .describe("Prompt tokens per prefill step, if this request loads the model."),
@@ -55,18 +48,19 @@ export const optionsSchema = z
       .nullable()
       .describe("Number of initial tokens that context_shift never drops, if this request loads the model."),
     ...samplingFields,
-    stop: z
-      .union([z.string(), list(z.string(), { max: MAX_STOPS })])
-      .nullish()
-      .describe("Stop sequences; not included in the answer."),
+    stop: optional(
+      z.union([z.string(), list(z.string(), { max: MAX_STOPS })]),
+      "Stop sequences; not included in the answer.",
+    ),
     repetition_guard: repetitionGuardField,
     ...ignoredOptions,
   })
   .meta({ id: "OllamaOptions" });
 
-export const optionsField = optionsSchema
-  .nullish()
-  .describe("Settings of sampling, length and context; see the options below.");
+export const optionsField = optional(
+  optionsSchema,
+  "Settings of sampling, length and context; see the options below.",
+);
 type Options = z.output<typeof optionsField>;
 
 export function toStop(options: Options): string[] | undefined {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
-import { ignored, refused, refusedEvenEmpty } from "../../http/input/common-fields.ts";
+import { ignored, refused, refusedEvenEmpty, optional } from "../../http/input/common-fields.ts";
 import { nestedFormatSchema } from "./custom-tools.ts";
 import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, tokenLimit } from "./openai-fields.ts";
@@ -24,7 +24,7 @@ const userPart = z.discriminatedUnion("type", [
       z.string().describe("Same as url."),
       z.object({
         url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
-        detail: z.string().nullish().describe("Ignored."),
+        detail: optional(z.string(), "Ignored."),
       }),
     ]),
   }),
@@ -32,7 +32,7 @@ const userPart = z.discriminatedUnion("type", [
     type: z.literal("input_audio"),
     input_audio: z.object({
       data: z.string().describe("A recording as base64: WAV, MP3 or FLAC."),
-      format: z.string().nullish().describe("Ignored: the format is detected."),
+      format: optional(z.string(), "Ignored: the format is detected."),
     }),
   }),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
@@ -43,12 +43,9 @@ const assistantPart = z.discriminatedUnion("type", [
   z.object({ type: z.literal("refusal"), refusal: z.string() }),
 ]);
 
-const textContent = z
-  .union([z.string(), list(textPart)])
-  .nullish()
-  .describe("Text, or parts of text.");
+const textContent = optional(z.union([z.string(), list(textPart)]), "Text, or parts of text.");
 const content = z.union([z.string(), list(userPart)]).nullish();
-const name = z.string().nullish().describe("Name of the participant, for chat templates that include it.");
+const name = optional(z.string(), "Name of the participant, for chat templates that include it.");
 
 const functionCall = z.object({
   id: z.string(),
@@ -75,18 +72,18 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("assistant"),
-    content: z
-      .union([z.string(), list(assistantPart)])
-      .nullish()
-      .describe("Text; optional with tool calls. See continue_final_message for the last message."),
+    content: optional(
+      z.union([z.string(), list(assistantPart)]),
+      "Text; optional with tool calls. See continue_final_message for the last message.",
+    ),
     refusal: z.string().nullish(),
     name,
-    reasoning_content: z
-      .string()
-      .nullish()
-      .describe("The model's earlier reasoning, for chat templates that include it."),
+    reasoning_content: optional(
+      z.string(),
+      "The model's earlier reasoning, for chat templates that include it.",
+    ),
     tool_calls: list(z.union([functionCall, customCall])).nullish(),
-    function_call: functionCallSchema.nullish().describe("Older form of tool_calls."),
+    function_call: optional(functionCallSchema, "Older form of tool_calls."),
   }),
   functionMessageSchema,
   z.object({
@@ -137,47 +134,34 @@ export const chatCompletionRequestSchema = z
       "Maximum number of tokens to generate, reasoning included. Default, and -1: until the context is full.",
     ),
     max_tokens: tokenLimit.describe("Older name of max_completion_tokens."),
-    tools: list(toolSchema)
-      .nullish()
-      .describe("Functions the model may call, and custom tools, whose input is text."),
-    tool_choice: toolChoiceSchema
-      .nullish()
-      .describe("Which functions the model may or must call. Default: auto."),
-    parallel_tool_calls: z
-      .boolean()
-      .nullish()
-      .describe("False: at most one tool call per turn. Default: true."),
+    tools: optional(list(toolSchema), "Functions the model may call, and custom tools, whose input is text."),
+    tool_choice: optional(toolChoiceSchema, "Which functions the model may or must call. Default: auto."),
+    parallel_tool_calls: optional(z.boolean(), "False: at most one tool call per turn. Default: true."),
     n_predict: z
       .union([tokenLimit, z.literal(0)])
       .describe("llama.cpp's name of max_completion_tokens; 0: only process the prompt, to cache it."),
     ...formatFields,
-    logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
-    top_logprobs: z
-      .int()
-      .min(0)
-      .max(MAX_TOP_LOGPROBS)
-      .nullish()
-      .describe("Number of alternatives to return for each token; requires logprobs."),
+    logprobs: optional(z.boolean(), "Return the log probability of each token."),
+    top_logprobs: optional(
+      z.int().min(0).max(MAX_TOP_LOGPROBS),
+      "Number of alternatives to return for each token; requires logprobs.",
+    ),
     n_probs: probabilitiesField,
     ...thinkingFields,
     ...templateThinkingFields,
-    continue_final_message: z
-      .boolean()
-      .nullish()
-      .describe(
-        "Continue a final assistant message. Default: true, unless the answer has a format or must be a tool call.",
-      ),
-    add_generation_prompt: z
-      .boolean()
-      .nullish()
-      .describe(
-        "False: the answer continues a final assistant message, and without one the request is refused. Default: true, which lets continue_final_message decide.",
-      ),
+    continue_final_message: optional(
+      z.boolean(),
+      "Continue a final assistant message. Default: true, unless the answer has a format or must be a tool call.",
+    ),
+    add_generation_prompt: optional(
+      z.boolean(),
+      "False: the answer continues a final assistant message, and without one the request is refused. Default: true, which lets continue_final_message decide.",
+    ),
     parse_tool_calls: refused(
       "tool calls are always separate from the text; leave out the tools to get text",
       true,
     ),
-    modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
+    modalities: optional(list(z.string()), 'Only ["text"] is supported.'),
     audio: ignored("it only applies with audio in modalities"),
     ...functionFields,
     web_search_options: refusedEvenEmpty("the daemon cannot search the web; send a tool of your own"),

@@ -30,7 +30,7 @@ import {
   withChoice,
 } from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
-import { invalidField } from "../../http/input/common-fields.ts";
+import { invalidField, optional } from "../../http/input/common-fields.ts";
 import { noThinkingFields, probabilitiesField } from "../wire/generation-fields.ts";
 import { toEngineFields, toSampling } from "../request-settings.ts";
 
@@ -148,30 +148,25 @@ export const completionRequestSchema = z
       .describe(
         `Maximum number of tokens to generate; -1: until the context is full; 0, with echo: none. Default: ${DEFAULT_MAX_TOKENS}.`,
       ),
-    logprobs: z
-      .int()
-      .min(0)
-      .max(MAX_TOP_LOGPROBS)
-      .nullish()
-      .describe("Number of alternatives to return for each token."),
+    logprobs: optional(
+      z.int().min(0).max(MAX_TOP_LOGPROBS),
+      "Number of alternatives to return for each token.",
+    ),
     n_predict: tokenLimit.describe("llama.cpp's name of max_tokens."),
     max_completion_tokens: tokenLimit.describe("Another name of max_tokens."),
     n_probs: probabilitiesField,
-    echo: z
-      .boolean()
-      .nullish()
-      .describe(
-        "Return the prompt before the text; with logprobs, also return the log probabilities of its tokens.",
-      ),
-    suffix: z
-      .string()
-      .nullish()
-      .describe("Text after the completion; requires a model trained for fill-in-the-middle."),
-    best_of: choiceCount
-      .nullish()
-      .describe(
-        "Generate this many completions, at least n, and return the n most likely ones. Cannot be streamed. Default: n.",
-      ),
+    echo: optional(
+      z.boolean(),
+      "Return the prompt before the text; with logprobs, also return the log probabilities of its tokens.",
+    ),
+    suffix: optional(
+      z.string(),
+      "Text after the completion; requires a model trained for fill-in-the-middle.",
+    ),
+    best_of: optional(
+      choiceCount,
+      "Generate this many completions, at least n, and return the n most likely ones. Cannot be streamed. Default: n.",
+    ),
     ...formatFields,
   })
   .meta({ id: "CompletionRequest" });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { mapInTimeSlices } from "../../async/timers.ts";
 import { list, tokenList } from "../../http/input/bounded-lists.ts";
-import { ignored, modelName, refused, modelField } from "../../http/input/common-fields.ts";
+import { ignored, modelName, refused, modelField, optional } from "../../http/input/common-fields.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
 import type {
   EmbedAnswer,
@@ -26,15 +26,14 @@ export const embeddingsRequestSchema = z
     input: z
       .union([text, list(text, { min: 1 }), tokens, list(tokens, { min: 1 })])
       .describe("One text or several, each as a string or as token IDs."),
-    encoding_format: z
-      .enum(["float", "base64"])
-      .nullish()
-      .describe("base64: little-endian 32-bit floats. Default: float."),
-    dimensions: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe("Truncate the vectors to this many dimensions; for models with Matryoshka embeddings."),
+    encoding_format: optional(
+      z.enum(["float", "base64"]),
+      "base64: little-endian 32-bit floats. Default: float.",
+    ),
+    dimensions: optional(
+      z.int().min(1),
+      "Truncate the vectors to this many dimensions; for models with Matryoshka embeddings.",
+    ),
     user: ignored(),
   })
   .meta({ id: "OpenAIEmbeddingsRequest" });
@@ -107,11 +106,11 @@ const documentSchema = z.union([z.string(), z.object({ text: z.string() })]);
 /** POST /v1/rerank, in the format that Jina, Cohere and llama.cpp's server share. Unknown fields are ignored. */
 export const rerankRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Name of the reranker model. Default: the daemon's default model."),
+    model: optional(modelName, "Name of the reranker model. Default: the daemon's default model."),
     query: z.string().min(1).describe("Search query."),
     documents: list(documentSchema, { min: 1 }).describe("Texts, or objects with a text field."),
-    top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
-    return_documents: z.boolean().nullish().describe("Also return the documents. Default: false."),
+    top_n: optional(z.int().min(1), "Return only this many of the best results. Default: all."),
+    return_documents: optional(z.boolean(), "Also return the documents. Default: false."),
     rank_fields: refused("send each document as one text that contains the fields to rank by"),
     max_chunks_per_doc: refused("documents are scored as a whole; send only the part to score"),
     max_tokens_per_doc: refused("documents are scored as a whole; send only the part to score"),

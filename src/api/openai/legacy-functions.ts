@@ -7,19 +7,20 @@ import {
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
 import { textParts, toolDefinition } from "../chat-input.ts";
-import { invalidField } from "../../http/input/common-fields.ts";
+import { invalidField, optional } from "../../http/input/common-fields.ts";
 import { functionSchema } from "../wire/generation-fields.ts";
 
 // Functions, the API's predecessor of tools: at most one call per turn, and calls without an ID.
 
 export const functionFields = {
-  functions: list(functionSchema)
-    .nullish()
-    .describe("Older form of tools; the answer then has function_call instead of tool_calls."),
-  function_call: z
-    .union([z.enum(["auto", "none"]), z.object({ name: z.string() })])
-    .nullish()
-    .describe("Older form of tool_choice: auto, none, or the function to call."),
+  functions: optional(
+    list(functionSchema),
+    "Older form of tools; the answer then has function_call instead of tool_calls.",
+  ),
+  function_call: optional(
+    z.union([z.enum(["auto", "none"]), z.object({ name: z.string() })]),
+    "Older form of tool_choice: auto, none, or the function to call.",
+  ),
 };
 
 /** Function call of an assistant message. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Sampling, Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { ignored, repetitionGuardField, modelField } from "../../http/input/common-fields.ts";
+import { ignored, repetitionGuardField, modelField, optional } from "../../http/input/common-fields.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { answerTimings } from "../answer-fields.ts";
 import {
@@ -24,19 +24,20 @@ export const commonFields = {
   ...engineFields,
   timings_per_token: timingsPerTokenField,
   ...unsupportedFields,
-  stop: z
-    .union([z.string(), list(z.string(), { max: MAX_STOPS })])
-    .nullish()
-    .describe("Stop sequence, or several; not included in the answer. Empty strings are ignored."),
-  n: choiceCount
-    .nullish()
-    .describe(`Number of choices, at most ${MAX_CHOICES}; choices wait for free slots. Default: 1.`),
-  n_cmpl: choiceCount.nullish().describe("llama.cpp's name of n."),
-  stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
-  stream_options: z
-    .object({ include_usage: z.boolean().nullish() })
-    .nullish()
-    .describe("include_usage: send the token counts at the end of the stream."),
+  stop: optional(
+    z.union([z.string(), list(z.string(), { max: MAX_STOPS })]),
+    "Stop sequence, or several; not included in the answer. Empty strings are ignored.",
+  ),
+  n: optional(
+    choiceCount,
+    `Number of choices, at most ${MAX_CHOICES}; choices wait for free slots. Default: 1.`,
+  ),
+  n_cmpl: optional(choiceCount, "llama.cpp's name of n."),
+  stream: optional(z.boolean(), "Stream the answer as server-sent events. Default: false."),
+  stream_options: optional(
+    z.object({ include_usage: z.boolean().nullish() }),
+    "include_usage: send the token counts at the end of the stream.",
+  ),
   return_progress: returnProgressField,
   repetition_guard: repetitionGuardField,
   user: ignored(),

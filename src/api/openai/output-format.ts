@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { jsonSchemaSchema, type OutputFormat } from "../../engine/protocol/generation.ts";
-import { ignored, invalidField } from "../../http/input/common-fields.ts";
+import { ignored, invalidField, optional } from "../../http/input/common-fields.ts";
 import type { RequestedFormat } from "../../inference/inference.ts";
 import { type FormatField, grammarFormat, toSingleFormat } from "../structured-output.ts";
 import { constraintFields, strictField } from "../wire/generation-fields.ts";
 
-const schemaField = jsonSchemaSchema
-  .nullish()
-  .describe("The schema, in the form of llama-server, Together and Fireworks.");
+const schemaField = optional(
+  jsonSchemaSchema,
+  "The schema, in the form of llama-server, Together and Fireworks.",
+);
 const grammarText = z.string().min(1);
 
 const responseFormatSchema = z.discriminatedUnion("type", [
@@ -19,7 +20,7 @@ const responseFormatSchema = z.discriminatedUnion("type", [
       .object({
         name: z.string().nullish(),
         description: z.string().nullish(),
-        schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
+        schema: optional(jsonSchemaSchema, "Absent: any JSON object."),
         strict: strictField,
       })
       .nullish(),
@@ -34,11 +35,10 @@ const responseFormatSchema = z.discriminatedUnion("type", [
 
 /** Format fields: the API's own, and those of other servers. */
 export const formatFields = {
-  response_format: responseFormatSchema
-    .nullish()
-    .describe(
-      "Format of the answer: text, json_object, json_schema, grammar with a grammar in llama.cpp's GBNF, or regex with a pattern.",
-    ),
+  response_format: optional(
+    responseFormatSchema,
+    "Format of the answer: text, json_object, json_schema, grammar with a grammar in llama.cpp's GBNF, or regex with a pattern.",
+  ),
   ...constraintFields,
 };
 

@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { optional } from "../../http/input/common-fields.ts";
 import { answerLimitSchema } from "../../engine/protocol/generation.ts";
 
 /** Field of llama.cpp's server, accepted in every API that can report progress. */
-export const returnProgressField = z
-  .boolean()
-  .nullish()
-  .describe("With stream: report how much of the prompt has been processed. Default: false.");
+export const returnProgressField = optional(
+  z.boolean(),
+  "With stream: report how much of the prompt has been processed. Default: false.",
+);
 
 export const promptProgressSchema = z
   .object({
@@ -17,10 +18,10 @@ export const promptProgressSchema = z
   .meta({ id: "PromptProgress" });
 
 /** Field of llama.cpp's server, accepted in every API that can report timings. */
-export const timingsPerTokenField = z
-  .boolean()
-  .nullish()
-  .describe("Report token counts and timings, in a stream with each chunk. Default: false.");
+export const timingsPerTokenField = optional(
+  z.boolean(),
+  "Report token counts and timings, in a stream with each chunk. Default: false.",
+);
 
 export const timingsSchema = z
   .object({

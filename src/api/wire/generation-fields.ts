@@ -16,7 +16,7 @@ import {
   type SamplingKey,
 } from "../../engine/protocol/sampling-fields.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { ignored, refused } from "../../http/input/common-fields.ts";
+import { ignored, refused, optional } from "../../http/input/common-fields.ts";
 
 const LETTERS = Object.values(SAMPLERS).join("");
 const biasSchema = z.union([z.number().min(-100).max(100), z.literal(false)]);
@@ -82,8 +82,8 @@ const MAX_NAME_LENGTH = 128;
 
 export const adapterChoiceSchema = z
   .object({
-    id: z.int().min(0).nullish().describe("Index of the adapter, from 0."),
-    name: z.string().max(MAX_NAME_LENGTH).nullish().describe("Name of the adapter, instead of id."),
+    id: optional(z.int().min(0), "Index of the adapter, from 0."),
+    name: optional(z.string().max(MAX_NAME_LENGTH), "Name of the adapter, instead of id."),
     scale: z
       .number()
       .min(-MAX_ADAPTER_SCALE)
@@ -95,55 +95,39 @@ export const adapterChoiceSchema = z
 
 /** Fields of llama.cpp's server other than sampling and formats, accepted in every API that generates text. */
 export const engineFields = {
-  cache_prompt: z
-    .boolean()
-    .nullish()
-    .describe("Reuse the prefix of the prompt that is in the KV cache. Default: true."),
-  lora: list(adapterChoiceSchema, { max: MAX_ADAPTERS })
-    .nullish()
-    .describe(
-      "LoRA adapters to apply, by id or name, with their scales; adapters not listed are off. Default: those of the Modelfile.",
-    ),
-  id_slot: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe(
-      "Slot to use, from 0, modulo the number of slots. While it is busy, the request waits for it. Default, and -1: the slot that has the longest prefix of the prompt.",
-    ),
-  n_cache_reuse: z
-    .int()
-    .min(0)
-    .max(MAX_SHIFTED_TOKENS)
-    .nullish()
-    .describe(
-      "Minimum length in tokens of a part of the prompt that is reused from the KV cache by shifting it, although the text before it has changed; 0: no reuse. A value above 0 requires a model loaded with cache_reuse. Default: cache_reuse of the load.",
-    ),
-  n_keep: z
-    .int()
-    .min(-1)
-    .max(MAX_SHIFTED_TOKENS)
-    .nullish()
-    .describe(
-      "Number of initial tokens to keep at a context shift, if the model was loaded with context_shift; -1: the whole prompt. Default: num_keep of the load.",
-    ),
-  n_discard: z
-    .int()
-    .min(0)
-    .max(MAX_SHIFTED_TOKENS)
-    .nullish()
-    .describe("Tokens to drop at a context shift. Default, and 0: half of those after n_keep."),
+  cache_prompt: optional(
+    z.boolean(),
+    "Reuse the prefix of the prompt that is in the KV cache. Default: true.",
+  ),
+  lora: optional(
+    list(adapterChoiceSchema, { max: MAX_ADAPTERS }),
+    "LoRA adapters to apply, by id or name, with their scales; adapters not listed are off. Default: those of the Modelfile.",
+  ),
+  id_slot: optional(
+    z.int().min(-1),
+    "Slot to use, from 0, modulo the number of slots. While it is busy, the request waits for it. Default, and -1: the slot that has the longest prefix of the prompt.",
+  ),
+  n_cache_reuse: optional(
+    z.int().min(0).max(MAX_SHIFTED_TOKENS),
+    "Minimum length in tokens of a part of the prompt that is reused from the KV cache by shifting it, although the text before it has changed; 0: no reuse. A value above 0 requires a model loaded with cache_reuse. Default: cache_reuse of the load.",
+  ),
+  n_keep: optional(
+    z.int().min(-1).max(MAX_SHIFTED_TOKENS),
+    "Number of initial tokens to keep at a context shift, if the model was loaded with context_shift; -1: the whole prompt. Default: num_keep of the load.",
+  ),
+  n_discard: optional(
+    z.int().min(0).max(MAX_SHIFTED_TOKENS),
+    "Tokens to drop at a context shift. Default, and 0: half of those after n_keep.",
+  ),
   timings_per_token: ignored("the events of this API have no place for timings"),
   backend_sampling: ignored("sampling on the GPU or the CPU gives the same answer"),
 };
 
 /** Field `n_probs` of llama.cpp's server: how many alternatives to report with each token. */
-export const probabilitiesField = z
-  .int()
-  .min(0)
-  .max(MAX_TOP_LOGPROBS)
-  .nullish()
-  .describe("Report the log probability of each token and of this many alternatives; 0: none.");
+export const probabilitiesField = optional(
+  z.int().min(0).max(MAX_TOP_LOGPROBS),
+  "Report the log probability of each token and of this many alternatives; 0: none.",
+);
 
 /**
  * Fields of llama.cpp's server, vLLM and similar servers that are not supported. Fields that would change the answer
@@ -216,15 +200,15 @@ export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium",
 
 /** Fields for the chat template that enable thinking and set its effort. */
 export const templateThinkingFields = {
-  reasoning_effort: reasoningEffortSchema
-    .nullish()
-    .describe(
-      "Enables thinking on models that support it. Passed to the chat template; for a template without levels, it limits thinking to 256 tokens (minimal), 1024 (low), 4096 (medium) or 16384 (high), and to four fifths of the maximum answer. Default: none.",
-    ),
-  chat_template_kwargs: dictionary(z.unknown())
-    .nullish()
-    .describe("More variables for the chat template, such as enable_thinking."),
-  enable_thinking: z.boolean().nullish().describe("Same as in chat_template_kwargs, which takes precedence."),
+  reasoning_effort: optional(
+    reasoningEffortSchema,
+    "Enables thinking on models that support it. Passed to the chat template; for a template without levels, it limits thinking to 256 tokens (minimal), 1024 (low), 4096 (medium) or 16384 (high), and to four fifths of the maximum answer. Default: none.",
+  ),
+  chat_template_kwargs: optional(
+    dictionary(z.unknown()),
+    "More variables for the chat template, such as enable_thinking.",
+  ),
+  enable_thinking: optional(z.boolean(), "Same as in chat_template_kwargs, which takes precedence."),
 };
 
 const schemaOrText = z.union([jsonSchemaSchema, z.string()]);
@@ -247,38 +231,33 @@ const structuredOutputs = z.object({
 
 /** Structured-output fields of llama.cpp's server, vLLM and SGLang, accepted in every API that generates text. */
 export const constraintFields = {
-  json_schema: jsonSchemaSchema.nullish().describe("JSON Schema of the answer."),
-  grammar: z
-    .string()
-    .nullish()
-    .describe(
-      "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format or with tools.",
-    ),
-  regex: regex
-    .nullish()
-    .describe(
-      "Regular expression that the whole answer must match. Cannot be combined with another format or with tools.",
-    ),
-  guided_json: schemaOrText.nullish().describe("vLLM's name of json_schema; may also be JSON text."),
-  guided_regex: regex.nullish().describe("vLLM's name of regex."),
-  guided_choice: choice.nullish().describe("Allowed answers. Cannot be combined with tools."),
-  guided_grammar: nonEmptyText
-    .nullish()
-    .describe(
-      "Grammar of the answer in GBNF, where names may have underscores, or in Lark. Cannot be combined with tools.",
-    ),
-  structured_outputs: structuredOutputs
-    .nullish()
-    .describe(
-      "vLLM's newer form of the guided_ fields: an object with json, regex, choice, grammar or json_object.",
-    ),
+  json_schema: optional(jsonSchemaSchema, "JSON Schema of the answer."),
+  grammar: optional(
+    z.string(),
+    "Grammar of the answer in llama.cpp's GBNF. Cannot be combined with another format or with tools.",
+  ),
+  regex: optional(
+    regex,
+    "Regular expression that the whole answer must match. Cannot be combined with another format or with tools.",
+  ),
+  guided_json: optional(schemaOrText, "vLLM's name of json_schema; may also be JSON text."),
+  guided_regex: optional(regex, "vLLM's name of regex."),
+  guided_choice: optional(choice, "Allowed answers. Cannot be combined with tools."),
+  guided_grammar: optional(
+    nonEmptyText,
+    "Grammar of the answer in GBNF, where names may have underscores, or in Lark. Cannot be combined with tools.",
+  ),
+  structured_outputs: optional(
+    structuredOutputs,
+    "vLLM's newer form of the guided_ fields: an object with json, regex, choice, grammar or json_object.",
+  ),
 };
 
 /** Function that the model may call. */
 export const functionSchema = z.object({
   name: z.string().min(1).describe("Function name."),
-  description: z.string().nullish().describe("Description for the model."),
-  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
+  description: optional(z.string(), "Description for the model."),
+  parameters: optional(jsonSchemaSchema, "JSON Schema of the arguments."),
 });
 
 /** Function tool in the APIs that nest the function. */
@@ -287,7 +266,7 @@ export const functionToolSchema = z.object({
   function: functionSchema,
 });
 
-export const strictField = z
-  .boolean()
-  .nullish()
-  .describe("Refuse a schema that cannot be enforced completely, instead of enforcing parts of it.");
+export const strictField = optional(
+  z.boolean(),
+  "Refuse a schema that cannot be enforced completely, instead of enforcing parts of it.",
+);

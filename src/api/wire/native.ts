@@ -2,7 +2,7 @@ import { z } from "zod";
 import { finishReasonSchema, jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { SAMPLING_FIELDS } from "../../engine/protocol/sampling-fields.ts";
 import { dictionary, list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
-import { repetitionGuardField } from "../../http/input/common-fields.ts";
+import { repetitionGuardField, optional } from "../../http/input/common-fields.ts";
 import {
   constraintFields,
   engineFields,
@@ -18,10 +18,7 @@ import { limitField, timingsPerTokenField } from "./answer-fields.ts";
 /** Maximum number of tokens if neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
 
-export const streamField = z
-  .boolean()
-  .nullish()
-  .describe("Stream the answer as lines of JSON. Default: false.");
+export const streamField = optional(z.boolean(), "Stream the answer as lines of JSON. Default: false.");
 
 const toolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
@@ -30,35 +27,31 @@ const toolChoiceSchema = z.union([
 
 /** Fields common to /api/generate, /api/chat and the chat frames of /ws/chat. */
 export const generationFields = {
-  max_tokens: z
-    .int()
-    .min(1)
-    .nullish()
-    .describe(
-      `Maximum number of tokens to generate. Default: the Modelfile's, otherwise ${DEFAULT_MAX_TOKENS}.`,
-    ),
-  n_predict: z.int().min(1).nullish().describe("llama.cpp's name of max_tokens."),
+  max_tokens: optional(
+    z.int().min(1),
+    `Maximum number of tokens to generate. Default: the Modelfile's, otherwise ${DEFAULT_MAX_TOKENS}.`,
+  ),
+  n_predict: optional(z.int().min(1), "llama.cpp's name of max_tokens."),
   ...samplingFields,
   // Stricter than in the other APIs, whose clients send any number.
-  seed: z.int().min(-1).nullish().describe(SAMPLING_FIELDS.seed.description),
+  seed: optional(z.int().min(-1), SAMPLING_FIELDS.seed.description),
   ...engineFields,
   timings_per_token: timingsPerTokenField,
-  stop: list(z.string().min(1), { max: MAX_STOPS })
-    .nullish()
-    .describe("Stop sequences; not included in the answer."),
+  stop: optional(list(z.string().min(1), { max: MAX_STOPS }), "Stop sequences; not included in the answer."),
   repetition_guard: repetitionGuardField,
-  tools: list(functionToolSchema).nullish().describe("Functions the model may call."),
-  tool_choice: toolChoiceSchema
-    .nullish()
-    .describe('"auto", "none", "required", or one function by name. Default: auto.'),
-  format: z
-    .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
-    .nullish()
-    .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
+  tools: optional(list(functionToolSchema), "Functions the model may call."),
+  tool_choice: optional(
+    toolChoiceSchema,
+    '"auto", "none", "required", or one function by name. Default: auto.',
+  ),
+  format: optional(
+    z.union([z.literal("json"), z.literal(""), jsonSchemaSchema]),
+    '"json" for any JSON object, or a JSON Schema the answer must match.',
+  ),
   ...constraintFields,
   ...unsupportedFields,
   ...thinkingFields,
-  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+  images: optional(list(z.string()), "Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   think: thinkSchema.describe(
     'Let the model think before it answers: true, false, or "low", "medium", "high", "max". A level is passed to the chat template; for a template without levels, it limits thinking to 1024, 4096 or 16384 tokens. Default: the Modelfile\'s, otherwise false.',
   ),
@@ -66,12 +59,10 @@ export const generationFields = {
 
 /** Fields that request log probabilities. */
 export const logprobFields = {
-  logprobs: z
-    .int()
-    .min(0)
-    .max(MAX_TOP_LOGPROBS)
-    .nullish()
-    .describe("Report the log probability of each token of the text and of this many alternatives."),
+  logprobs: optional(
+    z.int().min(0).max(MAX_TOP_LOGPROBS),
+    "Report the log probability of each token of the text and of this many alternatives.",
+  ),
   n_probs: probabilitiesField,
 };
 
@@ -83,33 +74,31 @@ export const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z.string().describe("Message text."),
-    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
-    audio: list(z.string()).nullish().describe("Audio recordings as base64 (WAV, MP3, FLAC)."),
+    images: optional(list(z.string()), "Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
+    audio: optional(list(z.string()), "Audio recordings as base64 (WAV, MP3, FLAC)."),
   }),
   z.object({
     role: z.literal("assistant"),
-    content: z.string().nullish().describe("Message text; optional with tool calls."),
-    thinking: z
-      .string()
-      .nullish()
-      .describe("The model's earlier reasoning, for chat templates that include it."),
-    tool_calls: list(
-      z.object({
-        id: z.string().nullish(),
-        function: z.object({
-          name: z.string(),
-          arguments: z.union([z.string(), dictionary(z.unknown())]).describe("JSON text or an object."),
+    content: optional(z.string(), "Message text; optional with tool calls."),
+    thinking: optional(z.string(), "The model's earlier reasoning, for chat templates that include it."),
+    tool_calls: optional(
+      list(
+        z.object({
+          id: z.string().nullish(),
+          function: z.object({
+            name: z.string(),
+            arguments: z.union([z.string(), dictionary(z.unknown())]).describe("JSON text or an object."),
+          }),
         }),
-      }),
-    )
-      .nullish()
-      .describe("Tool calls of the model in this turn."),
+      ),
+      "Tool calls of the model in this turn.",
+    ),
   }),
   z.object({
     role: z.literal("tool"),
     content: z.string().describe("Result of the tool."),
-    tool_call_id: z.string().nullish().describe("ID of the tool call that this result is for."),
-    name: z.string().nullish().describe("Tool name."),
+    tool_call_id: optional(z.string(), "ID of the tool call that this result is for."),
+    name: optional(z.string(), "Tool name."),
   }),
 ]);
 
@@ -190,19 +179,17 @@ export const DEFAULT_ALTERNATIVES = 5;
 /** Input of an experiment: a chat or a prompt, and the sampling settings. */
 export const experimentRequestSchema = z
   .object({
-    messages: list(messageSchema, { min: 1 }).nullish().describe("A conversation; exclusive with prompt."),
-    prompt: z
-      .string()
-      .nullish()
-      .describe("Text that the model continues without the chat template; exclusive with messages."),
+    messages: optional(list(messageSchema, { min: 1 }), "A conversation; exclusive with prompt."),
+    prompt: optional(
+      z.string(),
+      "Text that the model continues without the chat template; exclusive with messages.",
+    ),
     ...generationFields,
-    seed: z.int().min(0).nullish().describe("Sampling seed. Default: 0."),
-    alternatives: z
-      .int()
-      .min(0)
-      .max(MAX_TOP_LOGPROBS)
-      .nullish()
-      .describe(`Number of alternatives to report for each token. Default: ${DEFAULT_ALTERNATIVES}.`),
+    seed: optional(z.int().min(0), "Sampling seed. Default: 0."),
+    alternatives: optional(
+      z.int().min(0).max(MAX_TOP_LOGPROBS),
+      `Number of alternatives to report for each token. Default: ${DEFAULT_ALTERNATIVES}.`,
+    ),
   })
   .meta({ id: "ExperimentRequest" });
 export type ExperimentRequest = z.output<typeof experimentRequestSchema>;

@@ -19,6 +19,14 @@ export const modelNameSchema = modelName
   .min(1)
   .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
+/** Field that a request may leave out; null means the same. */
+export function optional<Type extends z.ZodType>(
+  type: Type,
+  description: string,
+): z.ZodOptional<z.ZodNullable<Type>> {
+  return type.nullish().describe(description);
+}
+
 /** Schema of a compatible API's field without effect; accepts any value. */
 export function ignored(why?: string): z.ZodOptional<z.ZodType> {
   return z

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { FilePurpose } from "../../../batches/batch.ts";
 import { dictionary } from "../../../http/input/bounded-lists.ts";
-import { parseInput } from "../../../http/input/common-fields.ts";
+import { parseInput, optional } from "../../../http/input/common-fields.ts";
 import { readUpload } from "../../../http/input/form-data.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import { sendFile } from "../../../http/streaming/send-file.ts";
@@ -35,19 +35,22 @@ const createSchema = z
     input_file_id: z.string().min(1).describe("A file uploaded with the purpose batch."),
     endpoint: z.enum(OPENAI_ENDPOINTS).describe("Path of all its requests."),
     completion_window: z.literal("24h").describe("Time limit, after which unfinished requests expire."),
-    metadata: dictionary(z.string().max(MAX_VALUE_LENGTH), z.string().max(MAX_KEY_LENGTH))
-      .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, {
-        error: `must have at most ${MAX_PAIRS} pairs`,
-      })
-      .nullish()
-      .describe("Returned with the batch."),
-    output_expires_after: z
-      .object({
+    metadata: optional(
+      dictionary(z.string().max(MAX_VALUE_LENGTH), z.string().max(MAX_KEY_LENGTH)).refine(
+        (pairs) => Object.keys(pairs).length <= MAX_PAIRS,
+        {
+          error: `must have at most ${MAX_PAIRS} pairs`,
+        },
+      ),
+      "Returned with the batch.",
+    ),
+    output_expires_after: optional(
+      z.object({
         anchor: z.literal("created_at"),
         seconds: z.int().min(MIN_LIFETIME_SECS).max(MAX_LIFETIME_SECS),
-      })
-      .nullish()
-      .describe("Lifetime of its output files. Default: batches.retention."),
+      }),
+      "Lifetime of its output files. Default: batches.retention.",
+    ),
   })
   .meta({ id: "OpenAIBatchRequest" });
 

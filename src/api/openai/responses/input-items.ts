@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optional } from "../../../http/input/common-fields.ts";
 import { list } from "../../../http/input/bounded-lists.ts";
 import { builtInCallItems, builtInOutputItems } from "./built-in-calls.ts";
 
@@ -11,9 +12,9 @@ const textPart = z.object({
 
 const imagePart = z.object({
   type: z.literal("input_image"),
-  image_url: z.string().nullish().describe("The image as a data: URL; remote URLs are not fetched."),
-  file_id: z.string().nullish().describe("Refused: there are no stored files."),
-  detail: z.string().nullish().describe("Ignored."),
+  image_url: optional(z.string(), "The image as a data: URL; remote URLs are not fetched."),
+  file_id: optional(z.string(), "Refused: there are no stored files."),
+  detail: optional(z.string(), "Ignored."),
 });
 
 const inputPart = z.discriminatedUnion("type", [
@@ -115,7 +116,7 @@ const knownItem = z.discriminatedUnion(
       type: z.literal("reasoning"),
       summary: reasoningTexts.describe("The model's earlier reasoning, for chat templates that include it."),
       content: reasoningTexts,
-      encrypted_content: z.string().nullish().describe("Ignored."),
+      encrypted_content: optional(z.string(), "Ignored."),
     }),
     z.object({ type: z.literal("item_reference"), ...reference }),
     ...builtInCallItems,

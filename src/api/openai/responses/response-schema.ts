@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
-import { ignored, refused } from "../../../http/input/common-fields.ts";
+import { ignored, refused, optional } from "../../../http/input/common-fields.ts";
 import { approximateJsonLength } from "../../../json/json-values.ts";
 import { commonFields } from "../openai-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
@@ -38,84 +38,66 @@ export const textFormatSchema = z.discriminatedUnion("type", [
 export const responseRequestSchema = z
   .object({
     model: commonFields.model,
-    input: z
-      .union([z.string(), list(inputItemSchema)])
-      .nullish()
-      .describe("Text, or the items of the conversation."),
-    instructions: z.string().nullish().describe("System message, which later responses do not inherit."),
-    previous_response_id: z
-      .string()
-      .max(MAX_ID_LENGTH)
-      .nullish()
-      .describe("ID of a stored response whose conversation the input continues."),
-    store: z
-      .boolean()
-      .nullish()
-      .describe("Store the response in memory for later requests, until it is evicted. Default: true."),
-    max_output_tokens: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe(
-        "Maximum number of tokens to generate, reasoning included. Default: until the context is full.",
-      ),
+    input: optional(z.union([z.string(), list(inputItemSchema)]), "Text, or the items of the conversation."),
+    instructions: optional(z.string(), "System message, which later responses do not inherit."),
+    previous_response_id: optional(
+      z.string().max(MAX_ID_LENGTH),
+      "ID of a stored response whose conversation the input continues.",
+    ),
+    store: optional(
+      z.boolean(),
+      "Store the response in memory for later requests, until it is evicted. Default: true.",
+    ),
+    max_output_tokens: optional(
+      z.int().min(1),
+      "Maximum number of tokens to generate, reasoning included. Default: until the context is full.",
+    ),
     ...samplingFields,
     ...engineFields,
     ...constraintFields,
     ...unsupportedFields,
     ...thinkingFields,
     repetition_guard: commonFields.repetition_guard,
-    tools: list(toolSchema)
-      .nullish()
-      .describe(
-        "Functions the model may call, custom tools, and the client-side tools shell, local_shell and apply_patch. Other tools are ignored.",
-      ),
-    tool_choice: toolChoiceSchema
-      .nullish()
-      .describe("Which functions the model may or must call. Default: auto."),
-    parallel_tool_calls: z
-      .boolean()
-      .nullish()
-      .describe("False: at most one tool call per turn. Default: true."),
-    text: z
-      .object({
+    tools: optional(
+      list(toolSchema),
+      "Functions the model may call, custom tools, and the client-side tools shell, local_shell and apply_patch. Other tools are ignored.",
+    ),
+    tool_choice: optional(toolChoiceSchema, "Which functions the model may or must call. Default: auto."),
+    parallel_tool_calls: optional(z.boolean(), "False: at most one tool call per turn. Default: true."),
+    text: optional(
+      z.object({
         format: textFormatSchema.nullish(),
         verbosity: verbosityField,
-      })
-      .nullish()
-      .describe("format: format of the answer."),
-    reasoning: z
-      .object({ effort: reasoningEffortSchema.nullish() })
-      .nullish()
-      .describe(
-        "effort: enables thinking on models that support it, like reasoning_effort of /v1/chat/completions. Default: none.",
-      ),
-    include: list(z.string())
-      .nullish()
-      .describe("message.output_text.logprobs: return log probabilities. Other values are ignored."),
-    top_logprobs: z
-      .int()
-      .min(0)
-      .max(MAX_TOP_LOGPROBS)
-      .nullish()
-      .describe("Return the log probability of each token and of this many alternatives."),
-    metadata: dictionary(z.unknown())
-      .refine((metadata) => approximateJsonLength(metadata) <= MAX_METADATA_SIZE, {
+      }),
+      "format: format of the answer.",
+    ),
+    reasoning: optional(
+      z.object({ effort: reasoningEffortSchema.nullish() }),
+      "effort: enables thinking on models that support it, like reasoning_effort of /v1/chat/completions. Default: none.",
+    ),
+    include: optional(
+      list(z.string()),
+      "message.output_text.logprobs: return log probabilities. Other values are ignored.",
+    ),
+    top_logprobs: optional(
+      z.int().min(0).max(MAX_TOP_LOGPROBS),
+      "Return the log probability of each token and of this many alternatives.",
+    ),
+    metadata: optional(
+      dictionary(z.unknown()).refine((metadata) => approximateJsonLength(metadata) <= MAX_METADATA_SIZE, {
         error: `must not be larger than ${MAX_METADATA_SIZE} characters`,
-      })
-      .nullish()
-      .describe("Data that is returned in the response."),
-    truncation: z
-      .enum(["auto", "disabled"])
-      .nullish()
-      .describe(
-        "auto: drop the oldest turns of a conversation that does not fit in the context. Default: disabled, which fails.",
-      ),
+      }),
+      "Data that is returned in the response.",
+    ),
+    truncation: optional(
+      z.enum(["auto", "disabled"]),
+      "auto: drop the oldest turns of a conversation that does not fit in the context. Default: disabled, which fails.",
+    ),
     stream: commonFields.stream,
-    background: z
-      .literal(false, { error: "is not supported: a response is generated while its client waits" })
-      .nullish()
-      .describe("Only false is supported."),
+    background: optional(
+      z.literal(false, { error: "is not supported: a response is generated while its client waits" }),
+      "Only false is supported.",
+    ),
     conversation: refused("conversations are not stored; use previous_response_id"),
     prompt: refused("there are no stored prompts; send instructions and input"),
     context_management: ignored(),
