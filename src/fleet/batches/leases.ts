@@ -25,7 +25,7 @@ interface HeldLease {
  * machine has not seen it change for a while. Each unfinished batch has a lease, so leases also list these batches.
  *
  * Not made with @nats-io/kv, which sends updates without message ids: an update that is sent again to a cluster without
- * a leader could not be told from another machine's.
+ * a leader could not be distinguished from another machine's.
  */
 export class Leases {
   readonly #jetStream: JetStreamStore;
