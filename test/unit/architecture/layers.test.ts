@@ -31,6 +31,17 @@ const MODULES = [
   "wasm",
 ];
 
+/** Modules without which the daemon serves completions. */
+const OPTIONAL: ReadonlySet<string> = new Set([
+  "cli",
+  "ui",
+  "fleet",
+  "tab",
+  "experiments",
+  "batches",
+  "grammar",
+]);
+
 /** Modules that http may import: it knows neither models nor engines. */
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
@@ -63,6 +74,7 @@ interface Import {
   readonly to: string;
   /** False for types, which are erased. */
   readonly isValue: boolean;
+  readonly isLazy: boolean;
 }
 
 const IMPORT =
@@ -73,7 +85,7 @@ function importsOf(file: string): Import[] {
   return [...source.matchAll(IMPORT)].map(([, type, stated, called]) => {
     const name = stated ?? called ?? "";
     const to = name.startsWith(".") ? path.posix.join(path.posix.dirname(file), name) : name;
-    return { from: file, to, isValue: type === undefined };
+    return { from: file, to, isValue: type === undefined, isLazy: called !== undefined };
   });
 }
 
@@ -110,17 +122,25 @@ describe("the modules of src", () => {
     expect(upward.map(describeImport)).toEqual([]);
   });
 
-  test("only the lazy loader and the thread's entry load the optional grammar compiler", () => {
+  test("load each optional module in one place at most, by import() or in a thread", () => {
     const loads = INSIDE.filter(
-      ({ from, to, isValue }) =>
-        moduleOf(to) === "grammar" &&
-        moduleOf(from) !== "grammar" &&
-        (isValue || to !== "src/grammar/grammar-work.ts"),
+      ({ from, to, isValue }) => isValue && OPTIONAL.has(moduleOf(to)) && !OPTIONAL.has(moduleOf(from)),
     );
-    expect(loads.map(describeImport).toSorted()).toEqual([
+    expect(loads.map((each) => `${describeImport(each)}${each.isLazy ? " lazily" : ""}`).toSorted()).toEqual([
+      "src/daemon/create-services.ts imports src/batches/local-batches.ts lazily",
+      "src/daemon/create-services.ts imports src/fleet/start-fleet.ts lazily",
       "src/daemon/grammars/make-grammars.ts imports src/grammar/grammar-work.ts",
-      "src/inference/schema-compiler.ts imports src/grammar/grammar-work.ts",
+      "src/inference/schema-compiler.ts imports src/grammar/grammar-work.ts lazily",
     ]);
+  });
+
+  test("load the fleet and the NATS client only if a fleet is configured", () => {
+    const clients = IMPORTS.filter(({ to }) => to.startsWith("@nats-io/"));
+    expect(clients.filter(({ from }) => moduleOf(from) !== "fleet")).toEqual([]);
+    const source = readFileSync(path.join(ROOT, "src/daemon/create-services.ts"), "utf8");
+    expect(source).toMatch(
+      /config\.fleet\.nats === undefined\s*\? undefined\s*: \(await import\("\.\.\/fleet\//,
+    );
   });
 
   test("an API imports no other API", () => {
