@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 
@@ -19,6 +19,18 @@ test.each(["CONTRIBUTING.md", "docs/architecture.md", "docs/comparison.md"])(
     expect(named.filter((name) => !existsSync(path.join(ROOT, name)))).toEqual([]);
   },
 );
+
+test.each(["CONTRIBUTING.md", "docs/architecture.md"])("every function that %s names exists", (page) => {
+  const text = readFileSync(path.join(ROOT, page), "utf8");
+  const names = [...text.matchAll(/`(\w+)\([^`]*\)`/g)].map(([, name = ""]) => name);
+  expect(names.length).toBeGreaterThan(0);
+  const sources = globSync("{src,test}/**/*.{ts,tsx,mjs}", { cwd: ROOT });
+  const code = sources.map((file) => readFileSync(path.join(ROOT, file), "utf8")).join("\n");
+  const missing = names.filter(
+    (name) => !new RegExp(`\\b(?:function\\*? |const |class |  )${name}\\b`).test(code),
+  );
+  expect(missing.filter((name) => name !== "import")).toEqual([]);
+});
 
 test.each([
   ["docs/security.md", "scripts/test/withstand", "all.ts", ""],
