@@ -198,18 +198,10 @@ export class ModelsService implements Models {
     }
     const { record, undo } = await this.#registry.recordToLoad(options);
     const { alias } = record;
-    const {
-      contextSize,
-      fallbackContext,
-      gpuLayers,
-      load,
-      speculation,
-      keepAliveMs = Number.POSITIVE_INFINITY,
-    } = options;
+    const { keepAliveMs = Number.POSITIVE_INFINITY } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const preferences = { contextSize, fallbackContext, gpuLayers, load, speculation };
-      const plan = await this.#planner.plan(record, { ...preferences, keepAliveMs, mayEvict });
+      const plan = await this.#planner.plan(record, { ...options, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
       await undo();

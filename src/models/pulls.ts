@@ -27,6 +27,12 @@ interface PullGroup extends Download {
   totalBytes: number;
 }
 
+interface PullTarget {
+  readonly request: HubPullRequest;
+  /** Alias that the model will have, if that is known before the download; otherwise the name itself. */
+  readonly alias: string;
+}
+
 /** Pulls in progress. */
 export class Pulls {
   readonly #options: PullsOptions;
@@ -39,8 +45,8 @@ export class Pulls {
 
   /** True if the model with this name is being downloaded. */
   isPulling(name: string): boolean {
-    const request = this.#request(name);
-    return request !== undefined && this.#groups.has(requestKey(request));
+    const target = this.#find(name);
+    return target !== undefined && this.#groups.has(requestKey(target.request));
   }
 
   get downloads(): readonly Download[] {
@@ -49,7 +55,7 @@ export class Pulls {
 
   /** Deletes the partial files of an interrupted pull and returns their bytes. */
   async discard(name: string, signal: AbortSignal): Promise<number> {
-    return await this.#options.hub.discard(this.#requireRequest(name), signal);
+    return await this.#options.hub.discard(this.#require(name).request, signal);
   }
 
   /** Downloads an alias or a hub spec. Emits one model-downloaded event per group of callers. */
@@ -58,9 +64,16 @@ export class Pulls {
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<PullResult> {
-    const request = this.#requireRequest(name);
+    const { request, alias: expected } = this.#require(name);
     const key = requestKey(request);
-    const group = this.#groups.get(key) ?? this.#newGroup(name);
+    const group = this.#groups.get(key) ?? {
+      name,
+      alias: expected,
+      callers: 0,
+      isAnnounced: false,
+      downloadedBytes: 0,
+      totalBytes: 0,
+    };
     this.#groups.set(key, group);
     group.callers++;
     try {
@@ -82,25 +95,14 @@ export class Pulls {
     }
   }
 
-  /** Creates a group with the alias that the model will have, if that is known before the download. */
-  #newGroup(name: string): PullGroup {
-    const { resolver } = this.#options;
-    const resolved = resolver.resolve(name);
-    let alias: string | undefined = name;
-    if (resolved.kind === "alias") alias = resolved.name;
-    else if (resolved.kind === "spec" && resolved.spec.file !== undefined)
-      alias = resolver.aliasOf(`${resolved.spec.owner}/${resolved.spec.repo}`, resolved.spec.file);
-    return { name, alias: alias ?? name, callers: 0, isAnnounced: false, downloadedBytes: 0, totalBytes: 0 };
-  }
-
   #announce(alias: string, cached: CachedModel): void {
     this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
   }
 
   /** @throws ServiceError model_not_found for a name that is no alias or spec of a model on the hub */
-  #requireRequest(name: string): HubPullRequest {
-    const request = this.#request(name);
-    if (request) return request;
+  #require(name: string): PullTarget {
+    const target = this.#find(name);
+    if (target) return target;
     throw new ServiceError(
       "model_not_found",
       `"${name}" is not an alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
@@ -108,15 +110,17 @@ export class Pulls {
     );
   }
 
-  /** Hub request for a name, with the projector of its alias, or else any projector in the repository. */
-  #request(name: string): HubPullRequest | undefined {
+  /** Finds what a name means, with the projector of its alias, or else any projector in the repository. */
+  #find(name: string): PullTarget | undefined {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
-    if (resolved.kind === "alias") return { spec: resolved.spec, projector: resolved.projector };
+    if (resolved.kind === "alias")
+      return { request: { spec: resolved.spec, projector: resolved.projector }, alias: resolved.name };
     if (resolved.kind !== "spec") return undefined;
     const { owner, repo, file } = resolved.spec;
     const alias = file === undefined ? undefined : resolver.aliasOf(`${owner}/${repo}`, file);
-    const aliasName = alias === undefined ? undefined : resolver.resolve(alias);
-    return { spec: resolved.spec, projector: aliasName?.kind === "alias" ? aliasName.projector : "auto" };
+    const known = alias === undefined ? undefined : resolver.resolve(alias);
+    const projector = known?.kind === "alias" ? known.projector : "auto";
+    return { request: { spec: resolved.spec, projector }, alias: alias ?? name };
   }
 }

@@ -89,6 +89,13 @@ function isFileSegment(segment: string): boolean {
   );
 }
 
+/** Returns a preferred name, with a number from 2 on if it is taken. */
+export function freeName(preferred: string, isTaken: (name: string) => boolean): string {
+  let name = preferred;
+  for (let number = 2; isTaken(name); number++) name = `${preferred}-${number}`;
+  return name;
+}
+
 /** Creates the error for an invalid name; `reason` is a sentence without its final period. */
 export function invalidName(name: string, reason: string): ServiceError {
   const quoted = name.length > MAX_QUOTED_LENGTH ? `${name.slice(0, MAX_QUOTED_LENGTH)}…` : name;

@@ -54,9 +54,8 @@ export class FileModels implements RecordSource {
     const parts = {
       alias,
       source: { kind: "file" },
-      path: path.resolve(file),
-      projector: projector === undefined ? undefined : path.resolve(projector),
-      within: this.#options.config.models.allowed_dirs,
+      ...this.file(file),
+      projector: projector && path.resolve(projector),
     } as const;
     return await buildRecord(parts, this.#options.inspect);
   }
@@ -68,18 +67,30 @@ export class FileModels implements RecordSource {
    */
   async add(record: ModelRecord): Promise<() => Promise<void>> {
     const { alias } = record;
-    const before = this.#savedInState(alias);
     const saved = toSaved(record);
     if (isDeepStrictEqual(this.#saved(alias), saved)) return async () => {};
+    const undo = await this.#register(saved, this.#savedInState(alias));
+    if (undo) return undo;
+    throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
+  }
+
+  /** Registers a record; false if its name has been taken in the meantime. */
+  async claim(record: ModelRecord): Promise<boolean> {
+    return (await this.#register(toSaved(record), undefined)) !== undefined;
+  }
+
+  /** Returns a function that undoes it; undefined if the entry is not `before` any more. */
+  async #register(
+    saved: SavedFile,
+    before: SavedFile | undefined,
+  ): Promise<(() => Promise<void>) | undefined> {
     try {
-      if (!(await this.#compareAndSwap(alias, before, saved))) {
-        throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
-      }
-      this.#unsaved.delete(alias);
+      if (!(await this.#compareAndSwap(saved.alias, before, saved))) return undefined;
     } catch (error) {
       return this.#registerUnsaved(saved, error);
     }
-    return async () => void (await this.#compareAndSwap(alias, saved, before));
+    this.#unsaved.delete(saved.alias);
+    return async () => void (await this.#compareAndSwap(saved.alias, saved, before));
   }
 
   /** Registers an entry in memory only: the file is usable even if the state file cannot be written. */
@@ -95,17 +106,6 @@ export class FileModels implements RecordSource {
     return async () => void (before ? this.#unsaved.set(alias, before) : this.#unsaved.delete(alias));
   }
 
-  /** Registers a record; false if its name has been taken in the meantime. */
-  async claim(record: ModelRecord): Promise<boolean> {
-    const saved = toSaved(record);
-    try {
-      return await this.#compareAndSwap(record.alias, undefined, saved);
-    } catch (error) {
-      this.#registerUnsaved(saved, error);
-      return true;
-    }
-  }
-
   async unregister(alias: string): Promise<void> {
     if (this.#unsaved.delete(alias) && !this.#savedInState(alias)) return;
     await this.#options.state.update((state) => withFile(state, alias, undefined));
@@ -113,12 +113,11 @@ export class FileModels implements RecordSource {
 
   /** Reads a projector that a load request names. */
   async projector(file: string): Promise<Projector> {
-    const within = this.#options.config.models.allowed_dirs;
-    return await readProjector({ path: path.resolve(file), within }, this.#options.inspect);
+    return await readProjector(this.file(file), this.#options.inspect);
   }
 
-  /** Returns the file of a draft model that a load request names. */
-  draft(file: string): ModelFile {
+  /** Returns a file that a load request names. */
+  file(file: string): ModelFile {
     return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
@@ -151,9 +150,7 @@ export class FileModels implements RecordSource {
 }
 
 function toSaved({ alias, files, projector }: ModelRecord): SavedFile {
-  const saved: SavedFile = { alias, path: files[0].path };
-  if (projector) saved.projector = projector.path;
-  return saved;
+  return { alias, path: files[0].path, ...(projector && { projector: projector.path }) };
 }
 
 function withFile(state: SavedState, alias: string, file: SavedFile | undefined): SavedState {
@@ -170,7 +167,8 @@ export class ShippedModels implements RecordSource {
   /** Projectors and adapters are among the files. */
   readonly unusableLogLevel = "debug";
   readonly #options: RegistryOptions;
-  readonly #hidden = new Set<string>();
+  /** Aliases of models that are hidden until the next start, or until they are loaded or pulled. */
+  readonly hidden = new Set<string>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -188,23 +186,9 @@ export class ShippedModels implements RecordSource {
     ];
     return new Map(
       files
-        .filter(([alias]) => forBase || !this.#hidden.has(alias))
+        .filter(([alias]) => forBase || !this.hidden.has(alias))
         .map(([alias, file]) => [alias, async () => await this.#record(alias, file)]),
     );
-  }
-
-  /** Hides a model until the next start or restore(); its file stays. */
-  hide(alias: string): void {
-    this.#hidden.add(alias);
-  }
-
-  isHidden(alias: string): boolean {
-    return this.#hidden.has(alias);
-  }
-
-  /** Undoes {@link hide}. */
-  restore(alias: string): void {
-    this.#hidden.delete(alias);
   }
 
   async #record(alias: string, file: string): Promise<ModelRecord> {

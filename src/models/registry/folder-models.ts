@@ -6,6 +6,7 @@ import { systemClock } from "../loading/available-memory.ts";
 import { type ModelDefinition, readModelfile } from "../modelfile/read-modelfile.ts";
 import type { RegistryOptions } from "../models-options.ts";
 import { type HubSpec, parseHubSpec } from "../names/hub-spec.ts";
+import { freeName } from "../names/name-rules.ts";
 import {
   buildRecord,
   derivedRecord,
@@ -84,9 +85,10 @@ export class FolderModels implements RecordSource {
     for (const dir of this.#options.config.models.dirs) {
       for (const entry of await this.#readFolder(dir)) {
         const name = this.#toModelName(entry.found.preferredName);
-        let alias = name;
-        for (let number = 2; entries.has(alias); number++) alias = `${name}-${number}`;
-        entries.set(alias, entry);
+        entries.set(
+          freeName(name, (alias) => entries.has(alias)),
+          entry,
+        );
       }
     }
     this.#latestEntries = entries;

@@ -2,11 +2,12 @@ import { realpath, stat } from "node:fs/promises";
 import nodePath from "node:path";
 import { mergeLoadSettings } from "../../config/load-settings.ts";
 import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
+import { withoutUndefined } from "../../json/json-values.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { type GgufSummary, type Media, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
 import { shardFiles } from "../names/model-file-names.ts";
-import { isPlainPart } from "../names/name-rules.ts";
+import { freeName, isPlainPart } from "../names/name-rules.ts";
 
 /** A model's file as named, and the folders its real path must be in; none: anywhere. */
 export interface ModelFile {
@@ -22,24 +23,18 @@ export async function realModelPath(file: ModelFile): Promise<string> {
   const folders = await Promise.all(file.within.map(realPathOrResolved));
   const asNamed = nodePath.resolve(file.path);
   const real = await realpath(asNamed).catch(rethrowExhaustion);
-  const confined = folders.length > 0;
-  if (real === undefined) {
-    const parent = await realPathOrResolved(nodePath.dirname(asNamed));
-    if (confined && !folders.some((folder) => isInside(parent, folder))) throw notAllowed(file.path);
-    throw new ServiceError("model_file_not_found", `There is no file ${asNamed}.`);
+  const place = real ?? (await realPathOrResolved(nodePath.dirname(asNamed)));
+  if (folders.length > 0 && !folders.some((folder) => isInside(place, folder))) {
+    throw new ServiceError(
+      "path_not_allowed",
+      `${file.path} lies outside the folders that models may come from (models.allowed_dirs).`,
+    );
   }
-  if (confined && !folders.some((folder) => isInside(real, folder))) throw notAllowed(file.path);
+  if (real === undefined) throw new ServiceError("model_file_not_found", `There is no file ${asNamed}.`);
   if (!(await stat(real)).isFile()) {
     throw new ServiceError("path_not_allowed", `${asNamed} is not a regular file.`);
   }
   return real;
-}
-
-function notAllowed(named: string): ServiceError {
-  return new ServiceError(
-    "path_not_allowed",
-    `${named} lies outside the folders that models may come from (models.allowed_dirs).`,
-  );
 }
 
 /** Returns a path without links; of one that does not exist, the absolute path. */
@@ -103,9 +98,7 @@ export interface RecordSource {
 
 export type RecordReaders = ReadonlyMap<string, () => Promise<ModelRecord>>;
 
-interface RecordOptions {
-  readonly alias: string;
-  readonly source: ModelSource;
+interface RecordOptions extends Pick<ModelRecord, "alias" | "source"> {
   /** Any shard; the others are derived from its name. */
   readonly path: string;
   readonly projector: string | undefined;
@@ -134,10 +127,7 @@ export async function buildRecord(parts: RecordOptions, inspect: InspectGguf): P
     alias,
     source,
     files: [first, ...others],
-    projector:
-      parts.projector === undefined
-        ? undefined
-        : await readProjector({ path: parts.projector, within }, inspect),
+    projector: parts.projector ? await readProjector({ path: parts.projector, within }, inspect) : undefined,
     adapters: [],
     gguf,
     settings: NO_SETTINGS,
@@ -162,10 +152,9 @@ export async function derivedRecord(
     ...base,
     alias,
     source,
-    projector:
-      definition.projector === undefined
-        ? base.projector
-        : await readProjector(own(definition.projector), inspect),
+    projector: definition.projector
+      ? await readProjector(own(definition.projector), inspect)
+      : base.projector,
     adapters: nameAdapters([
       ...base.adapters,
       ...definition.adapters.map(({ path, scale, name }) => ({ file: own(path), scale, name })),
@@ -178,50 +167,35 @@ export async function derivedRecord(
 
 function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
   return {
-    system: own.system ?? base.system,
-    template: own.template ?? base.template,
+    ...base,
+    ...withoutUndefined(own),
     sampling: { ...base.sampling, ...own.sampling },
-    maxTokens: own.maxTokens ?? base.maxTokens,
-    repetitionGuard: own.repetitionGuard ?? base.repetitionGuard,
     stop: own.stop.length > 0 ? own.stop : base.stop,
-    contextSize: own.contextSize ?? base.contextSize,
-    gpuLayers: own.gpuLayers ?? base.gpuLayers,
     load: mergeLoadSettings(own.load, base.load),
-    speculation: own.speculation ?? base.speculation,
-    thinking: own.thinking ?? base.thinking,
-    toolFormat: own.toolFormat ?? base.toolFormat,
     capabilities: { ...base.capabilities, ...own.capabilities },
-    messages: own.messages ?? base.messages,
   };
 }
 
 /** Name for adapters whose file names yield none. */
 const DEFAULT_NAME = "adapter";
 
-/** An adapter, with the name from its Modelfile if that sets one. */
-interface NamedFile {
-  readonly file: { readonly path: string };
-  readonly name?: string | undefined;
-}
+type RecordAdapter = ModelRecord["adapters"][number];
 
 /**
  * Gives each adapter of a model a unique name: the one that it has, or else its file's name. Names from Modelfiles take
  * precedence; a duplicate gets a number.
  */
-export function nameAdapters<Adapter extends NamedFile>(
-  adapters: readonly Adapter[],
-): (Omit<Adapter, "name"> & { readonly name: string })[] {
-  const names = new Map<Adapter, string>();
+export function nameAdapters(
+  adapters: readonly (Omit<RecordAdapter, "name"> & { readonly name?: string | undefined })[],
+): RecordAdapter[] {
+  const isNamed = (adapter: { readonly name?: string | undefined }): boolean => adapter.name !== undefined;
   const taken = new Set<string>();
-  const assignName = (adapter: Adapter, preferred: string): void => {
-    let name = preferred;
-    for (let number = 2; taken.has(name); number++) name = `${preferred}-${number}`;
+  const names = new Map<object, string>();
+  for (const adapter of [...adapters.filter(isNamed), ...adapters.filter((adapter) => !isNamed(adapter))]) {
+    const name = freeName(adapter.name ?? fileName(adapter.file.path), (each) => taken.has(each));
     taken.add(name);
     names.set(adapter, name);
-  };
-  for (const adapter of adapters) if (adapter.name !== undefined) assignName(adapter, adapter.name);
-  for (const adapter of adapters)
-    if (adapter.name === undefined) assignName(adapter, fileName(adapter.file.path));
+  }
   return adapters.map((adapter) => ({ ...adapter, name: names.get(adapter) ?? DEFAULT_NAME }));
 }
 

@@ -88,7 +88,7 @@ export class ModelRegistry {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind === "alias" || resolved.kind === "spec")
       return `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`;
-    if (resolved.kind === "name" && this.shipped.isHidden(resolved.name))
+    if (resolved.kind === "name" && this.shipped.hidden.has(resolved.name))
       return `The model "${name}" has been deleted; it ships with Daybreak, and "daybreak load ${name}" or POST /api/models/load brings it back.`;
     if (resolved.kind === "path")
       return `No model has the file "${name}"; load it with POST /api/models/load or "daybreak load ${name}", then use the name that it gets.`;
@@ -102,7 +102,7 @@ export class ModelRegistry {
   async restoreShipped(name: string): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind !== "name" || this.registeredName(name) !== undefined) return undefined;
-    this.shipped.restore(resolved.name);
+    this.shipped.hidden.delete(resolved.name);
     return await (await this.shipped.readers(false)).get(resolved.name)?.();
   }
 
@@ -137,7 +137,7 @@ export class ModelRegistry {
     }
     const record = await this.require(name);
     if (record.source.kind === "hub") await this.hub.remove(record);
-    else this.shipped.hide(record.alias);
+    else this.shipped.hidden.add(record.alias);
     return record.source.kind;
   }
 
@@ -232,7 +232,7 @@ export class ModelRegistry {
     return {
       ...record,
       ...(mmproj !== undefined && { projector: await this.files.projector(mmproj) }),
-      ...(draft !== undefined && { draft: this.files.draft(draft) }),
+      ...(draft !== undefined && { draft: this.files.file(draft) }),
     };
   }
 

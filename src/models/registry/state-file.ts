@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { exhaustedResource, isDiskFull, isSystemError, ServiceError } from "../../errors/service-error.ts";
 import { removeFile, replaceFile, syncFolder, writeRefusal } from "../../files/file-operations.ts";
 import { FolderLock } from "../../files/locks.ts";
+import { freeName } from "../names/name-rules.ts";
 
 /**
  * Saved state of the models service. Models are in lists instead of objects keyed by name, because a model may be named
@@ -158,7 +159,7 @@ export class StateFile {
       this.#refresh();
     } catch (error) {
       if (isSystemError(error)) throw error;
-      const renamed = freeName(`${this.#path}.damaged`);
+      const renamed = freeName(`${this.#path}.damaged`, existsSync);
       await replaceFile(this.#path, renamed);
       this.#version = NO_FILE;
       this.#logger.warn({ err: error, file: renamed }, "The list of models is damaged and has been renamed");
@@ -185,13 +186,6 @@ function versionOf(file: string): string {
 function laterThan(file: string): Date {
   const { mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return new Date(Math.max(Date.now(), Math.floor(mtimeMs) + 1));
-}
-
-function freeName(file: string): string {
-  for (let number = 1; ; number++) {
-    const name = number === 1 ? file : `${file}-${number}`;
-    if (statSync(name, { throwIfNoEntry: false }) === undefined) return name;
-  }
 }
 
 function unwritable(file: string, cause: unknown): ServiceError {

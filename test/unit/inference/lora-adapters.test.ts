@@ -11,7 +11,11 @@ const MODEL = {
 };
 const PLAIN = { alias: "plain", adapters: [] };
 
-const named = (path: string, name?: string) => ({ file: { path }, name });
+const named = (path: string, name?: string) => ({
+  file: { path, within: [] },
+  scale: 1,
+  name,
+});
 
 describe("the scales of LoRA adapters", () => {
   test("are the model's, unless the request has its own", () => {
