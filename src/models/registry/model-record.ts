@@ -188,10 +188,11 @@ type RecordAdapter = ModelRecord["adapters"][number];
 export function nameAdapters(
   adapters: readonly (Omit<RecordAdapter, "name"> & { readonly name?: string | undefined })[],
 ): RecordAdapter[] {
-  const isNamed = (adapter: { readonly name?: string | undefined }): boolean => adapter.name !== undefined;
+  const named = adapters.filter(({ name }) => name !== undefined);
+  const others = adapters.filter(({ name }) => name === undefined);
   const taken = new Set<string>();
   const names = new Map<object, string>();
-  for (const adapter of [...adapters.filter(isNamed), ...adapters.filter((adapter) => !isNamed(adapter))]) {
+  for (const adapter of [...named, ...others]) {
     const name = freeName(adapter.name ?? fileName(adapter.file.path), (each) => taken.has(each));
     taken.add(name);
     names.set(adapter, name);
