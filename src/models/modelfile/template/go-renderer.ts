@@ -102,16 +102,11 @@ class GoRenderer {
         return "";
       }
       case "if": {
-        const branch = node.branches.find(({ condition, position }) =>
-          isTrue(this.#value(condition, scope, position)),
-        );
-        return this.#renderList(branch?.body ?? node.otherwise, scope);
-      }
-      case "with": {
-        const dot = this.#value(node.value, scope, node.position);
-        return isTrue(dot)
-          ? this.#renderList(node.body, { ...scope, dot })
-          : this.#renderList(node.otherwise, scope);
+        for (const { condition, body, position } of node.branches) {
+          const value = this.#value(condition, scope, position);
+          if (isTrue(value)) return this.#renderList(body, node.setsDot ? { ...scope, dot: value } : scope);
+        }
+        return this.#renderList(node.otherwise, scope);
       }
       default:
         return this.#renderRange(node, scope);
@@ -174,13 +169,9 @@ class GoRenderer {
       case "ge":
         return value(0) >= value(1);
       case "and":
-        return operands
-          .map((_, at) => at)
-          .reduce<GoValue>((last, at) => (isTrue(last) ? value(at) : last), true);
+        return operands.reduce<GoValue>((last, _, at) => (isTrue(last) ? value(at) : last), true);
       case "or":
-        return operands
-          .map((_, at) => at)
-          .reduce<GoValue>((last, at) => (isTrue(last) ? last : value(at)), false);
+        return operands.reduce<GoValue>((last, _, at) => (isTrue(last) ? last : value(at)), false);
       case "not":
         return !isTrue(value(0));
       case "len":

@@ -4,7 +4,13 @@ import { type GoExpression, GoExpressionReader, TemplateProblem } from "./go-exp
 export type GoNode =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "print"; readonly value: GoExpression; readonly position: number }
-  | { readonly kind: "if"; readonly branches: readonly GoBranch[]; readonly otherwise: readonly GoNode[] }
+  | {
+      readonly kind: "if";
+      readonly branches: readonly GoBranch[];
+      readonly otherwise: readonly GoNode[];
+      /** True for a "with", whose condition is the dot of its body. */
+      readonly setsDot: boolean;
+    }
   | {
       readonly kind: "range";
       readonly list: GoExpression;
@@ -12,13 +18,6 @@ export type GoNode =
       readonly index: string | undefined;
       readonly item: string | undefined;
       readonly body: readonly GoNode[];
-      readonly position: number;
-    }
-  | {
-      readonly kind: "with";
-      readonly value: GoExpression;
-      readonly body: readonly GoNode[];
-      readonly otherwise: readonly GoNode[];
       readonly position: number;
     }
   | {
@@ -132,12 +131,9 @@ class Parser {
     for (const word of ["define", "template", "block", "break", "continue"]) {
       if (reader.take(word)) throw new TemplateProblem(position, `{{ ${word} }} is not supported`);
     }
-    if (reader.take("if")) return this.#parseIf(reader, position, depth);
+    if (reader.take("if")) return this.#parseIf("if", reader, position, depth);
+    if (reader.take("with")) return this.#parseIf("with", reader, position, depth);
     if (reader.take("range")) return this.#parseRange(reader, position, depth);
-    if (reader.take("with")) {
-      const value = reader.readAll();
-      return { kind: "with", value, position, ...this.#parseBodies("with", position, depth) };
-    }
     const assignment = reader.takeAssignment();
     if (!assignment) return { kind: "print", value: reader.readAll(), position };
     const [name = "", ...more] = assignment.names;
@@ -145,17 +141,18 @@ class Parser {
     return { kind: "assign", name, value: reader.readAll(), position };
   }
 
-  #parseIf(reader: GoExpressionReader, position: number, depth: number): GoNode {
+  #parseIf(word: "if" | "with", reader: GoExpressionReader, position: number, depth: number): GoNode {
     const branches: GoBranch[] = [];
+    const node = { kind: "if", branches, setsDot: word === "with" } as const;
     let condition = reader.readAll();
     let from = position;
     for (;;) {
       const { nodes, stop } = this.#parseList(depth + 1);
       branches.push({ condition, body: nodes, position: from });
-      if (!stop) throw this.#notEnded("if", position);
-      if (stop.word === "end") return { kind: "if", branches, otherwise: [] };
-      if (!stop.reader.take("if"))
-        return { kind: "if", branches, otherwise: this.#parseUpToEnd("if", position, depth) };
+      if (!stop) throw this.#notEnded(word, position);
+      if (stop.word === "end") return { ...node, otherwise: [] };
+      if (word === "with" || !stop.reader.take("if"))
+        return { ...node, otherwise: this.#parseUpToEnd(word, position, depth) };
       condition = stop.reader.readAll();
       from = stop.position;
     }
@@ -165,16 +162,12 @@ class Parser {
     const names = reader.takeAssignment()?.names ?? [];
     if (names.length > 2) throw new TemplateProblem(position, "a range has two variables at most");
     const list = reader.readAll();
-    const { body, otherwise } = this.#parseBodies("range", position, depth);
-    if (otherwise.length > 0) throw new TemplateProblem(position, "{{ else }} of a range is not supported");
+    const { nodes: body, stop } = this.#parseList(depth + 1);
+    if (!stop) throw this.#notEnded("range", position);
+    if (stop.word === "else" && this.#parseUpToEnd("range", position, depth).length > 0)
+      throw new TemplateProblem(position, "{{ else }} of a range is not supported");
     const item = names.at(-1);
     return { kind: "range", list, index: names.length === 2 ? names[0] : undefined, item, body, position };
-  }
-
-  #parseBodies(word: string, position: number, depth: number): { body: GoNode[]; otherwise: GoNode[] } {
-    const { nodes: body, stop } = this.#parseList(depth + 1);
-    if (!stop) throw this.#notEnded(word, position);
-    return { body, otherwise: stop.word === "else" ? this.#parseUpToEnd(word, position, depth) : [] };
   }
 
   #parseUpToEnd(word: string, position: number, depth: number): GoNode[] {
@@ -222,27 +215,17 @@ function cut(nodes: readonly GoNode[]): Cut {
 }
 
 function cutWithin(node: GoNode): { node: GoNode; isCut: boolean } {
-  if (node.kind === "if") {
-    const cuts = node.branches.map(({ body }) => cut(body));
-    const otherwise = cut(node.otherwise);
-    const branches = node.branches.map(({ condition, position, body }, index) => ({
-      condition,
-      position,
-      body: cuts[index]?.nodes ?? body,
-    }));
-    return {
-      node: { ...node, branches, otherwise: otherwise.nodes },
-      isCut: otherwise.isCut || cuts.some(({ isCut }) => isCut),
-    };
-  }
-  if (node.kind === "with") {
-    const [body, otherwise] = [cut(node.body), cut(node.otherwise)];
-    return {
-      node: { ...node, body: body.nodes, otherwise: otherwise.nodes },
-      isCut: body.isCut || otherwise.isCut,
-    };
-  }
-  return { node, isCut: false };
+  if (node.kind !== "if") return { node, isCut: false };
+  const cuts = node.branches.map(({ body }) => cut(body));
+  const otherwise = cut(node.otherwise);
+  const branches = node.branches.map((branch, index) => ({
+    ...branch,
+    body: cuts[index]?.nodes ?? branch.body,
+  }));
+  return {
+    node: { ...node, branches, otherwise: otherwise.nodes },
+    isCut: otherwise.isCut || cuts.some(({ isCut }) => isCut),
+  };
 }
 
 function childrenOf(node: GoNode): readonly (readonly GoNode[])[] {
@@ -251,8 +234,6 @@ function childrenOf(node: GoNode): readonly (readonly GoNode[])[] {
       return [...node.branches.map(({ body }) => body), node.otherwise];
     case "range":
       return [node.body];
-    case "with":
-      return [node.body, node.otherwise];
     default:
       return [];
   }

@@ -41,29 +41,17 @@ class Translator {
         return output(toPrinted(toJinja(node.value, scope, node.position)));
       case "if": {
         const branches = node.branches.map(({ condition, body, position }, index) => {
-          const word = index === 0 ? "if" : "elif";
-          return (
-            statement(`${word} ${toJinja(condition, scope, position).code}`) + this.translate(body, scope)
-          );
+          const value = toJinja(condition, scope, position);
+          const inner = node.setsDot ? { ...scope, dot: value } : scope;
+          return statement(`${index === 0 ? "if" : "elif"} ${value.code}`) + this.translate(body, inner);
         });
-        return branches.join("") + this.#otherwise(node.otherwise, scope) + statement("endif");
-      }
-      case "with": {
-        const dot = toJinja(node.value, scope, node.position);
-        return (
-          statement(`if ${dot.code}`) +
-          this.translate(node.body, { ...scope, dot }) +
-          this.#otherwise(node.otherwise, scope) +
-          statement("endif")
-        );
+        const otherwise =
+          node.otherwise.length === 0 ? "" : statement("else") + this.translate(node.otherwise, scope);
+        return branches.join("") + otherwise + statement("endif");
       }
       default:
         return this.#translateRange(node, scope);
     }
-  }
-
-  #otherwise(nodes: readonly GoNode[], scope: GoScope): string {
-    return nodes.length === 0 ? "" : statement("else") + this.translate(nodes, scope);
   }
 
   #translateRange({ list, index, item, body, position }: Range, scope: GoScope): string {
@@ -75,15 +63,11 @@ class Translator {
     if (item !== undefined) variables.set(item, dot);
     const { code } = toJinja(list, scope, position);
     const inside = this.translate(body, { ...scope, dot, variables });
-    if (isKeyed(list)) {
-      return (
-        statement(`for ${indexValue.code}, ${dot.code} in (${code} or {}).items()`) +
-        inside +
-        statement("endfor")
-      );
-    }
     const counted = index === undefined ? "" : statement(`set ${indexValue.code} = loop.index0`);
-    return statement(`for ${dot.code} in (${code} or [])`) + counted + inside + statement("endfor");
+    const start = isKeyed(list)
+      ? statement(`for ${indexValue.code}, ${dot.code} in (${code} or {}).items()`)
+      : statement(`for ${dot.code} in (${code} or [])`) + counted;
+    return start + inside + statement("endfor");
   }
 }
 
