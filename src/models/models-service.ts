@@ -29,8 +29,8 @@ import { ModelQuantizer } from "./quantize/model-quantizer.ts";
 import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
-import type { ModelSlots } from "./slots/model-slots.ts";
-import { SavedPrompts } from "./slots/prompt-cache.ts";
+import { ModelSlots } from "./slots/model-slots.ts";
+import { PromptCache } from "./slots/prompt-cache.ts";
 import { StateFile } from "./registry/state-file.ts";
 
 export class ModelsService implements Models {
@@ -40,7 +40,7 @@ export class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
-  readonly #prompts: SavedPrompts;
+  readonly slots: ModelSlots;
   readonly #quantizer: ModelQuantizer;
   readonly blobs: BlobStore;
   readonly #imported: ImportedFiles;
@@ -71,14 +71,14 @@ export class ModelsService implements Models {
       state,
       inspect,
     });
-    this.#prompts = new SavedPrompts(options, {
+    this.slots = new ModelSlots(options, {
       aliasOf: async (name) => (await this.#find(name)).alias,
       acquire: async (name, signal) => await this.acquire(name, signal),
       engineOf: (alias) => this.#pool.model(alias)?.engine,
     });
     this.#pool = new EnginePool({
       ...options,
-      prompts: this.#prompts.cache,
+      prompts: this.slots.folder && new PromptCache(this.slots, this.slots.folder, logger),
       clock,
       budget,
       describe: (loaded) => this.#describe(loaded.plan.record, loaded, undefined),
@@ -106,10 +106,6 @@ export class ModelsService implements Models {
 
   get defaultAlias(): string | undefined {
     return this.#default.alias;
-  }
-
-  get slots(): ModelSlots {
-    return this.#prompts.slots;
   }
 
   get downloads(): readonly Download[] {
@@ -232,7 +228,7 @@ export class ModelsService implements Models {
       await this.blobs.discardNamedIn(modelfile);
       await this.#imported.remove(files);
     }
-    await this.#prompts.folder?.removeAll(alias);
+    await this.slots.folder?.removeAll(alias);
     await this.#default.refresh();
     this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
@@ -305,7 +301,7 @@ export class ModelsService implements Models {
 
   async close(): Promise<void> {
     await this.#pool.close();
-    this.#prompts.close();
+    this.slots.hashes.close();
   }
 
   async #describeWithMemory(record: ModelRecord): Promise<Model> {

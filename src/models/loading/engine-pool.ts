@@ -17,7 +17,7 @@ interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "memory
   /** Describes a leased model. */
   readonly describe: (loaded: LoadedModel) => Model;
   /** Saves slots of unloaded models and restores them; absent: they are lost. */
-  readonly prompts?: Pick<PromptCache, "save" | "restore"> | undefined;
+  readonly prompts?: PromptCache | undefined;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
 }

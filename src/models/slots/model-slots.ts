@@ -1,4 +1,4 @@
-import { performance } from "node:perf_hooks";
+import path from "node:path";
 import type { Engine } from "../../engine/engine.ts";
 import { type EngineSlot, EngineSlots, type SlotState } from "../../engine/engine-slots.ts";
 import type { Kernels } from "../../engine/engine-image.ts";
@@ -6,12 +6,13 @@ import { ServiceError } from "../../errors/service-error.ts";
 import {
   checkIdentity,
   identityFiles,
-  type ModelHashes,
+  ModelHashes,
   type SlotIdentity,
   slotIdentity,
 } from "./slot-identity.ts";
 import type { Model } from "../model.ts";
-import type { SavedEntry, SavedFolder } from "./saved-folder.ts";
+import type { ModelsOptions } from "../models-options.ts";
+import { type SavedEntry, SavedFolder } from "./saved-folder.ts";
 import { assertSavedName, type SavedHeader } from "./saved-header.ts";
 
 /** Slots and saved prompts of a model. */
@@ -31,38 +32,43 @@ export interface SlotTransfer {
   readonly milliseconds: number;
 }
 
-export interface ModelSlotsOptions {
-  /** Undefined: saving is off. */
-  readonly folder: SavedFolder | undefined;
-  /** Maximum bytes of all saved prompts. */
-  readonly limitBytes: number;
-  readonly hashes: Pick<ModelHashes, "of">;
-  readonly kernels: Kernels;
+interface SlotModels {
   /** Returns the alias of a model. @throws ServiceError model_not_found */
   readonly aliasOf: (name: string) => Promise<string>;
   readonly acquire: (
     name: string,
     signal: AbortSignal,
-  ) => Promise<Disposable & { readonly engine: Engine; readonly model: Pick<Model, "alias"> }>;
+  ) => Promise<Disposable & { readonly engine: Engine; readonly model: Model }>;
   /** Returns the engine of a loaded model. */
   readonly engineOf: (alias: string) => Engine | undefined;
 }
 
 /** Saves the prompts in the slots of models to files, and restores them. */
 export class ModelSlots {
-  readonly #options: ModelSlotsOptions;
+  /** Undefined: saving is off. */
+  readonly folder: SavedFolder | undefined;
+  readonly hashes: ModelHashes;
+  /** Maximum bytes of all saved prompts. */
+  readonly #limitBytes: number;
+  readonly #kernels: Kernels;
+  readonly #models: SlotModels;
   readonly #engines = new WeakMap<Engine, EngineSlots>();
 
-  constructor(options: ModelSlotsOptions) {
-    this.#options = options;
+  constructor({ config, kernels }: Pick<ModelsOptions, "config" | "kernels">, models: SlotModels) {
+    const root = path.join(config.cache_dir, "prompts");
+    this.#limitBytes = config.models.saved_prompts;
+    this.folder = this.#limitBytes > 0 ? new SavedFolder(root, this.#limitBytes) : undefined;
+    this.hashes = new ModelHashes(path.join(root, "model-hashes.json"));
+    this.#kernels = kernels;
+    this.#models = models;
   }
 
   async list(model: string, signal: AbortSignal): Promise<SlotList> {
-    const alias = await this.#options.aliasOf(model);
-    const engine = this.#options.engineOf(alias);
+    const alias = await this.#models.aliasOf(model);
+    const engine = this.#models.engineOf(alias);
     return {
       slots: engine ? await this.slotsOf(engine).list(signal) : [],
-      saved: (await this.#options.folder?.list(alias)) ?? [],
+      saved: (await this.folder?.list(alias)) ?? [],
     };
   }
 
@@ -79,7 +85,7 @@ export class ModelSlots {
     assertSavedName(name, "name");
     const startMs = performance.now();
     const folder = this.#requireFolder();
-    using lease = await this.#options.acquire(model, signal);
+    using lease = await this.#models.acquire(model, signal);
     const identity = await this.identityOf(lease.engine, signal);
     const slots = this.slotsOf(lease.engine);
     const slot = requestedSlot ?? lastUsedSlot(await slots.list(signal));
@@ -96,7 +102,7 @@ export class ModelSlots {
           milliseconds: elapsedSince(startMs),
         };
       },
-      { maxBytes: this.#options.limitBytes, signal },
+      { maxBytes: this.#limitBytes, signal },
     );
   }
 
@@ -112,7 +118,7 @@ export class ModelSlots {
   ): Promise<SlotTransfer> {
     const startMs = performance.now();
     const folder = this.#requireFolder();
-    using lease = await this.#options.acquire(model, signal);
+    using lease = await this.#models.acquire(model, signal);
     const { alias } = lease.model;
     const header = await folder.header(alias, name);
     checkIdentity(name, header, await this.identityOf(lease.engine, signal));
@@ -125,13 +131,13 @@ export class ModelSlots {
 
   /** Empties a slot and returns the number of its tokens. */
   async erase(model: string, slot: number, signal: AbortSignal): Promise<number> {
-    using lease = await this.#options.acquire(model, signal);
+    using lease = await this.#models.acquire(model, signal);
     return await this.slotsOf(lease.engine).erase(slot, signal);
   }
 
   /** Deletes a saved prompt. @throws ServiceError slot_state_not_found */
   async delete(model: string, name: string): Promise<void> {
-    await this.#requireFolder().remove(await this.#options.aliasOf(model), name);
+    await this.#requireFolder().remove(await this.#models.aliasOf(model), name);
   }
 
   /** Returns the slots of an engine, one object per engine, so that its transfers wait for each other. */
@@ -148,13 +154,11 @@ export class ModelSlots {
         "unsupported_feature",
         "The model does not generate text, so it has no prompts to save.",
       );
-    const { hashes, kernels } = this.#options;
-    return slotIdentity(await hashes.of(identityFiles(spec), signal), kernels, spec);
+    return slotIdentity(await this.hashes.of(identityFiles(spec), signal), this.#kernels, spec);
   }
 
   #requireFolder(): SavedFolder {
-    const { folder } = this.#options;
-    if (folder) return folder;
+    if (this.folder) return this.folder;
     throw new ServiceError(
       "unsupported_feature",
       "Saving prompts is turned off; set models.saved_prompts to the bytes that they may take on disk.",

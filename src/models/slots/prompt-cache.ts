@@ -1,41 +1,11 @@
-import path from "node:path";
 import type { SlotState } from "../../engine/engine-slots.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelsOptions } from "../models-options.ts";
-import { headerOf, ModelSlots, type ModelSlotsOptions } from "./model-slots.ts";
+import { headerOf, type ModelSlots } from "./model-slots.ts";
 import { SavedFolder } from "./saved-folder.ts";
 import type { SavedHeader } from "./saved-header.ts";
-import { identityFiles, isSameIdentity, ModelHashes } from "./slot-identity.ts";
-
-/** Saves prompts of models: by name for clients, and automatically when a model is unloaded. */
-export class SavedPrompts {
-  readonly slots: ModelSlots;
-  /** Undefined: saving is off. */
-  readonly cache: PromptCache | undefined;
-  /** Undefined: saving is off. */
-  readonly folder: SavedFolder | undefined;
-  readonly #hashes: ModelHashes;
-
-  constructor(
-    { config, kernels, logger }: Pick<ModelsOptions, "config" | "kernels" | "logger">,
-    models: Pick<ModelSlotsOptions, "aliasOf" | "acquire" | "engineOf">,
-  ) {
-    const limitBytes = config.models.saved_prompts;
-    const root = path.join(config.cache_dir, "prompts");
-    this.folder = limitBytes > 0 ? new SavedFolder(root, limitBytes) : undefined;
-    this.#hashes = new ModelHashes(path.join(root, "model-hashes.json"));
-    const shared = { hashes: this.#hashes, kernels };
-    this.slots = new ModelSlots({ ...models, ...shared, folder: this.folder, limitBytes });
-    this.cache =
-      this.folder && new PromptCache({ ...shared, folder: this.folder, slots: this.slots, logger });
-  }
-
-  /** Aborts hashes that are being computed. */
-  close(): void {
-    this.#hashes.close();
-  }
-}
+import { identityFiles, isSameIdentity } from "./slot-identity.ts";
 
 /** Maximum conversations that are saved automatically per model. */
 const MAX_SAVED_CONVERSATIONS = 16;
@@ -59,35 +29,31 @@ interface Conversation extends Pick<SlotState, "scales"> {
   readonly tokens: Int32Array;
 }
 
-interface PromptCacheOptions {
-  readonly folder: SavedFolder;
-  readonly hashes: Pick<ModelHashes, "of">;
-  readonly slots: Pick<ModelSlots, "slotsOf" | "identityOf">;
-  readonly logger: ModelsOptions["logger"];
-}
-
 /**
  * Saves the slots of a model that is unloaded, and restores them when it is loaded again. Errors are only logged: a
  * prompt that cannot be saved or restored is processed again.
  */
 export class PromptCache {
-  readonly #options: PromptCacheOptions;
+  readonly #slots: ModelSlots;
+  readonly #folder: SavedFolder;
+  readonly #logger: ModelsOptions["logger"];
 
-  constructor(options: PromptCacheOptions) {
-    this.#options = options;
+  constructor(slots: ModelSlots, folder: SavedFolder, logger: ModelsOptions["logger"]) {
+    this.#slots = slots;
+    this.#folder = folder;
+    this.#logger = logger;
   }
 
   /** Saves the idle slots of an engine, and removes earlier versions of their conversations. */
   async save(alias: string, engine: Engine): Promise<void> {
     await this.#attempt("save", alias, async (signal) => {
-      const { folder, slots } = this.#options;
-      const engineSlots = slots.slotsOf(engine);
+      const engineSlots = this.#slots.slotsOf(engine);
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(ENGINE_TIMEOUT_MS)]);
       const used = (await engineSlots.list(timeout)).filter(
         ({ tokens, isBusy }) => !isBusy && tokens >= MIN_TOKENS,
       );
       if (used.length === 0) return;
-      const identity = await slots.identityOf(engine, signal);
+      const identity = await this.#slots.identityOf(engine, signal);
       const current = new Map<string, Conversation>();
       // The slot used last is saved last, so that its file is the newest.
       for (const { id } of used.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
@@ -98,7 +64,7 @@ export class PromptCache {
             current.set(name, state);
             const header = headerOf(identity, engine, state);
             if (!(await this.#isSavedAlready(alias, name, header)))
-              await folder.write(alias, name, header, state);
+              await this.#folder.write(alias, name, header, state);
           },
           { maxBytes: MAX_STATE_BYTES, signal },
         );
@@ -110,17 +76,16 @@ export class PromptCache {
 
   /** Removes saved conversations that the current ones continue, and the oldest ones beyond the maximum. */
   async #removeOutdated(alias: string, current: ReadonlyMap<string, Conversation>): Promise<void> {
-    const { folder } = this.#options;
-    const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
+    const saved = (await this.#folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
     for (const [rank, { name, header }] of saved.entries()) {
       if (current.has(name)) continue;
       const isOutdated = async (): Promise<boolean> => {
-        const tokens = await folder.tokens(alias, name).catch(() => undefined);
+        const tokens = await this.#folder.tokens(alias, name).catch(() => undefined);
         if (tokens === undefined) return true;
         const older = { tokens, scales: header?.scales ?? [] };
         return [...current.values()].some((newer) => isContinued(older, newer));
       };
-      if (rank >= MAX_SAVED_CONVERSATIONS || (await isOutdated())) await folder.remove(alias, name);
+      if (rank >= MAX_SAVED_CONVERSATIONS || (await isOutdated())) await this.#folder.remove(alias, name);
     }
   }
 
@@ -130,12 +95,11 @@ export class PromptCache {
       "restore",
       alias,
       async (signal) => {
-        const { folder, hashes, slots } = this.#options;
-        // Starts hashing without waiting: the hash is needed when the model is unloaded, and takes seconds for a large
-        // file.
+        const slots = this.#slots;
+        // Starts hashing without waiting: the hash is needed at the unload, and takes seconds for a large file.
         if (engine.spec.purpose === "generate")
-          hashes.of(identityFiles(engine.spec), neverAborted()).catch(() => undefined);
-        const saved = (await folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
+          slots.hashes.of(identityFiles(engine.spec), neverAborted()).catch(() => undefined);
+        const saved = (await this.#folder.list(alias)).filter(({ isAutomatic }) => isAutomatic);
         if (saved.length === 0) return;
         const identity = await slots.identityOf(engine, signal);
         const usable = saved.filter(
@@ -144,7 +108,7 @@ export class PromptCache {
         );
         for (const [slot, { name }] of usable.slice(0, engine.spec.slots).entries()) {
           signal.throwIfAborted();
-          const restore = folder.read(
+          const restore = this.#folder.read(
             alias,
             name,
             async (state) => await slots.slotsOf(engine).restore(slot, state, signal),
@@ -158,10 +122,11 @@ export class PromptCache {
 
   /** True if the same conversation is on disk already, whose file is then marked as the newest. */
   async #isSavedAlready(alias: string, name: string, header: SavedHeader): Promise<boolean> {
-    const { folder } = this.#options;
-    const saved = (await folder.list(alias)).find((each) => each.name === name);
+    const saved = (await this.#folder.list(alias)).find((each) => each.name === name);
     return (
-      saved?.header !== undefined && isSameIdentity(saved.header, header) && (await folder.touch(alias, name))
+      saved?.header !== undefined &&
+      isSameIdentity(saved.header, header) &&
+      (await this.#folder.touch(alias, name))
     );
   }
 
@@ -184,8 +149,8 @@ export class PromptCache {
     // Prompts of many models cannot be saved, which is no problem worth a warning.
     const isUsual = error instanceof ServiceError && error.code === "unsupported_feature";
     const message = `Cannot ${action} the prompts of a model; they will be processed again`;
-    if (isUsual) this.#options.logger.debug({ model: alias, err: error }, message);
-    else this.#options.logger.warn({ model: alias, err: error }, message);
+    if (isUsual) this.#logger.debug({ model: alias, err: error }, message);
+    else this.#logger.warn({ model: alias, err: error }, message);
   }
 }
 

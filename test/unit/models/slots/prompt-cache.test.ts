@@ -1,15 +1,14 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { abortable } from "../../../../src/async/promises.ts";
+import { configSchema } from "../../../../src/config/schema.ts";
 import type { Engine } from "../../../../src/engine/engine.ts";
 import type { SlotResult } from "../../../../src/engine/protocol/calls.ts";
 import { PromptCache } from "../../../../src/models/slots/prompt-cache.ts";
 import { ModelSlots } from "../../../../src/models/slots/model-slots.ts";
-import { SavedFolder } from "../../../../src/models/slots/saved-folder.ts";
 import { FakeEngine } from "../../../support/fake-engine.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const never = new AbortController().signal;
-const HASH = "a".repeat(64);
 
 /** Returns consecutive token ids from a number on. */
 const countFrom = (first: number, count: number): number[] =>
@@ -21,7 +20,8 @@ class SlotEngine extends FakeEngine {
   readonly #conversations: readonly (readonly number[])[];
 
   constructor(conversations: readonly (readonly number[])[] = [], slots = 4) {
-    super({ slots });
+    // Any file has a hash.
+    super({ slots, modelFiles: [import.meta.filename] });
     this.#conversations = conversations;
   }
 
@@ -49,20 +49,22 @@ class SlotEngine extends FakeEngine {
 }
 
 async function setup() {
-  const folder = new SavedFolder(await temporaryFolder(), 1_000_000);
-  const hashes = { of: async () => HASH };
+  const config = configSchema.parse({
+    cache_dir: await temporaryFolder(),
+    models: { saved_prompts: 1_000_000 },
+  });
   const warnings: unknown[] = [];
   const logger = { debug: () => {}, warn: (fields: unknown) => void warnings.push(fields) };
-  const slots = new ModelSlots({
-    folder,
-    limitBytes: 1_000_000,
-    hashes,
-    kernels: "daybreak",
-    aliasOf: async (name) => name,
-    acquire: () => Promise.reject(new Error("nothing is leased")),
-    engineOf: () => undefined,
-  });
-  const cache = new PromptCache({ folder, hashes, slots, logger });
+  const slots = new ModelSlots(
+    { config, kernels: "daybreak" },
+    {
+      aliasOf: async (name) => name,
+      acquire: () => Promise.reject(new Error("nothing is leased")),
+      engineOf: () => undefined,
+    },
+  );
+  const folder = slots.folder!;
+  const cache = new PromptCache(slots, folder, logger);
   const counts = async () =>
     (await folder.list("m")).map(({ header }) => header?.tokens).toSorted((a = 0, b = 0) => a - b);
   return { folder, kept: cache, warnings, counts };
