@@ -46,23 +46,22 @@ async function realFolder(folder: string): Promise<string> {
 
 /** Reads a cache of the Hugging Face hub, which transformers, llama.cpp and others share. */
 async function readHubCache(folder: string): Promise<FolderContents> {
-  const models = (await listCachedModels(folder)).map(
-    ({ spec, repo, files, projector }): FoundModel | undefined => {
-      const [first, ...others] = files;
-      if (first === undefined) return undefined;
-      const preferredName = modelName(first, repo.split("/").at(-1) ?? repo);
-      return {
-        name: spec,
-        preferredName,
-        files: [first, ...others],
-        projector,
-        adapters: [],
-        settings: [],
-        notes: [],
-      };
-    },
+  const models = (await listCachedModels(folder)).map(({ spec, repo, files, projector }) =>
+    foundModel(spec, repo.split("/").at(-1) ?? repo, files, projector),
   );
-  return { models: models.filter((model) => model !== undefined), skipped: [] };
+  return { models, skipped: [] };
+}
+
+/** @param folder name that precedes that of a file without information about its model */
+function foundModel(
+  name: string,
+  folder: string,
+  [first = "", ...others]: readonly string[],
+  projector: string | undefined,
+): FoundModel {
+  const files = [first, ...others] as const;
+  const preferredName = modelName(first, folder);
+  return { name, preferredName, files, projector, adapters: [], settings: [], notes: [] };
 }
 
 /** Maximum depth of subfolders; LM Studio nests publisher, repository and one or two more. */
@@ -105,18 +104,15 @@ function modelName(file: string, folder: string): string {
 }
 
 function toModel(folder: string, shards: readonly string[], siblings: readonly string[]): FoundModel {
-  const [first = "", ...others] = shards;
+  const [first = ""] = shards;
   const projector = chooseProjector(siblings, first);
   const parentName = path.posix.basename(path.posix.dirname(first));
-  return {
-    name: first,
-    preferredName: modelName(first, parentName === "." ? path.basename(folder) : parentName),
-    files: [absolute(folder, first), ...others.map((file) => absolute(folder, file))],
-    projector: projector && absolute(folder, projector),
-    adapters: [],
-    settings: [],
-    notes: [],
-  };
+  return foundModel(
+    first,
+    parentName === "." ? path.basename(folder) : parentName,
+    shards.map((file) => absolute(folder, file)),
+    projector && absolute(folder, projector),
+  );
 }
 
 function absolute(folder: string, relative: string): string {

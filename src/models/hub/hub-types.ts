@@ -57,16 +57,13 @@ export interface RepoListing {
   readonly files: readonly RepoFile[];
 }
 
-const SHA256 = /^[0-9a-f]{64}$/;
-const SHA1 = /^[0-9a-f]{40}$/;
-
 export function isSha256(text: string): boolean {
-  return SHA256.test(text);
+  return /^[0-9a-f]{64}$/.test(text);
 }
 
 /** True if the text is a full git object id, the only form of a commit in names of snapshot folders. */
 export function isCommit(text: string): boolean {
-  return SHA1.test(text);
+  return /^[0-9a-f]{40}$/.test(text);
 }
 
 export type PullProgress =

@@ -66,24 +66,25 @@ export function parseInstructions(modelfile: string): Instruction[] {
     if (content === "" || content.startsWith("#")) continue;
     const line = at + 1;
     const { directive, key, rest } = splitLine(content, line);
-    const quoted = DIRECTIVES[directive] === "path" ? undefined : readQuotedLines(lines, at, rest);
-    if (quoted) {
-      instructions.push({ line, directive, key, text: quoted.text });
-      at = quoted.endsAt;
-      continue;
-    }
-    if (!rest.startsWith(HEREDOC)) {
-      const text = DIRECTIVES[directive] === "path" ? rest : readText(rest, line);
-      instructions.push({ line, directive, key, text });
-      continue;
-    }
-    // A heredoc consists of the untrimmed lines.
-    const opened = lines[at]!.trimEnd().length - rest.length + HEREDOC.length;
-    const { text, endsAt } = readHeredoc(lines, at, opened);
+    const { text, endsAt = at } = readValue(lines, at, rest, DIRECTIVES[directive] === "path");
     instructions.push({ line, directive, key, text });
     at = endsAt;
   }
   return instructions;
+}
+
+/** Text of a value, and the index of its last line, if that is not its first. */
+interface Value {
+  readonly text: string;
+  readonly endsAt?: number;
+}
+
+function readValue(lines: readonly string[], at: number, rest: string, isPath: boolean): Value {
+  const quoted = isPath ? undefined : readQuotedLines(lines, at, rest);
+  if (quoted) return quoted;
+  if (!rest.startsWith(HEREDOC)) return { text: isPath ? rest : readText(rest, at + 1) };
+  // A heredoc consists of the untrimmed lines.
+  return readHeredoc(lines, at, lines[at]!.trimEnd().length - rest.length + HEREDOC.length);
 }
 
 /** Returns the joined LICENSE directives; undefined if there are none. */
@@ -126,11 +127,7 @@ function readText(raw: string, line: number): string {
 }
 
 /** Reads several lines between double quotes, without escapes and inner quotes; undefined for other values. */
-function readQuotedLines(
-  lines: readonly string[],
-  at: number,
-  rest: string,
-): { text: string; endsAt: number } | undefined {
+function readQuotedLines(lines: readonly string[], at: number, rest: string): Value | undefined {
   if (!rest.startsWith('"') || rest.includes('"', 1)) return undefined;
   const endsAt = lines.findIndex((line, index) => index > at && line.includes('"'));
   const last = lines[endsAt]?.trimEnd();
@@ -141,7 +138,7 @@ function readQuotedLines(
 }
 
 /** Reads from position `from` after the opening quotes to the closing ones, in this or a later line. */
-function readHeredoc(lines: readonly string[], at: number, from: number): { text: string; endsAt: number } {
+function readHeredoc(lines: readonly string[], at: number, from: number): Value {
   const parts: string[] = [];
   for (let index = at; index < lines.length; index++) {
     const part = lines[index]!.slice(index === at ? from : 0);

@@ -66,8 +66,8 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
 
   const from = one("FROM");
   if (!from) throw modelfileError(1, "it needs FROM, which names the base model.");
-  const projector = one("VISION_PROJECTOR");
-  const draft = one("DRAFT");
+  const fileOf = (instruction: Instruction | undefined): string | undefined =>
+    instruction && readPath(instruction, pathOf(instruction, instruction.text), baseFolder);
   const digest = one("DIGEST");
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
   if (adapters.length > MAX_ADAPTERS) {
@@ -79,8 +79,8 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     from: readFrom(from, baseFolder),
     settings: readSettings(instructions),
     adapters,
-    projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
-    draft: draft && readPath(draft, pathOf(draft, draft.text), baseFolder),
+    projector: fileOf(one("VISION_PROJECTOR")),
+    draft: fileOf(one("DRAFT")),
     digest: digest && readDigest(digest),
     license: licenseText(instructions),
     author: one("AUTHOR")?.text,
@@ -90,12 +90,8 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
 
 /** Returns the files that a definition names; of a sharded model, only the named shard. */
 export function filesOf({ from, adapters, projector }: ModelDefinition): string[] {
-  const named = nodePath.isAbsolute(from) ? [from] : [];
-  return [
-    ...named,
-    ...adapters.map((adapter) => adapter.path),
-    ...(projector === undefined ? [] : [projector]),
-  ];
+  const all = [nodePath.isAbsolute(from) ? from : undefined, ...adapters.map(({ path }) => path), projector];
+  return all.filter((file) => file !== undefined);
 }
 
 function checkRepeats(instructions: readonly Instruction[]): void {

@@ -69,39 +69,25 @@ function sum(numbers: readonly number[]): number {
 
 function chosenTypes(layout: SourceLayout, fileType: FileType): ReturnType<typeof chooseTypes> {
   const named = layout.tensors.map((tensor) => ({ ...tensor, type: tensor.typeInfo?.name ?? "" }));
-  const choose = (type: FileType): ReturnType<typeof chooseTypes> =>
-    chooseTypes(named, modelOf(layout.metadata), type);
+  const model = modelOf(layout.metadata);
   try {
-    return choose(fileType);
+    return chooseTypes(named, model, fileType);
   } catch (error) {
-    if (error instanceof IncompatibleRows)
-      throw incompatible(fileType, error, FILE_TYPES.filter(doesNotThrow(choose)));
-    throw error instanceof InvalidGguf ? unusable(layout.files[0], error) : error;
+    if (error instanceof InvalidGguf) throw unusable(layout.files[0], error);
+    if (!(error instanceof IncompatibleRows)) throw error;
+    const usable = FILE_TYPES.filter((other) => {
+      try {
+        return chooseTypes(named, model, other);
+      } catch {
+        return false;
+      }
+    });
+    throw new ServiceError(
+      "invalid_parameter",
+      `${fileType.name} cannot be used for this model, because ${error.message}; choose one of ${usable.map(({ name }) => name).join(", ")}.`,
+      { param: "quantization" },
+    );
   }
-}
-
-function doesNotThrow(choose: (type: FileType) => unknown): (type: FileType) => boolean {
-  return (type) => {
-    try {
-      choose(type);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-}
-
-function incompatible(
-  { name }: FileType,
-  { message }: IncompatibleRows,
-  others: readonly FileType[],
-): ServiceError {
-  const usable = others.map((each) => each.name).join(", ");
-  return new ServiceError(
-    "invalid_parameter",
-    `${name} cannot be used for this model, because ${message}; choose one of ${usable}.`,
-    { param: "quantization" },
-  );
 }
 
 function modelOf(metadata: Metadata): QuantizedArchitecture {

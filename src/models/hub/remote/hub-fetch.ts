@@ -1,4 +1,5 @@
 import { reasonOf, ServiceError } from "../../../errors/service-error.ts";
+import { isRecord, tryJson } from "../../../json/json-values.ts";
 import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** Maximum redirects; the hub redirects once or twice, and browsers stop at 20. */
@@ -178,14 +179,8 @@ function quotable(text: string): string {
 
 /** Returns the message in {"error": "…"}; empty for others, such as HTML pages of proxies. */
 function messageOf(text: string): string {
-  try {
-    const body: unknown = JSON.parse(text);
-    if (typeof body === "object" && body !== null && "error" in body && typeof body.error === "string")
-      return body.error;
-  } catch {
-    return "";
-  }
-  return "";
+  const body = tryJson(text);
+  return isRecord(body) && typeof body["error"] === "string" ? body["error"] : "";
 }
 
 /** Returns the seconds in either form of Retry-After (RFC 9110, 10.2.3). */
