@@ -9,26 +9,32 @@ import { summarizeHeaders } from "./summarize-headers.ts";
 /** Summarizes the headers of a model's files, all shards in order. */
 export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
 
-type ReadHeader = (file: string) => Promise<GgufHeader>;
+/** Creates an inspector that remembers its results. It throws `invalid_model_file` or `model_file_not_found`. */
+export function createGgufInspector(): InspectGguf {
+  // Errors of reading may be temporary.
+  return rememberByFiles(inspect, (error) => error instanceof ServiceError);
+}
 
 /**
- * Creates an inspector that caches its results until the size or time of the files changes.
- * The inspector throws `invalid_model_file` or `model_file_not_found`.
+ * Returns a function that remembers its results until the size or time of the files changes.
+ * @param isLasting true for an error that is remembered, too
  */
-export function createGgufInspector(read: ReadHeader = readGgufHeader): InspectGguf {
-  const cached = new Map<string, { readonly state: string; readonly summary: Promise<GgufSummary> }>();
+export function rememberByFiles<Result>(
+  compute: (files: readonly string[]) => Promise<Result>,
+  isLasting: (error: unknown) => boolean,
+): (files: readonly string[]) => Promise<Result> {
+  const remembered = new Map<string, { readonly state: string; readonly result: Promise<Result> }>();
   return async (files) => {
     const key = files.join("\0");
     const state = await fileState(files);
-    const before = cached.get(key);
-    if (before?.state === state) return await before.summary;
-    const summary = inspect(files, read);
-    cached.set(key, { state, summary });
-    // Errors of reading may be temporary, so they are not cached.
-    summary.catch((error: unknown) => {
-      if (!(error instanceof ServiceError)) cached.delete(key);
+    const before = remembered.get(key);
+    if (before?.state === state) return await before.result;
+    const result = compute(files);
+    remembered.set(key, { state, result });
+    result.catch((error: unknown) => {
+      if (!isLasting(error)) remembered.delete(key);
     });
-    return await summary;
+    return await result;
   };
 }
 
@@ -43,9 +49,9 @@ async function fileState(files: readonly string[]): Promise<string> {
   return (await Promise.all(states)).join();
 }
 
-async function inspect(files: readonly string[], read: ReadHeader): Promise<GgufSummary> {
+async function inspect(files: readonly string[]): Promise<GgufSummary> {
   const headers: GgufHeader[] = [];
-  for (const file of files) headers.push(await read(file));
+  for (const file of files) headers.push(await readGgufHeader(file));
   const [first, ...others] = headers;
   if (!first) throw new ServiceError("model_file_not_found", "The model has no files.");
   try {

@@ -75,13 +75,8 @@ export class HubCatalog {
     if (!isRepoName(repo))
       throw new ServiceError("invalid_model_name", "A repository of the hub is written owner/repository.");
     const [info, { files }] = await this.#withHubErrors(repo, signal, async (deadline) => {
-      const listing = listRepo({
-        hub: this.#hub,
-        repo,
-        revision: MAIN,
-        ...this.#retries,
-        signal: deadline,
-      });
+      const target = { hub: this.#hub, repo, revision: MAIN };
+      const listing = listRepo({ ...target, ...this.#retries, signal: deadline });
       return await Promise.all([repoInfo(this.#hub, repo, deadline), listing]);
     });
     const byPath = new Map(files.map((file) => [file.path, file]));

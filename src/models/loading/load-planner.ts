@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
+import { type InspectGguf, rememberByFiles } from "../gguf/inspect-gguf.ts";
 import { type ContextSource, type GgufSummary, type Model, NO_SETTINGS, type Speculation } from "../model.ts";
 import type { ModelsOptions } from "../models-options.ts";
 import type { LoadOptions, Residency } from "../models.ts";
@@ -84,7 +83,8 @@ const FILE_KINDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSu
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
   readonly engines: EnginePlanner;
-  readonly #verifyDigest = createDigestVerifier();
+  /** SHA-256 of files, concatenated in their order. */
+  readonly #hashOf = rememberByFiles(hash, () => false);
 
   constructor(options: LoadPlannerOptions) {
     this.#options = options;
@@ -224,6 +224,16 @@ export class LoadPlanner {
     return { draft: { path, kvBytesPerToken }, guessTokens: MAX_DRAFT_TOKENS };
   }
 
+  /** @throws ServiceError checksum_mismatch */
+  async #verifyDigest(files: readonly string[], digest: string): Promise<void> {
+    const actual = await this.#hashOf(files);
+    if (actual === digest) return;
+    throw new ServiceError(
+      "checksum_mismatch",
+      `${files[0]} has the SHA-256 ${actual}, but its Modelfile requires ${digest}.`,
+    );
+  }
+
   async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {
     const real = await realModelPath(file);
     const { auxiliary, purpose } = await this.#options.inspect([real]);
@@ -233,30 +243,6 @@ export class LoadPlanner {
       `${file.path} is not ${FILE_KINDS[kind]} but ${FILE_KINDS[auxiliary ?? purpose]}.`,
     );
   }
-}
-
-/**
- * Checks the SHA-256 of files, concatenated in their order, against a digest in lower-case hexadecimal. Throws
- * `checksum_mismatch`.
- */
-type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
-
-/** Creates a verifier that reads files again only if their size or time has changed. */
-function createDigestVerifier(): VerifyDigest {
-  const digests = new Map<string, Promise<string>>();
-  return async (files, digest) => {
-    const stats = await Promise.all(files.map(async (file) => await stat(file)));
-    const key = stats.map(({ size, mtimeMs }, index) => `${files[index]}:${size}:${mtimeMs}`).join("\0");
-    const before = digests.get(key) ?? hash(files);
-    digests.set(key, before);
-    before.catch(() => digests.delete(key));
-    const actual = await before;
-    if (actual === digest) return;
-    throw new ServiceError(
-      "checksum_mismatch",
-      `${files[0]} has the SHA-256 ${actual}, but its Modelfile requires ${digest}.`,
-    );
-  };
 }
 
 async function hash(files: readonly string[]): Promise<string> {

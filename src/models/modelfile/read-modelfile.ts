@@ -6,7 +6,7 @@ import { homeFolder } from "../../launch/home-folder.mjs";
 import type { ModelSettings } from "../model.ts";
 import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/hub-spec.ts";
 import { looksLikePath, parseFilePath } from "../names/name-resolver.ts";
-import { isPlainPart, isRevision } from "../names/name-rules.ts";
+import { isModelName, isPlainPart, isRevision } from "../names/name-rules.ts";
 import {
   isUnused,
   listParameters,
@@ -116,10 +116,7 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   }
   if (looksLikePath(from)) return readPath(instruction, from, baseFolder);
   const { name, revision } = splitRevision(from);
-  const parts = name.split(":");
-  const isName =
-    parts.length <= 2 && parts.every(isPlainPart) && (revision === undefined || isRevision(revision));
-  if (isName) return from;
+  if (isModelName(name) && (revision === undefined || isRevision(revision))) return from;
   throw modelfileError(
     instruction.line,
     `FROM ${JSON.stringify(from.slice(0, 100))} is not the name of a model, a hub spec (hf:owner/repository) or the path of a .gguf file.`,

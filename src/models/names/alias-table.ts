@@ -4,7 +4,7 @@ import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/read-config-file.ts";
 import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
-import { isPlainPart, isRepoFile, isRepoName } from "./name-rules.ts";
+import { isModelName, isRepoFile, isRepoName } from "./name-rules.ts";
 
 const ggufFile = z
   .string()
@@ -35,12 +35,7 @@ const aliasEntrySchema = z.strictObject({
 });
 export type AliasEntry = z.infer<typeof aliasEntrySchema>;
 
-const aliasName = z
-  .string()
-  .refine(
-    (text) => text.split(":").length <= 2 && text.split(":").every(isPlainPart),
-    "must be name or name:tag, of letters, digits and . _ -",
-  );
+const aliasName = z.string().refine(isModelName, "must be name or name:tag, of letters, digits and . _ -");
 
 const aliasFileSchema = z.strictObject({ models: z.record(aliasName, aliasEntrySchema) });
 

@@ -2,7 +2,7 @@ import { homeFolder } from "../../launch/home-folder.mjs";
 import { type AliasEntry, aliasKey, type AliasTable } from "./alias-table.ts";
 import { HUB_PREFIX, type HubSpec, parseHubSpec, splitRevision } from "./hub-spec.ts";
 import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./model-file-names.ts";
-import { hasInvisible, invalidName, isDeviceName, isPlainPart, isRevision } from "./name-rules.ts";
+import { hasInvisible, invalidName, isDeviceName, isModelName, isRevision } from "./name-rules.ts";
 
 /** Meaning of a name by its form and the alias table, without looking it up on disk or on the hub. */
 export type ResolvedName =
@@ -99,8 +99,7 @@ function aliasOfEntry(alias: string, entry: AliasEntry, quant: string | undefine
 
 /** Returns a valid `name` or `name:tag`. @throws ServiceError invalid_model_name */
 function checkPlainName(unversioned: string, name: string): string {
-  const parts = unversioned.split(":");
-  if (parts.length <= 2 && parts.every(isPlainPart)) return unversioned;
+  if (isModelName(unversioned)) return unversioned;
   if (name === "") throw invalidName(name, "it is empty");
   if (/^[A-Za-z]+:\/\//.test(name)) {
     throw invalidName(name, "it is an address; a repository of the hub is written hf:owner/repository");
@@ -111,7 +110,8 @@ function checkPlainName(unversioned: string, name: string): string {
       `a repository of the hub is written hf:owner/repository, a path begins with ./ or /`,
     );
   }
-  if (parts.some(isDeviceName)) throw invalidName(name, "Windows keeps this name for a device");
+  if (unversioned.split(":").some(isDeviceName))
+    throw invalidName(name, "Windows keeps this name for a device");
   throw invalidName(
     name,
     "a name begins with a letter or digit, has letters, digits and . _ - only, and may have a tag behind a colon",

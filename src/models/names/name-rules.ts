@@ -45,6 +45,12 @@ export function isPlainPart(text: string): boolean {
   return isPart(text, PLAIN_PART, MAX_PART_LENGTH);
 }
 
+/** True for a valid name of a model, with or without a tag. */
+export function isModelName(text: string): boolean {
+  const parts = text.split(":");
+  return parts.length <= 2 && parts.every(isPlainPart);
+}
+
 /** True for a valid owner or repository of the hub, without `--`, which separates them in folder names of the cache. */
 export function isHubPart(text: string): boolean {
   return isPart(text, HUB_PART, MAX_HUB_PART_LENGTH) && !text.includes("--");

@@ -2,6 +2,7 @@ import { type Hash, createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import path from "node:path";
+import { isSystemError } from "../../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../../files/file-operations.ts";
 import type { RepoFile, BlobDigest } from "../hub-types.ts";
 
@@ -109,22 +110,14 @@ export class PartFile implements AsyncDisposable {
 /** Opens a file, and replaces it if it is a symlink or a hard link. */
 async function openPart(partPath: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_CREAT | NO_FOLLOW;
-  const handle = await openOrReplace(partPath, flags);
-  const info = await handle.stat();
-  if (info.isFile() && info.nlink === 1) return handle;
-  await handle.close();
+  const handle = await open(partPath, flags).catch((error: unknown) => {
+    if (!(isSystemError(error) && error.code === "ELOOP")) throw error;
+  });
+  const info = await handle?.stat();
+  if (handle && info?.isFile() && info.nlink === 1) return handle;
+  await handle?.close();
   await removeFile(partPath);
   return open(partPath, flags | constants.O_EXCL);
-}
-
-async function openOrReplace(partPath: string, flags: number): Promise<FileHandle> {
-  try {
-    return await open(partPath, flags);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ELOOP")) throw error;
-    await removeFile(partPath);
-    return open(partPath, flags | constants.O_EXCL);
-  }
 }
 
 /** Starts a hash with the algorithm of the hub's digest. */
