@@ -23,7 +23,6 @@ export class DefaultModel {
   readonly #options: DefaultModelOptions;
   #chosen: string | undefined;
   #current: string | undefined;
-  /** Choice in the state file when it was last read. */
   #saved: string | undefined;
 
   constructor(options: DefaultModelOptions) {

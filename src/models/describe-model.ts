@@ -11,11 +11,9 @@ const THINKING_MARKERS =
   /enable_thinking|reasoning_content|<think>|<\/think>|\[THINK\]|<\|channel\|>analysis/;
 
 interface ModelRuntime {
-  /** The loaded model, if it is loaded. */
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
-  /** Returns the settings that it would be loaded with. */
   readonly expected: LoadPlanner["expected"];
   readonly memoryBytes: number | undefined;
 }

@@ -1,7 +1,6 @@
 import type { LoadSettings } from "../config/load-settings.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
-/** Texts of a model's fill-in-the-middle tokens. */
 export interface InfillTokens {
   readonly prefix: string;
   readonly suffix: string;
@@ -18,7 +17,6 @@ export interface GgufSummary {
   readonly name: string | undefined;
   /** general.license, such as "apache-2.0". */
   readonly license?: string | undefined;
-  /** Number of weights in all shards. */
   readonly parameters: number;
   readonly vocabSize: number;
   /** Tokens of context the model was trained for; 0: unknown. */
@@ -34,7 +32,6 @@ export interface GgufSummary {
   /** Total bytes of all files. */
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;
-  /** Fill-in-the-middle tokens; undefined if the model has none. */
   readonly infill: InfillTokens | undefined;
   /** Ids of the tokens that begin a tool call, such as "<tool_call>". */
   readonly toolCallTokens: readonly number[];
@@ -50,11 +47,9 @@ export interface GgufSummary {
   readonly purpose: "generate" | "embed" | "rerank";
   /** Set for an adapter or a projector, which is no model by itself. */
   readonly auxiliary: "adapter" | "projector" | undefined;
-  /** Media that a projector has encoders for. */
   readonly media: Media;
 }
 
-/** Kinds of input besides text. */
 export interface Media {
   readonly image: boolean;
   readonly audio: boolean;

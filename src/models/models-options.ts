@@ -55,12 +55,10 @@ export interface ModelsOptions {
   readonly measureSpace?: FreeSpace;
   readonly hub: DiskHubStore;
   readonly resolver: NameResolver;
-  /** Folder of the models that ship with the project. */
   readonly shippedDir: string;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "debug" | "warn">;
   readonly clock?: Clock;
-  /** Default: the machine's processors. */
   readonly processors?: Processors;
   /** Kernels in use; faster ones process a prompt in larger batches. */
   readonly kernels: Kernels;
@@ -70,7 +68,6 @@ export interface ModelsOptions {
   readonly isLowPriority?: () => boolean;
 }
 
-/** Dependencies of the model registry. */
 export interface RegistryOptions extends Pick<
   ModelsOptions,
   "config" | "resolver" | "hub" | "shippedDir" | "logger" | "clock"

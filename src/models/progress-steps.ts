@@ -1,7 +1,6 @@
 import type { PullProgress, PullResult } from "./hub/hub-types.ts";
 import type { QuantizedModel, QuantizeProgress } from "./quantize/quantize-options.ts";
 
-/** A step of a pull, as reported to clients. */
 export type PullStep =
   | {
       readonly status: "downloading";
@@ -130,7 +129,6 @@ function downloading({ downloadedBytes, totalBytes }: Bytes, progressIfEmpty = 1
   return { status: "downloading", downloadedBytes, totalBytes, progress };
 }
 
-/** A step of a quantization, as reported to clients. */
 export type QuantizeStep =
   | ({ readonly status: "quantizing" } & QuantizeProgress)
   | ({ readonly status: "success" } & QuantizedModel);

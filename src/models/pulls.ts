@@ -33,10 +33,8 @@ interface PullTarget {
   readonly alias: string;
 }
 
-/** Pulls in progress. */
 export class Pulls {
   readonly #options: PullsOptions;
-  /** Groups by the key of their request. */
   readonly #groups = new Map<string, PullGroup>();
 
   constructor(options: PullsOptions) {

@@ -20,20 +20,17 @@ export interface FoundModel {
   readonly notes: readonly string[];
 }
 
-/** A model that cannot be used, and the reason. */
 export interface SkippedModel {
   readonly name: string;
   /** A sentence without its final period. */
   readonly reason: string;
 }
 
-/** Models in a folder. */
 export interface FolderContents {
   readonly models: readonly FoundModel[];
   readonly skipped: readonly SkippedModel[];
 }
 
-/** Paths of a model's files. */
 interface ModelPaths {
   /** The first shard. */
   readonly model: string;

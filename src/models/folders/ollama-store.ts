@@ -130,18 +130,15 @@ async function blobPath(folder: string, digest: string): Promise<string> {
   throw new ServiceError("model_file_not_found", "one of its files is missing, or a link out of the folder");
 }
 
-/** Text layers of an Ollama model. */
 interface OllamaTexts {
   readonly template: string | undefined;
   readonly system: string | undefined;
   /** JSON: values by PARAMETER name. */
   readonly parameters: string | undefined;
-  /** JSON: a list of messages. */
   readonly messages: string | undefined;
   readonly licenses: readonly string[];
   /** JSON with the names of renderer and parser. */
   readonly config: string | undefined;
-  /** True if the model has a draft model. */
   readonly hasDraft: boolean;
 }
 

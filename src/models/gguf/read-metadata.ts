@@ -5,7 +5,6 @@ interface MetadataArray {
   readonly length: number;
   /** GGUF type number of its elements; absent: this stands for a string that is too long to store. */
   readonly type?: number;
-  /** True if its elements are strings. */
   readonly isText?: boolean;
   readonly numbers: readonly number[] | undefined;
   /** Special tokens of a vocabulary, such as "<|im_start|>" or "[SUFFIX]", by id. */

@@ -46,14 +46,12 @@ export async function readHeader(
   return { metadata, tensors, fileSize };
 }
 
-/** Sums over the list of tensors. */
 interface TensorSums {
   readonly count: number;
   /** Number of weights in all tensors. */
   readonly parameters: number;
   /** Most frequent type by weights; undefined if there are no weights or it is unknown. */
   readonly mainType: string | undefined;
-  /** True if there is a reranker's output head. */
   readonly hasRankHead: boolean;
   /** True if there is an encoder of images or audio, which belongs into a projector's file. */
   readonly hasEncoder: boolean;
@@ -62,7 +60,6 @@ interface TensorSums {
   readonly dataStart: number;
 }
 
-/** Called with each tensor of a file. */
 type OnTensor = (tensor: Tensor) => void;
 
 /** Maximum tensors, above those of the largest mixtures of experts with one tensor per expert and layer. */
@@ -161,7 +158,6 @@ export interface Tensor {
   readonly weights: number;
   /** Position of its data, from the start of the tensor data. */
   readonly offset: number;
-  /** Bytes of its data. */
   readonly length: number;
 }
 

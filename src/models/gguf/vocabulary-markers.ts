@@ -60,7 +60,6 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   return [...markers.values()].find((text) => known.has(text));
 }
 
-/** Returns the ids of the tokens that begin a tool call. */
 export function toolCallTokens(metadata: Metadata): number[] {
   const tokens = metadata.get("tokenizer.ggml.tokens");
   const markers = typeof tokens === "object" ? tokens.markers : undefined;

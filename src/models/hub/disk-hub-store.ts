@@ -155,7 +155,6 @@ export class DiskHubStore {
     return freed;
   }
 
-  /** Removes the leftovers of killed processes and abandoned downloads from the cache. */
   async removeLeftovers(): Promise<void> {
     for (const cache of await listRepoCaches(this.cacheDir))
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
@@ -220,7 +219,6 @@ export class DiskHubStore {
     }
   }
 
-  /** Lists the files of a request on the hub. */
   async #remoteFiles(request: HubPullRequest, signal: AbortSignal): Promise<readonly RepoFile[]> {
     const { hub, sleep } = this.#tools;
     return await this.#withHubErrors(request.spec, signal, async (target) => {
@@ -244,7 +242,6 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   return name;
 }
 
-/** True if a listing has the files of a request. */
 function satisfies(listing: RepoListing, request: HubPullRequest): boolean {
   try {
     choosePullFiles(listing, request);

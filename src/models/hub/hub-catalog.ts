@@ -12,13 +12,10 @@ import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
 import { type HubRepo, listRepo, repoInfo, type RepoInfo, searchRepos } from "./remote/list-repo.ts";
 import { type BackOffOptions, withRetries } from "./remote/retry.ts";
 
-/** One model of a repository. */
 export interface HubOffer {
-  /** Hub spec to pull. */
   readonly spec: string;
   /** Path of the first file. */
   readonly file: string;
-  /** Number of files. */
   readonly shards: number;
   readonly quantization: string | undefined;
   /** Bytes of all shards. */
@@ -42,7 +39,6 @@ const TIMEOUT_MS = 20_000;
 export class HubCatalog {
   readonly #store: DiskHubStore;
 
-  /** @param store cache of the hub */
   constructor(store: DiskHubStore) {
     this.#store = store;
   }

@@ -6,7 +6,6 @@ export interface CachedModel {
   readonly spec: string;
   /** owner/repository */
   readonly repo: string;
-  /** Commit hash of the snapshot. */
   readonly revision: string;
   /** Path of the first (or only) file inside the repository. */
   readonly file: string;
@@ -48,7 +47,6 @@ export interface RepoFile {
   readonly xet: boolean;
 }
 
-/** A repository at one commit. */
 export interface RepoListing {
   /** owner/repository */
   readonly repo: string;
@@ -76,16 +74,13 @@ export type PullProgress =
 /** A request has failed and is retried after the wait. */
 export interface HubRetry {
   readonly status: "retrying";
-  /** Short description of the failure. */
   readonly reason: string;
   readonly waitMs: number;
 }
 
-/** A download in progress. */
 export interface Download {
   /** Name in the first request for it. */
   readonly name: string;
-  /** Name that the model will have. */
   readonly alias: string;
   readonly downloadedBytes: number;
   /** 0 until the hub has listed the files. */

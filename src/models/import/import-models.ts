@@ -10,18 +10,15 @@ import { filesOf, readModelfile } from "../modelfile/read-modelfile.ts";
 import { isInside, realPathOrResolved } from "../registry/model-record.ts";
 import type { ModelRegistry } from "../registry/model-registry.ts";
 
-/** Dependencies of an import. */
 interface ImportTools {
   readonly files: ImportedFiles;
   readonly cacheDir: string;
   /** Folders that models may come from; none: any. */
   readonly allowedDirs: readonly string[];
   readonly registry: ModelRegistry;
-  /** Creates a model, or replaces a created one. */
   readonly create: (alias: string, modelfile: string) => Promise<unknown>;
 }
 
-/** Maximum names in an error message. */
 const MAX_LISTED_NAMES = 10;
 
 /**

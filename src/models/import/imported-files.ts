@@ -8,7 +8,6 @@ import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/model-file-names.ts";
 import { mapSteps } from "../progress-steps.ts";
 
-/** Digits of a SHA-256 in the names of folders. */
 const FOLDER_DIGITS = 16;
 
 /** Paths of an imported model's files, as in its Modelfile. */
@@ -19,9 +18,7 @@ export interface LinkedModel {
   /** Placement of the file that is placed worst. */
   readonly placement: Placement;
   readonly sizeBytes: number;
-  /** Original paths by new paths. */
   readonly origins: ReadonlyMap<string, string>;
-  /** New files that did not exist before. */
   readonly added: readonly string[];
 }
 
@@ -120,7 +117,6 @@ export interface LinkedFile {
   readonly placement: Placement;
   /** New path, or the original one of a file in place. */
   readonly path: string;
-  /** True if the file did not exist before. */
   readonly isNew: boolean;
 }
 
@@ -138,7 +134,6 @@ const SYSTEM: FileSystem = {
   link,
 };
 
-/** Bytes that a copy reads and writes at a time. */
 const COPY_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**

@@ -11,10 +11,8 @@ import {
 /** Default share of the machine's memory for engines, if no budget is configured. */
 const DEFAULT_MEMORY_SHARE = 0.8;
 
-/** The machine's memory at one moment. */
 export interface MachineMemory {
   readonly limits: readonly MemoryLimit[];
-  /** Bytes used by the daemon itself. */
   readonly daemonBytes: number;
   /** Bytes that its engines use now, which may be less than was reserved for them. */
   readonly engineBytes: number;

@@ -16,7 +16,6 @@ export const BASE_CONTEXT = 4096;
  */
 const MAX_AUTOMATIC_CONTEXT = 32_768;
 
-/** A context size and its origin. */
 export interface ContextChoice {
   readonly contextSize: number;
   readonly contextSource: ContextSource;
@@ -88,7 +87,6 @@ export function isAffordable(bytes: number, baseBytes: number, freeBytes: number
 /** Full contexts worth caching: clients rarely alternate between more conversations. */
 const MAX_CACHED_CONTEXTS = 4;
 
-/** Largest prompt cache that is chosen automatically. */
 const MAX_PROMPT_CACHE_BYTES = 1024 ** 3;
 
 /** Share of the free memory for the prompt cache; the rest serves other models and longer contexts. */

@@ -24,7 +24,6 @@ import {
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "memory" | "kernels"> {
   readonly processors: Processors;
-  /** Total bytes of the machine's memory. */
   readonly machineMemory: number;
   /** Bytes that all engines together may use. */
   readonly memoryBudget: number;
@@ -44,10 +43,8 @@ type OffloadedEngine = Awaited<ReturnType<OffloadLayers>>;
 
 export type ChosenEngine = OffloadedEngine & Pick<ContextChoice, "contextSource">;
 
-/** Part of a record that an engine's settings depend on. */
 type PlannedModel = Pick<ModelRecord, "gguf" | "settings">;
 
-/** Load settings and context size in a load request. */
 type LoadRequest = Pick<LoadOptions, "load" | "contextSize" | "fallbackContext">;
 
 interface PlanInputs {
@@ -154,7 +151,6 @@ export class EnginePlanner {
     return withPromptCache(base);
   }
 
-  /** Adds a prompt cache to a specification, if it may have one. */
   #withPromptCache<Chosen extends OffloadedEngine>(
     gguf: GgufSummary,
     chosen: Chosen,

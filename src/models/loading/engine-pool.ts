@@ -14,7 +14,6 @@ import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
 
 interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "memory"> {
   readonly startEngine: StartEngine;
-  /** Describes a leased model. */
   readonly describe: (loaded: LoadedModel) => Model;
   /** Saves slots of unloaded models and restores them; absent: they are lost. */
   readonly prompts?: PromptCache | undefined;
@@ -46,7 +45,6 @@ export class EnginePool {
     });
   }
 
-  /** Returns the model in memory with this alias. */
   model(alias: string): LoadedModel | undefined {
     return this.#models.get(alias);
   }
@@ -77,7 +75,6 @@ export class EnginePool {
     await (present ?? this.#start(alias, plan)).load.join(signal);
   }
 
-  /** Waits until no model of this alias is being unloaded. */
   async waitForUnload(alias: string, signal?: AbortSignal): Promise<void> {
     const currentEnd = (): Promise<unknown> | undefined => this.#models.get(alias)?.ending;
     for (let wait = currentEnd(); wait; wait = currentEnd()) {
@@ -86,7 +83,6 @@ export class EnginePool {
     }
   }
 
-  /** Leases a model that is already loaded. */
   tryLease(alias: string): Lease | undefined {
     const present = this.#models.get(alias);
     return present?.readyEngine && this.#lease(present, present.readyEngine);

@@ -38,7 +38,6 @@ export class LoadFailures {
     return this.#crashes.get(alias);
   }
 
-  /** Forgets the crash of a model that has been loaded again. */
   clearCrash(alias: string): void {
     this.#crashes.delete(alias);
   }
@@ -48,7 +47,6 @@ export class LoadFailures {
     this.#failures.delete(alias);
   }
 
-  /** Forgets all about a model that is no longer needed. */
   clear(alias: string): void {
     this.clearFailures(alias);
     this.clearCrash(alias);

@@ -17,15 +17,12 @@ import { type ChosenEngine, EnginePlanner, type EnginePlannerOptions } from "./e
  */
 export type EvictionPolicy = boolean | "unused";
 
-/** Memory of an engine. */
 export interface MemoryNeeds {
   /** Bytes of the machine's memory. */
   readonly bytes: number;
-  /** Bytes of GPU memory. */
   readonly gpuBytes: number;
 }
 
-/** A checked plan to load a model. */
 export interface LoadPlan extends MemoryNeeds {
   readonly record: ModelRecord;
   readonly spec: EngineSpec;
@@ -45,7 +42,6 @@ export interface LoadPlan extends MemoryNeeds {
   readonly replan: () => Promise<LoadPlan>;
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
-  /** Models that may be evicted for this one. */
   readonly mayEvict: EvictionPolicy;
 }
 
@@ -70,7 +66,6 @@ const MAX_DRAFT_TOKENS = 16;
 /** Difference in vocabulary size that llama.cpp allows for a draft model: unused tokens at the end. */
 const MAX_VOCABULARY_DIFFERENCE = 128;
 
-/** Kinds of GGUF files, for error messages. */
 const FILE_KINDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
   adapter: "an adapter",
   projector: "a projector",

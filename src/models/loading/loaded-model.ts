@@ -10,7 +10,6 @@ interface LoadedModelOptions {
   readonly alias: string;
   readonly plan: LoadPlan;
   readonly clock: Clock;
-  /** Starts the engine. */
   readonly start: (model: LoadedModel, signal: AbortSignal) => Promise<Engine>;
   /** Called when the engine has been idle for too long. */
   readonly onIdle: () => void;
@@ -74,7 +73,6 @@ export class LoadedModel {
     return this.#state === "loaded" && this.#users === 0;
   }
 
-  /** The engine, if it can be leased now. */
   get readyEngine(): Engine | undefined {
     return this.#state === "loaded" && this.#engine?.alive ? this.#engine : undefined;
   }
@@ -177,7 +175,6 @@ export class Lease implements ModelLease {
     loaded.retain();
   }
 
-  /** Sets the milliseconds of idleness after which the model is unloaded. */
   setKeepAlive(milliseconds: number): void {
     this.#loaded.setKeepAlive(milliseconds);
   }
@@ -206,7 +203,6 @@ export function notLoaded(alias: string): ServiceError {
   );
 }
 
-/** Creates the error for loading a model that is already loaded. */
 export function alreadyLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_already_loaded",

@@ -13,7 +13,6 @@ const RETRY_AFTER_SECS = 5;
 const UNUSED_MS = 60_000;
 
 export interface MemoryBudgetOptions {
-  /** Configured memory for all engines together. */
   readonly budget: MemoryAllowance;
   readonly memory: Pick<EngineMemory, "gpuBudget" | "machine">;
   /** All models that are loaded, being loaded, or being unloaded. */
@@ -24,7 +23,6 @@ export interface MemoryBudgetOptions {
   readonly evict: (victim: LoadedModel) => Promise<void>;
 }
 
-/** A model to be loaded, with its memory needs. */
 interface LoadCandidate extends MemoryNeeds {
   readonly alias: string;
   readonly mayEvict: EvictionPolicy;

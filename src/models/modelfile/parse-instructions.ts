@@ -30,7 +30,6 @@ const DIRECTIVES = {
 } as const;
 type Directive = keyof typeof DIRECTIVES;
 
-/** A directive with its value. */
 export interface Instruction {
   /** Line of the directive, from 1. */
   readonly line: number;

@@ -36,13 +36,11 @@ export interface ModelDefinition {
     readonly name?: string;
   }[];
   readonly projector: string | undefined;
-  /** GGUF file of a draft model. */
   readonly draft?: string | undefined;
   /** SHA-256 of the base's GGUF file, 64 lowercase hexadecimal digits. */
   readonly digest: string | undefined;
   readonly license: string | undefined;
   readonly author: string | undefined;
-  /** Directives without an effect. */
   readonly unused: readonly UnusedDirective[];
 }
 

@@ -20,7 +20,6 @@ interface QuantizerOptions {
   readonly registry: ModelRegistry;
   readonly blobs: BlobStore;
   readonly quantizeTensors: QuantizeTensors;
-  /** Processors that may be used. */
   readonly processors: number;
   readonly check: CheckDefinition;
   readonly measureSpace?: FreeSpace;
@@ -85,7 +84,6 @@ export class ModelQuantizer {
     }
   }
 
-  /** Writes the quantized file and returns its path. */
   async #write(
     plan: QuantizationPlan,
     onProgress: (bytes: number) => void,

@@ -12,14 +12,11 @@ import { FILE_TYPES, type FileType } from "./quantize-options.ts";
 import { readLayout, type SourceLayout, type SourceTensor, writeHeader } from "./write-header.ts";
 import { chooseTypes, type QuantizedArchitecture, IncompatibleRows } from "./tensor-types.ts";
 
-/** Plan of a quantized file. */
 export interface QuantizationPlan {
   /** Header of the new file, up to the tensor data. */
   readonly header: Buffer;
   readonly job: Omit<QuantizeJob, "threads">;
-  /** Bytes of the new file. */
   readonly fileSize: number;
-  /** Summary of the new header. */
   readonly summary: GgufSummary;
   readonly sourceBytes: number;
   readonly bitsPerWeight: number;

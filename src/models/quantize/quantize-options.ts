@@ -38,7 +38,6 @@ export interface FileType {
   readonly name: string;
   /** `general.file_type`, from enum llama_ftype of llama.h. */
   readonly number: number;
-  /** Default type of tensors. */
   readonly main: string;
 }
 

@@ -21,7 +21,6 @@ const DROPPED: ReadonlySet<string> = new Set([
   "split.tensors.count",
 ]);
 
-/** A tensor of the new file. */
 interface WrittenTensor {
   readonly name: string;
   readonly shape: readonly number[];
@@ -98,7 +97,6 @@ function u64(value: number): Buffer {
   return bytes;
 }
 
-/** A tensor of the original model. */
 export interface SourceTensor extends Tensor {
   /** Index in the list of files. */
   readonly file: number;
@@ -106,7 +104,6 @@ export interface SourceTensor extends Tensor {
   readonly start: number;
 }
 
-/** Layout of a model's files. */
 export interface SourceLayout {
   readonly files: readonly string[];
   /** Metadata of the first file. */
@@ -172,7 +169,6 @@ function blockOf(name: string): number {
   return block === undefined ? -1 : Number(block);
 }
 
-/** Role of a tensor in its quantization. */
 type TensorRole =
   | "output"
   | "token-embedding"

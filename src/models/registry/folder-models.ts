@@ -32,7 +32,6 @@ export class FolderModels implements RecordSource {
   readonly #options: RegistryOptions;
   readonly #toModelName: (preferred: string) => string;
   #lastScan: { readonly at: number; readonly entries: Promise<Entries> } | undefined;
-  /** Result of the last scan. */
   #latestEntries: Entries = new Map();
   /** Last warning about each folder, which is not repeated. */
   readonly #lastWarnings = new Map<string, string>();
@@ -140,14 +139,12 @@ export class HubModels implements RecordSource {
     return cached && (await this.#record(cached));
   }
 
-  /** Returns the name of a cached model. */
   aliasOf(cached: CachedModel): string {
     const isMain = !cached.spec.includes("@");
     const alias = isMain ? this.#options.resolver.aliasOf(cached.repo, cached.file) : undefined;
     return alias === undefined || this.#isTaken(alias) ? cached.spec : alias;
   }
 
-  /** Removes the files of a model. */
   async remove(record: ModelRecord): Promise<void> {
     // Found by its spec, because list() omits older snapshots with the same content.
     const { source } = record;

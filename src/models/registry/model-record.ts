@@ -75,7 +75,6 @@ export interface ModelRecord {
   readonly files: readonly [ModelFile, ...ModelFile[]];
   readonly projector: Projector | undefined;
   readonly adapters: readonly { readonly file: ModelFile; readonly scale: number; readonly name: string }[];
-  /** Draft model for speculative decoding. */
   readonly draft?: ModelFile | undefined;
   readonly gguf: GgufSummary;
   readonly settings: ModelSettings;

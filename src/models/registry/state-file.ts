@@ -13,7 +13,6 @@ import { freeName } from "../names/name-rules.ts";
  * `__proto__`.
  */
 export const savedStateSchema = z.object({
-  /** Version of the format. */
   version: z.literal(1),
   /** Default model that a user has chosen at run time. */
   defaultAlias: z.string().optional(),

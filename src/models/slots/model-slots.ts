@@ -15,7 +15,6 @@ import type { ModelsOptions } from "../models-options.ts";
 import { type SavedEntry, SavedFolder } from "./saved-folder.ts";
 import { assertSavedName, type SavedHeader } from "./saved-header.ts";
 
-/** Slots and saved prompts of a model. */
 export interface SlotList {
   /** Empty while the model is not loaded. */
   readonly slots: readonly EngineSlot[];
@@ -39,7 +38,6 @@ interface SlotModels {
     name: string,
     signal: AbortSignal,
   ) => Promise<Disposable & { readonly engine: Engine; readonly model: Model }>;
-  /** Returns the engine of a loaded model. */
   readonly engineOf: (alias: string) => Engine | undefined;
 }
 
@@ -48,7 +46,6 @@ export class ModelSlots {
   /** Undefined: saving is off. */
   readonly folder: SavedFolder | undefined;
   readonly hashes: ModelHashes;
-  /** Maximum bytes of all saved prompts. */
   readonly #limitBytes: number;
   readonly #kernels: Kernels;
   readonly #models: SlotModels;

@@ -15,7 +15,6 @@ const PARTIAL = ".partial";
 /** Age after which a partial file must be from a daemon that was killed. */
 const ABANDONED_MS = 60 * 60 * 1000;
 
-/** A saved prompt on disk. */
 export interface SavedEntry {
   readonly name: string;
   readonly isAutomatic: boolean;
@@ -126,7 +125,6 @@ export class SavedFolder {
     });
   }
 
-  /** Removes all saved prompts of a model. */
   async removeAll(alias: string): Promise<void> {
     for (const { file } of await this.#filesIn(this.#folderOf(alias))) await removeFile(file);
   }

@@ -4,7 +4,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** Header of a saved prompt. */
 export const headerSchema = z.object({
   /** SHA-256 of the model's files, and of its adapters'. */
   model: hex,

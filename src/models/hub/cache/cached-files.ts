@@ -80,7 +80,6 @@ export interface SharedFile {
 
 /** Files of a repository that another machine has. */
 export interface PeerListing {
-  /** Name of the machine. */
   readonly machine: string;
   readonly listing: RepoListing;
 }

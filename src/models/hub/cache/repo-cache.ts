@@ -82,7 +82,6 @@ export class RepoCache {
     return await realPathInside(this.#cacheDir, target);
   }
 
-  /** True if the file exists with this size. */
   async isComplete(target: string, size: number): Promise<boolean> {
     const real = await this.realPath(target);
     if (real === undefined) return false;

@@ -8,7 +8,6 @@ import { isRepoFile } from "../../names/name-rules.ts";
 import { type CachedModel, isCommit } from "../hub-types.ts";
 import { RepoCache, repoOfFolder } from "./repo-cache.ts";
 
-/** A complete file in a snapshot. */
 export interface SnapshotFile {
   /** Path inside the repository, separated by `/`. */
   readonly path: string;
@@ -178,7 +177,6 @@ function labelOf(snapshot: Snapshot, isMainFree: boolean): string | undefined {
 /** Default revision of a hub spec. */
 export const MAIN = "main";
 
-/** Finds the snapshot of a branch, tag or commit. */
 export function snapshotAt(snapshots: readonly Snapshot[], revision: string): Snapshot | undefined {
   return snapshots.find(
     ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
@@ -212,7 +210,6 @@ export async function listCachedModels(cacheDir: string): Promise<readonly Cache
   return (await Promise.all(models)).flat();
 }
 
-/** Lists the repositories in a cache folder. */
 export async function listRepoCaches(cacheDir: string): Promise<RepoCache[]> {
   const folder = await realpath(cacheDir).catch(() => undefined);
   if (folder === undefined) return [];

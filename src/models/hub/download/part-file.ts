@@ -75,7 +75,6 @@ export class PartFile implements AsyncDisposable {
     this.#received += chunk.length;
   }
 
-  /** Discards everything received. */
   async restart(): Promise<void> {
     await this.#handle.truncate(0);
     this.#hash = startHash(this.#file.digest, this.#file.size);
@@ -95,7 +94,6 @@ export class PartFile implements AsyncDisposable {
     await replaceFile(this.#path, target);
   }
 
-  /** Closes and deletes the file. */
   async discard(): Promise<void> {
     await this.#handle.close();
     await removeFile(this.#path);

@@ -78,7 +78,6 @@ export class PullMeter {
     this.#reportBytes();
   }
 
-  /** Reports an event in the download of a file. */
   update(file: string, event: DownloadEvent): void {
     if (typeof event !== "number") return this.#report(event);
     this.#bytes.set(file, event);

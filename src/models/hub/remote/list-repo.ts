@@ -34,9 +34,7 @@ const treeEntry = z.object({
 
 interface ListRepoOptions {
   readonly hub: HubFetch;
-  /** owner/repository */
   readonly repo: string;
-  /** Branch, tag or commit. */
   readonly revision: string;
   readonly sleep: Sleep;
   readonly onRetry: (retry: HubRetry) => void;
@@ -117,7 +115,6 @@ function parseEntry(entry: unknown): RepoFile[] {
 
 interface JsonAnswer {
   readonly body: unknown;
-  /** URL of the next page. */
   readonly next: string | undefined;
 }
 
@@ -170,7 +167,6 @@ function nextPage(header: string | null): string | undefined {
 
 /** A repository of the hub that has GGUF files. */
 export interface HubRepo {
-  /** owner/repository */
   readonly repo: string;
   readonly downloads: number;
   readonly likes: number;

@@ -13,7 +13,6 @@ import { closeBody, httpFailure, type HubFetch, readStream, unquoteEtag } from "
 /** A file at one commit on the hub. */
 export interface RemoteFile {
   readonly hub: HubFetch;
-  /** owner/repository */
   readonly repo: string;
   readonly commit: string;
   readonly file: RepoFile;
@@ -50,7 +49,6 @@ export class BlobBody {
     this.#useXet = remote.file.xet;
   }
 
-  /** True if another machine has sent data. */
   get usedPeers(): boolean {
     return this.#usedPeers;
   }

@@ -2,7 +2,6 @@ import { ServiceError } from "../../../errors/service-error.ts";
 import { type GoExpression, TemplateProblem } from "./go-expression.ts";
 import { cutAfterResponse, fieldsOf, type GoNode, parseGoTemplate } from "./go-template.ts";
 
-/** Fields of a completion request, which is no chat. */
 interface PromptFields {
   readonly system: string;
   readonly prompt: string;
@@ -47,7 +46,6 @@ export function renderPrompt(template: string, { system, prompt, suffix, thinkin
   }
 }
 
-/** A value in a template. */
 type GoValue = string | number | boolean | readonly GoValue[] | { readonly [name: string]: GoValue };
 
 /** Maximum rendered nodes, including repetitions in loops; templates in use have some hundred. */
