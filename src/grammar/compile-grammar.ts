@@ -8,18 +8,19 @@ import { isKeyword } from "./keywords.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import {
   DEFAULT_STEPS,
+  type IgnoredKeyword,
   SchemaError,
-  type SchemaGap,
   SchemaTooComplexError,
   WorkBudget,
 } from "./schema-errors.ts";
+import type { Gap } from "./terms/branch.ts";
 import { Expander } from "./terms/expand.ts";
 import { type Conjunction, holds } from "./terms/term.ts";
 import { TextRules } from "./text-rules.ts";
 import { Validator } from "./validate.ts";
 
-/** Keyword that a grammar does not enforce. */
-export interface UnenforcedKeyword extends SchemaGap {
+/** Keyword that is neither enforced nor checked. */
+export interface UnenforcedKeyword extends IgnoredKeyword {
   /** Tool whose parameters have the keyword; undefined for the answer's schema. */
   readonly tool: string | undefined;
 }
@@ -27,7 +28,9 @@ export interface UnenforcedKeyword extends SchemaGap {
 interface CompiledGrammar {
   /** Grammar in GBNF. */
   readonly grammar: string;
-  readonly unenforced: readonly UnenforcedKeyword[];
+  readonly ignored: readonly UnenforcedKeyword[];
+  /** Keywords that are left to the check of the answer. */
+  readonly checked: readonly string[];
 }
 
 /**
@@ -165,7 +168,8 @@ class GrammarCompiler {
   readonly #budget: WorkBudget;
   readonly #level: Precision;
   readonly #allowsUndeclared: boolean;
-  readonly #gaps = new Map<string, UnenforcedKeyword>();
+  readonly #ignored = new Map<string, UnenforcedKeyword>();
+  readonly #checked = new Set<string>();
   readonly #checks: { source: SchemaSource; part: Part; terms: Conjunction; expander: Expander }[] = [];
   readonly #writer = new GrammarWriter();
 
@@ -189,7 +193,7 @@ class GrammarCompiler {
       try {
         const compiled = new GrammarCompiler(options, level);
         const grammar = compiled.#write(build(compiled));
-        return { grammar, unenforced: [...compiled.#gaps.values(), ...compiled.#ignoredKeywords()] };
+        return { grammar, ignored: compiled.#allIgnored(), checked: [...compiled.#checked] };
       } catch (error) {
         if (options.isSingleTry && error instanceof RangeError)
           throw new SchemaTooComplexError("it is too deep");
@@ -218,8 +222,9 @@ class GrammarCompiler {
     texts.begin(this.#budget, this.#level !== "full");
     const parts = { document, texts, validator, budget: this.#budget, isCoarse: this.#level === "coarse" };
     const expander = new Expander(parts);
-    const reportGap = (each: SchemaGap): void => {
-      this.#gaps.set(JSON.stringify([tool, each.path, each.keyword, each.kind]), { ...each, tool });
+    const reportGap = (gap: Gap): void => {
+      if (typeof gap === "string") this.#checked.add(gap);
+      else this.#ignored.set(JSON.stringify([tool, gap.path, gap.keyword]), { ...gap, tool });
     };
     const builder = new ValueBuilder({
       ...parts,
@@ -233,10 +238,11 @@ class GrammarCompiler {
     return part;
   }
 
-  #ignoredKeywords(): UnenforcedKeyword[] {
-    return this.#checks.flatMap(({ source: { document, tool } }) =>
-      document.ignored.map((loss): UnenforcedKeyword => ({ ...loss, kind: "ignored", tool })),
+  #allIgnored(): UnenforcedKeyword[] {
+    const invalid = this.#checks.flatMap(({ source: { document, tool } }) =>
+      document.ignored.map((keyword) => ({ ...keyword, tool })),
     );
+    return [...this.#ignored.values(), ...invalid];
   }
 
   #write(part: Part): string {

@@ -56,9 +56,19 @@ interface CompiledText {
   readonly kind: "made";
   /** Grammar in GBNF; undefined if the continuation is unknown, or no text of the grammar has this beginning. */
   readonly grammar: string | undefined;
-  /** Keywords that the grammar does not enforce. */
-  readonly unenforced: readonly UnenforcedKeyword[];
+  /** Keywords that are neither enforced nor checked. */
+  readonly ignored: readonly UnenforcedKeyword[];
+  /** Keywords that are left to the check of the answer. */
+  readonly checked: readonly string[];
 }
+
+/** Result for a grammar without a schema. */
+const made = (grammar: string | undefined): CompiledText => ({
+  kind: "made",
+  grammar,
+  ignored: [],
+  checked: [],
+});
 
 /** Fields of a {@link SchemaError}. */
 export interface SchemaRefusal extends Pick<SchemaError, "reason" | "path" | "keyword" | "tool"> {
@@ -110,7 +120,7 @@ function compileWithin(work: GrammarWork, options: StepOptions): GrammarResult {
     case "pattern":
       return compileTexts(work, options);
     case "rest":
-      return { kind: "made", grammar: compileRest(work, options), unenforced: [] };
+      return made(compileRest(work, options));
     case "llama":
       return convertSchemas(work.schemas, options);
     case "check":
@@ -171,7 +181,7 @@ function compileTexts(
   try {
     return work.kind === "pattern"
       ? { kind: "pattern", pattern: textPattern(work.language, work.source, budget) }
-      : { kind: "made", grammar: textGrammar(work.language, work.source, budget), unenforced: [] };
+      : made(textGrammar(work.language, work.source, budget));
   } catch (error) {
     const isRefused =
       error instanceof UnsupportedGrammarError ||

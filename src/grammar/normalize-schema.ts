@@ -1,15 +1,7 @@
 import { isRecord } from "../json/json-values.ts";
 import { type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
-
-/** Keyword with an invalid value, which is ignored. */
-export interface IgnoredKeyword {
-  /** Dotted path in the schema, such as "properties.age". */
-  readonly path: string;
-  readonly keyword: string;
-  /** Reason in words. */
-  readonly reason: string;
-}
+import type { IgnoredKeyword } from "./schema-errors.ts";
 
 interface NormalizedSchema {
   readonly schema: JsonSchema | boolean;
@@ -24,6 +16,7 @@ export interface NormalizedNodes {
   readonly originals: Map<object, object>;
   /** Dotted paths of the normalized nodes. */
   readonly paths: Map<object, string>;
+  /** Keywords with invalid values. */
   readonly ignored: IgnoredKeyword[];
 }
 

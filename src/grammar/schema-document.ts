@@ -1,6 +1,7 @@
 import { isRecord } from "../json/json-values.ts";
 import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "./json-schema.ts";
-import { normalizeSchema, type NormalizedNodes, type IgnoredKeyword } from "./normalize-schema.ts";
+import { type NormalizedNodes, normalizeSchema } from "./normalize-schema.ts";
+import type { IgnoredKeyword } from "./schema-errors.ts";
 
 /** Base URI of references in a schema without `$id`; no real URI has this host. */
 const DEFAULT_BASE = "https://schema.invalid/";

@@ -34,15 +34,13 @@ export class SchemaError extends Error {
   }
 }
 
-/** Keyword of a schema that its grammar does not enforce. */
-export interface SchemaGap {
+/** Keyword of a schema that has no effect: neither a grammar nor the check of an answer applies it. */
+export interface IgnoredKeyword {
   /** Dotted path in the schema, "" for its root. */
   readonly path: string;
   readonly keyword: string;
   /** Reason in words. */
   readonly reason: string;
-  /** checked: complete answers are checked for it. ignored: it has no effect. */
-  readonly kind: "checked" | "ignored";
 }
 
 /** Steps that one request may use, of 0.1 µs to 1 µs each: about 100 ms on a slow machine. */

@@ -1,9 +1,4 @@
-import {
-  UnsupportedGrammarError,
-  type SchemaGap,
-  SchemaTooComplexError,
-  WorkBudget,
-} from "./schema-errors.ts";
+import { UnsupportedGrammarError, SchemaTooComplexError, WorkBudget } from "./schema-errors.ts";
 import type { Branch } from "./terms/branch.ts";
 import { checkPatternLength } from "./text/parse-pattern.ts";
 import { TextSet } from "./text/text-set.ts";
@@ -13,13 +8,13 @@ const MAX_STATES = 1500;
 /** Longest limit that is combined with a pattern, as that needs a state for each length and state of the pattern. */
 const MAX_COMBINED_LENGTH = 128;
 
-/** Reason why a pattern or format is not in the grammar. */
-interface UnusableSet {
-  readonly reason: string;
-  readonly kind: SchemaGap["kind"];
+/** Pattern or format that is not in the grammar. */
+export interface UnusableSet {
+  /** Reason why it is ignored; undefined: it is too large for the grammar, and left to the check. */
+  readonly reason: string | undefined;
 }
 
-const TOO_LARGE: UnusableSet = { reason: "its automaton is too large for the grammar", kind: "checked" };
+const TOO_LARGE: UnusableSet = { reason: undefined };
 
 /** Sets of texts for the patterns, formats and names of one schema. */
 export class TextRules {
@@ -54,21 +49,8 @@ export class TextRules {
     return this.#set(`format ${name}`, () => TextSet.format(name, this.#budget));
   }
 
-  not(set: TextSet): TextSet {
-    return set.not();
-  }
-
-  and(sets: readonly TextSet[]): TextSet {
-    return sets.reduce((all, set) => all.and(set), TextSet.any(this.#budget));
-  }
-
-  or(sets: readonly TextSet[]): TextSet {
-    const nothing = TextSet.any(this.#budget).not();
-    return sets.reduce((some, set) => some.or(set), nothing);
-  }
-
   listed(texts: readonly string[]): TextSet {
-    return this.or(texts.map((each) => TextSet.literal(each, this.#budget)));
+    return TextSet.oneOf(texts, this.#budget);
   }
 
   otherThan(texts: readonly string[]): TextSet {
@@ -91,7 +73,7 @@ export class TextRules {
     if (isBounded && this.combinesLengths(branch)) {
       sets.push(TextSet.lengthBetween(minLength, maxLength, this.#budget));
     }
-    return this.and(sets);
+    return sets.reduce((all, set) => all.and(set), TextSet.any(this.#budget));
   }
 
   fitsPattern(text: string, source: string): boolean {
@@ -112,7 +94,7 @@ export class TextRules {
         set = TOO_LARGE;
     } catch (error) {
       if (!(error instanceof UnsupportedGrammarError)) throw error;
-      set = { reason: error.message, kind: "ignored" };
+      set = { reason: error.message };
     }
     this.#current = undefined;
     this.#sets.set(id, set);
@@ -128,7 +110,7 @@ export class TextRules {
         return set === undefined || "reason" in set || set.has(text);
       } catch (error) {
         if (error instanceof UnsupportedGrammarError) {
-          this.#checked.set(id, { reason: error.message, kind: "ignored" });
+          this.#checked.set(id, { reason: error.message });
           return true;
         }
         // The set's budget is exhausted after many answers, so it is built again.

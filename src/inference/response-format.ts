@@ -11,9 +11,9 @@ import {
   compileForm,
   llamaSchemas,
   type CompileGrammar,
-  refuseUnenforced,
+  describeIgnored,
+  refuseIgnored,
   type SchemaForm,
-  describeUnenforced,
   type TextCheck,
 } from "./schema-compiler.ts";
 import { callSchema } from "./tool-calls/forced-calls.ts";
@@ -46,10 +46,9 @@ export async function answerGrammar(
   }
   const compiled = await compileForm(form, compileGrammar);
   const check = answerCheck(form, compileGrammar);
-  if (isStrict(form)) refuseUnenforced(form, compiled);
-  const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
-  const warnings = ignored.map(describeUnenforced);
-  const isChecked = compiled.unenforced.length > ignored.length;
+  if (isStrict(form)) refuseIgnored(form, compiled);
+  const warnings = compiled.ignored.map(describeIgnored);
+  const isChecked = compiled.checked.length > 0;
   if (input.kind === "chat" && (wrapsText || input.thinking === true) && !continuesLast(input)) {
     const [converted] = await llamaSchemas([schemaOf(form)], compileGrammar);
     const needsCheck = isChecked || (converted?.dropped.length ?? 0) > 0;

@@ -91,12 +91,10 @@ export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: "object" };
 export type TextCheck = (text: string) => Promise<string | undefined>;
 
 /** Grammar of a form, and the keywords that it does not enforce. */
-interface CompiledForm {
+type CompiledForm = Pick<Extract<GrammarResult, { kind: "made" }>, "ignored" | "checked"> & {
   /** Grammar in GBNF. */
   readonly grammar: string;
-  /** Keywords that the grammar does not enforce. */
-  readonly unenforced: readonly UnenforcedKeyword[];
-}
+};
 
 /** Cache of compiled forms, whose grammars have up to 256 KiB each. */
 const recentForms = new RecentResults<CompiledForm>(32);
@@ -109,7 +107,7 @@ export async function compileForm(form: SchemaForm, compileGrammar: CompileGramm
   const work = workFor(form);
   return await recentForms.get(JSON.stringify(work), async () => {
     const result = await compileGrammar(work);
-    if (result.kind === "made") return { grammar: result.grammar ?? "", unenforced: result.unenforced };
+    if (result.kind === "made") return { ...result, grammar: result.grammar ?? "" };
     if (result.kind === "refused") throw invalidSchema(form, result, result.reason);
     throw new TypeError("The result has no grammar.");
   });
@@ -142,8 +140,7 @@ function workFor(form: SchemaForm): SchemaWork {
  * Refuses a form with keywords that are neither enforced nor checked.
  * @throws ServiceError invalid_parameter
  */
-export function refuseUnenforced(form: SchemaForm, { unenforced }: CompiledForm): void {
-  const gap = unenforced.find(({ kind }) => kind === "ignored");
+export function refuseIgnored(form: SchemaForm, { ignored: [gap] }: CompiledForm): void {
   if (!gap) return;
   const problem = `${location(gap)} is not enforced: ${gap.reason}. Leave it out, or do not ask for strictness.`;
   throw invalidSchema(form, gap, problem);
@@ -163,7 +160,7 @@ function invalidSchema(
 }
 
 /** Describes a keyword that is not enforced, and the reason. */
-export function describeUnenforced(gap: CompiledForm["unenforced"][number]): string {
+export function describeIgnored(gap: UnenforcedKeyword): string {
   const owner = gap.tool === undefined ? "" : ` of the tool "${gap.tool}"`;
   return `${location(gap)}${owner} is not enforced: ${gap.reason}`;
 }

@@ -80,11 +80,11 @@ function follow(draft: Draft): Tally {
       continue;
     }
     // In strict mode it is refused, otherwise the rest of it is followed as far as it can be.
-    if (result.unenforced.some(({ kind }) => kind === "ignored")) {
+    if (result.ignored.length > 0) {
       tally.refused += 1;
       continue;
     }
-    if (result.unenforced.length > 0) tally.checked += 1;
+    if (result.checked.length > 0) tally.checked += 1;
     else tally.byGrammar += 1;
     followSamples(each, result, draft, tally);
     followCases(each, result, tally);
@@ -100,7 +100,7 @@ function followSamples(each: SuiteSchema, result: CompiledSchema, draft: Draft, 
     tally.samples += 1;
     const failure = checkAgainstSchema(each.schema, text);
     // Where there is nothing to check, the check holds for all that the grammar lets through.
-    const isPromised = result.unenforced.length === 0;
+    const isPromised = result.checked.length === 0;
     const isWrong = isRight && !failure && !validate?.(JSON.parse(text));
     if ((failure && isPromised) || isWrong) {
       tally.violations.push(

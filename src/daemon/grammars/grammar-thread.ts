@@ -132,7 +132,7 @@ function tooLargeResult(work: GrammarWork): GrammarResult {
     const dropped = [{ path: "", keyword: "parameters" }];
     return { kind, schemas: work.schemas.map(() => ({ schema: { type: "object" }, dropped, ignored: [] })) };
   }
-  if (kind === "rest") return { kind: "made", grammar: undefined, unenforced: [] };
+  if (kind === "rest") return { kind: "made", grammar: undefined, ignored: [], checked: [] };
   if (kind === "texts" || kind === "pattern" || kind === "check")
     return { kind: "unsayable", message: "following it would take too long" };
   const reason = "The schema is too large: following it would take too long.";

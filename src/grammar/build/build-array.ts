@@ -1,6 +1,9 @@
 import type { Branch, ContainsFact } from "../terms/branch.ts";
-import { type Conjunction, fails } from "../terms/term.ts";
+import type { Expander } from "../terms/expand.ts";
+import { type Conjunction, fails, holds } from "../terms/term.ts";
+import { canonicalText } from "../json-value.ts";
 import {
+  type BuildContext,
   choice,
   EMPTY,
   literalOf,
@@ -8,14 +11,13 @@ import {
   optional,
   type Part,
   repeat,
-  type Rule,
   ruleOf,
+  RuleTable,
   SEPARATOR,
   sequence,
   SPACE,
   text,
 } from "./part.ts";
-import type { ValueBuilder } from "./build-value.ts";
 
 /** Largest count in the grammar: llama.cpp makes rules for each. */
 const MAX_COUNT = 5000;
@@ -27,46 +29,44 @@ const MAX_STATES = 1200;
 const MAX_DISTINCT = 6;
 
 /** Builds the arrays of a branch. */
-export function buildArray(branch: Branch, builder: ValueBuilder, hint: string): Part {
-  return sequence(text("["), SPACE, new ArrayBuilder(branch, builder, hint).items(), text("]"));
+export function buildArray(branch: Branch, context: BuildContext, hint: string): Part {
+  return sequence(text("["), SPACE, new ArrayBuilder(branch, context, hint).items(), text("]"));
 }
 
 class ArrayBuilder {
   readonly #branch: Branch;
-  readonly #builder: ValueBuilder;
+  readonly #context: BuildContext;
   readonly #hint: string;
   readonly #min: number;
   readonly #max: number;
   /** Position from which all items have the same schema. */
   readonly #tailStart: number;
 
-  constructor(branch: Branch, builder: ValueBuilder, hint: string) {
+  constructor(branch: Branch, context: BuildContext, hint: string) {
     this.#branch = branch;
-    this.#builder = builder;
+    this.#context = context;
     this.#hint = hint;
-    const { isCoarse, reportGap } = builder.parts;
-    const limit = isCoarse ? 1 : MAX_COUNT;
-    const tooMany = `more than ${limit} items are not counted`;
-    this.#min = Math.min(branch.minItems, limit);
-    if (branch.minItems > limit)
-      reportGap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
-    this.#max = branch.maxItems > limit ? Number.POSITIVE_INFINITY : branch.maxItems;
-    if (branch.maxItems > limit && branch.maxItems < Number.POSITIVE_INFINITY) {
-      reportGap({ path: branch.pathOf("maxItems"), keyword: "maxItems", reason: tooMany, kind: "checked" });
-    }
+    const { minItems, maxItems } = branch;
+    const limit = context.isCoarse ? 1 : MAX_COUNT;
+    this.#min = Math.min(minItems, limit);
+    if (minItems > limit) context.reportGap("minItems");
+    this.#max = maxItems > limit ? Infinity : maxItems;
+    if (maxItems > limit && maxItems < Infinity) context.reportGap("maxItems");
     const bounds = branch.itemFacts.flatMap(({ from, to }) => [from, to]).filter(Number.isFinite);
     this.#tailStart = Math.min(Math.max(0, ...bounds), MAX_POSITIONS);
   }
 
   items(): Part {
     const [counted, ...others] = this.#branch.contains;
-    const { reportGap } = this.#builder.parts;
-    for (const each of others) reportGap(each.gap);
-    const distinct = this.#branch.unique && this.#max > 1 ? this.#distinct() : undefined;
-    if (distinct) return distinct;
-    if (this.#branch.unique && this.#max > 1) reportGap(this.#branch.unique);
+    const { reportGap } = this.#context;
+    if (others.length > 0) reportGap("contains");
+    if (this.#branch.isUnique && this.#max > 1) {
+      const distinct = this.#distinct();
+      if (distinct) return distinct;
+      reportGap("uniqueItems");
+    }
     if (counted && this.#canCount(counted)) return this.#counting(counted);
-    if (counted) reportGap(counted.gap);
+    if (counted) reportGap("contains");
     return this.#uncounted();
   }
 
@@ -76,7 +76,7 @@ class ArrayBuilder {
   }
 
   #value(terms: Conjunction): Part {
-    return this.#builder.value(terms, `${this.#hint}-item`);
+    return this.#context.value(terms, `${this.#hint}-item`);
   }
 
   #uncounted(): Part {
@@ -93,77 +93,80 @@ class ArrayBuilder {
       const next =
         index < this.#max ? sequence(separatorBefore(index), this.#value(this.#item(index)), tail) : NOTHING;
       tail = index >= this.#min ? choice([next, spaceBeforeEnd(index)]) : next;
-      tail = ruleOf({ hint: `${this.#hint}-rest`, body: tail });
+      tail = ruleOf(`${this.#hint}-rest`, tail);
     }
     return tail;
   }
 
-  #canCount({ min, max, from }: ContainsFact): boolean {
-    const positions = this.#positions(from);
+  #canCount({ min, max }: ContainsFact): boolean {
     const counts = Number.isFinite(max) ? max : min;
-    return !this.#builder.parts.isCoarse && (positions + 1) * (counts + 1) <= MAX_STATES;
+    return !this.#context.isCoarse && (this.#positions + 1) * (counts + 1) <= MAX_STATES;
   }
 
-  #positions(from: number): number {
-    return Math.max(this.#tailStart, this.#min, from, Number.isFinite(this.#max) ? this.#max : 1);
+  get #positions(): number {
+    return Math.max(this.#tailStart, this.#min, Number.isFinite(this.#max) ? this.#max : 1);
   }
 
   /** Builds one rule per position and number of contained items so far. */
-  #counting({ from, term, min, max }: ContainsFact): Part {
-    const positions = this.#positions(from);
+  #counting({ node, min, max }: ContainsFact): Part {
+    const positions = this.#positions;
     const counts = Number.isFinite(max) ? max : min;
-    const rules = new Map<string, Rule>();
-    const other = Number.isFinite(max) ? [fails(term.node)] : [];
-    const state = (index: number, found: number): Part => {
-      const key = `${index} ${found}`;
-      const known = rules.get(key);
-      if (known) return ruleOf(known);
-      const rule: Rule = { hint: `${this.#hint}-rest`, body: NOTHING };
-      rules.set(key, rule);
-      const parts: Part[] = [];
-      const next = Math.min(index + 1, positions);
-      const separator = separatorBefore(index);
-      if (index < this.#max) {
-        const terms = this.#item(index);
-        if (index >= from && found < counts) {
-          const chosen = this.#value([...terms, term]);
-          parts.push(sequence(separator, chosen, state(next, Math.min(found + 1, counts))));
+    const rules = new RuleTable();
+    const other = Number.isFinite(max) ? [fails(node)] : [];
+    const state = (index: number, found: number): Part =>
+      rules.rule(`${index} ${found}`, `${this.#hint}-rest`, () => {
+        const parts: Part[] = [];
+        const next = Math.min(index + 1, positions);
+        const separator = separatorBefore(index);
+        if (index < this.#max) {
+          const terms = this.#item(index);
+          if (found < counts) {
+            const chosen = this.#value([...terms, holds(node)]);
+            parts.push(sequence(separator, chosen, state(next, Math.min(found + 1, counts))));
+          }
+          // Once enough are found and more are allowed, any item may follow.
+          parts.push(sequence(separator, this.#value([...terms, ...other]), state(next, found)));
         }
-        // Once enough are found and more are allowed, any item may follow.
-        parts.push(sequence(separator, this.#value([...terms, ...other]), state(next, found)));
-      }
-      if (index >= this.#min && found >= min) parts.push(spaceBeforeEnd(index));
-      rule.body = choice(parts);
-      return ruleOf(rule);
-    };
+        if (index >= this.#min && found >= min) parts.push(spaceBeforeEnd(index));
+        return choice(parts);
+      });
     return state(0, 0);
   }
 
   /** Builds unique items by their possible values; undefined if those are too many. */
   #distinct(): Part | undefined {
-    if (this.#tailStart > 0 || this.#branch.contains.length > 0 || this.#builder.parts.isCoarse)
-      return undefined;
-    const values = this.#builder.listed(this.#item(0));
-    if (values === undefined || values.length > MAX_DISTINCT) return undefined;
-    const literals = values.map(literalOf);
-    const rules = new Map<number, Part>();
-    const state = (used: number, count: number): Part => {
-      const known = rules.get(used);
-      if (known) return known;
-      const parts: Part[] = [];
-      if (count < this.#max) {
+    const { isCoarse, expander } = this.#context;
+    if (this.#tailStart > 0 || this.#branch.contains.length > 0 || isCoarse) return undefined;
+    const literals = listedValues(this.#item(0), expander)?.map(literalOf);
+    if (literals === undefined || literals.length > MAX_DISTINCT) return undefined;
+    const rules = new RuleTable();
+    const state = (used: number, count: number): Part =>
+      rules.rule(String(used), `${this.#hint}-rest`, () => {
+        const parts: Part[] = [];
         for (const [index, literal] of literals.entries()) {
-          if ((used >> index) % 2 === 1) continue;
+          if (count >= this.#max || (used >> index) % 2 === 1) continue;
           parts.push(sequence(separatorBefore(count), literal, state(used | (1 << index), count + 1)));
         }
-      }
-      if (count >= this.#min) parts.push(spaceBeforeEnd(count));
-      const part = ruleOf({ hint: `${this.#hint}-rest`, body: choice(parts) });
-      rules.set(used, part);
-      return part;
-    };
+        if (count >= this.#min) parts.push(spaceBeforeEnd(count));
+        return choice(parts);
+      });
     return state(0, 0);
   }
+}
+
+/** Returns the values that fit if they can be listed; undefined otherwise. */
+function listedValues(terms: Conjunction, expander: Expander): readonly unknown[] | undefined {
+  const values = new Map<string, unknown>();
+  for (const branch of expander.expand(terms)) {
+    const isListed = [...branch.types].every((type) => type === "boolean" || type === "null");
+    if (!branch.values && (!isListed || branch.gaps.length > 0)) return undefined;
+    const own = branch.values ?? [
+      ...(branch.types.has("boolean") ? branch.booleans : []),
+      ...(branch.types.has("null") ? [null] : []),
+    ];
+    for (const value of own) values.set(canonicalText(value), value);
+  }
+  return [...values.values()];
 }
 
 /** Space before the closing bracket; in an empty array, it is part of the opening one. */

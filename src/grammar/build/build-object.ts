@@ -2,15 +2,14 @@ import type { Branch, SomeFact } from "../terms/branch.ts";
 import { type Conjunction, hasKey, isOpen, type KeyAtom, type Keys } from "../terms/term.ts";
 import type { TextSet } from "../text/text-set.ts";
 import { stringPart } from "./build-scalar.ts";
-import type { ValueBuilder } from "./build-value.ts";
 import {
   BLANK,
+  type BuildContext,
   choice,
   EMPTY,
   NOTHING,
   type Part,
   repeat,
-  type Rule,
   ruleOf,
   SEPARATOR,
   sequence,
@@ -33,67 +32,93 @@ interface NameGroup {
   readonly atoms: ReadonlySet<string>;
 }
 
-/** Builds the objects of a branch. */
-export function buildObject(branch: Branch, builder: ValueBuilder, hint: string): Part {
-  const object = new ObjectBuilder(branch, builder, hint);
-  return sequence(text("{"), SPACE, object.properties(), text("}"));
+/** One way in which properties are as the facts of a branch say. */
+interface Variant {
+  readonly required: ReadonlySet<string>;
+  readonly terms: ReadonlyMap<string, Conjunction>;
+  /** A property beyond the listed ones that has to come. */
+  readonly other: SomeFact | undefined;
 }
 
-class ObjectBuilder implements ObjectParts {
+/** Builds the objects of a branch. */
+export function buildObject(branch: Branch, context: BuildContext, hint: string): Part {
+  return sequence(text("{"), SPACE, new ObjectBuilder(branch, context, hint).properties(), text("}"));
+}
+
+class ObjectBuilder {
   readonly #branch: Branch;
-  readonly #builder: ValueBuilder;
+  readonly #context: BuildContext;
   readonly #hint: string;
   readonly #names: readonly string[];
   readonly #min: number;
   readonly #max: number;
   readonly #nameGroups: readonly NameGroup[];
 
-  constructor(branch: Branch, builder: ValueBuilder, hint: string) {
+  constructor(branch: Branch, context: BuildContext, hint: string) {
     this.#branch = branch;
-    this.#builder = builder;
+    this.#context = context;
     this.#hint = hint;
     const listed = [...branch.keyFacts, ...branch.some].flatMap(({ keys }) => Array.from(keys.names));
     this.#names = [...new Set([...branch.declared, ...branch.required, ...listed])];
-    const [min, max] = this.#counts();
-    this.#min = min;
-    this.#max = max;
+    [this.#min, this.#max] = this.#counts();
     this.#nameGroups = this.#groupNames();
   }
 
   properties(): Part {
-    return choice(this.#variants().map((variant) => buildProperties(this, variant)));
+    return choice(this.#variants().map((variant) => this.#ordered(variant)));
   }
 
-  get names(): readonly string[] {
-    return this.#names;
+  /** Builds the properties in order, with space after the last: one rule per name and number of properties so far. */
+  #ordered(variant: Variant): Part {
+    const named = this.#names.map((name) => this.#named(name, variant));
+    const others = this.#others();
+    // The count stops where it has no effect.
+    const limit = Number.isFinite(this.#max) ? this.#max : Math.max(1, this.#min);
+    let parts = Array.from({ length: limit + 1 }, (_, count) => this.#rest(count, others, variant.other));
+    for (const [index, name] of [...this.#names.entries()].toReversed()) {
+      const property = named[index];
+      const after = parts;
+      parts = after.map((without, count) => {
+        const next = after[Math.min(count + 1, limit)] ?? NOTHING;
+        const choices: Part[] = [];
+        if (property && count < this.#max)
+          choices.push(sequence(count === 0 ? EMPTY : SEPARATOR, property, next));
+        if (!variant.required.has(name)) choices.push(without);
+        return ruleOf(`${this.#hint}-rest`, choice(choices));
+      });
+    }
+    return parts[0] ?? NOTHING;
   }
 
-  get min(): number {
-    return this.#min;
-  }
-
-  get max(): number {
-    return this.#max;
-  }
-
-  get hint(): string {
-    return this.#hint;
+  /** Builds the properties beyond the listed ones. */
+  #rest(count: number, others: Part, other: SomeFact | undefined): Part {
+    const [minimum, maximum] = [Math.max(0, this.#min - count), this.#max - count];
+    if (maximum < 0) return NOTHING;
+    // If a name occurs twice, the last value counts.
+    if (other) {
+      const last = this.#others(other);
+      const [before, limit] = [Math.max(0, minimum - 1), maximum - 1];
+      if (count > 0)
+        return sequence(repeat(sequence(SEPARATOR, others), before, limit), SEPARATOR, last, SPACE);
+      return sequence(repeat(sequence(others, SEPARATOR), before, limit), last, SPACE);
+    }
+    if (count > 0) return sequence(repeat(sequence(SEPARATOR, others), minimum, maximum), SPACE);
+    if (maximum === 0) return EMPTY;
+    const more = repeat(sequence(SEPARATOR, others), Math.max(0, minimum - 1), maximum - 1);
+    const some = sequence(others, more, SPACE);
+    return minimum === 0 ? choice([some, EMPTY]) : some;
   }
 
   /** Builds a property with a listed name; undefined if it is forbidden. */
-  named(name: string, variant: Variant): Part | undefined {
-    const { expander } = this.#builder.parts;
+  #named(name: string, variant: Variant): Part | undefined {
+    const { expander, value } = this.#context;
     const terms = [...expander.termsOfProperty(this.#branch, name), ...(variant.terms.get(name) ?? [])];
     if (expander.keys.simplify(terms) === undefined) return undefined;
-    return sequence(
-      text(`${JSON.stringify(name)}:`),
-      BLANK,
-      this.#builder.value(terms, `${this.#hint}-${name}`),
-    );
+    return sequence(text(`${JSON.stringify(name)}:`), BLANK, value(terms, `${this.#hint}-${name}`));
   }
 
-  /** Properties with other names, which may have to be like one fact. */
-  others(like?: SomeFact): Part {
+  /** Builds a property with another name, which may have to be like one fact. */
+  #others(like?: SomeFact): Part {
     const parts = this.#nameGroups.flatMap((cell) => {
       if (like && !isAmong(cell, like.keys)) return [];
       const terms = this.#branch.keyFacts
@@ -101,39 +126,37 @@ class ObjectBuilder implements ObjectParts {
         .flatMap((fact) => fact.terms);
       if (this.#isClosed(cell, terms)) return [];
       const all = like ? [...terms, ...like.terms] : terms;
-      const value = this.#builder.value(all, `${this.#hint}-value`);
-      return [sequence(stringPart(cell.names, this.#builder, `${this.#hint}-name`), text(":"), BLANK, value)];
+      const value = this.#context.value(all, `${this.#hint}-value`);
+      return [sequence(stringPart(cell.names, `${this.#hint}-name`), text(":"), BLANK, value)];
     });
     return choice(parts);
   }
 
   /** True if the names of a group are left out because the schema does not mention them. */
   #isClosed(cell: NameGroup, terms: Conjunction): boolean {
-    const { allowsUndeclared: allowsOthers, expander } = this.#builder.parts;
-    if (allowsOthers || this.#branch.declared.size === 0 || cell.atoms.size > 0) return false;
+    const { allowsUndeclared, expander } = this.#context;
+    if (allowsUndeclared || this.#branch.declared.size === 0 || cell.atoms.size > 0) return false;
     return expander.keys.simplify(terms)?.length === 0 && this.#min <= this.#names.length;
   }
 
-  #counts(): readonly [number, number] {
+  /** Limits on the number of properties, as far as the grammar counts them. */
+  #counts(): [min: number, max: number] {
     const { minProperties, maxProperties } = this.#branch;
+    const { reportGap, isCoarse } = this.#context;
     const needed = Number.isFinite(maxProperties) ? maxProperties : minProperties;
     const required = this.#branch.required.size;
-    const isRoomy = (this.#names.length + 1) * needed <= MAX_STATES && !this.#builder.parts.isCoarse;
-    const leave = (keyword: "minProperties" | "maxProperties", reason: string): void =>
-      this.#builder.parts.reportGap({ path: this.#branch.pathOf(keyword), keyword, reason, kind: "checked" });
-    if (!isRoomy) {
-      if (minProperties > required) leave("minProperties", "so many properties are not counted");
-      if (Number.isFinite(maxProperties)) leave("maxProperties", "so many properties are not counted");
+    if (isCoarse || (this.#names.length + 1) * needed > MAX_STATES) {
+      if (minProperties > required) reportGap("minProperties");
+      if (Number.isFinite(maxProperties)) reportGap("maxProperties");
       return [0, Number.POSITIVE_INFINITY];
     }
-    if (minProperties > required + 1 && this.#allowsUndeclared()) {
-      leave("minProperties", "the grammar cannot tell whether a name is written twice");
-    }
+    // The grammar cannot tell whether a name is written twice.
+    if (minProperties > required + 1 && this.#allowsUndeclared()) reportGap("minProperties");
     return [minProperties, maxProperties];
   }
 
   #allowsUndeclared(): boolean {
-    const { keys } = this.#builder.parts.expander;
+    const { keys } = this.#context.expander;
     return !this.#branch.keyFacts.some(
       (fact) => fact.keys.isRest && fact.keys.atoms.length === 0 && keys.simplify(fact.terms) === undefined,
     );
@@ -141,7 +164,6 @@ class ObjectBuilder implements ObjectParts {
 
   /** Groups the undeclared names by their schemas. */
   #groupNames(): NameGroup[] {
-    const { texts } = this.#builder.parts;
     const atoms = new Map<string, KeyAtom>();
     for (const { keys } of [...this.#branch.keyFacts, ...this.#branch.some]) {
       for (const atom of keys.atoms) atoms.set(atom.id, atom);
@@ -151,14 +173,18 @@ class ObjectBuilder implements ObjectParts {
     let cells: NameGroup[] = [{ names: base, atoms: new Set() }];
     for (const atom of atoms.values()) {
       const divided: NameGroup[] = [];
-      const not = texts.not(atom.set);
+      const not = atom.set.not();
       for (const cell of cells) {
-        const inside = cell.names ? texts.and([cell.names, atom.set]) : atom.set;
-        const outside = cell.names ? texts.and([cell.names, not]) : not;
+        const inside = cell.names ? cell.names.and(atom.set) : atom.set;
+        const outside = cell.names ? cell.names.and(not) : not;
         if (!inside.isEmpty()) divided.push({ names: inside, atoms: new Set([...cell.atoms, atom.id]) });
         if (!outside.isEmpty()) divided.push({ ...cell, names: outside });
       }
-      if (divided.length > MAX_NAME_GROUPS) return this.#ungrouped(base);
+      if (divided.length > MAX_NAME_GROUPS) {
+        // One group of any values, as the names cannot be distinguished.
+        this.#context.reportGap("patternProperties");
+        return [{ names: base, atoms: new Set(["any"]) }];
+      }
       cells = divided;
     }
     return cells;
@@ -166,34 +192,20 @@ class ObjectBuilder implements ObjectParts {
 
   /** Returns the set of undeclared names; undefined means all names. */
   #namesBeyond(): TextSet | undefined {
-    const { texts, reportGap, isCoarse } = this.#builder.parts;
+    const { texts, reportGap, isCoarse } = this.#context;
     if (this.#names.length === 0) return undefined;
     if (this.#names.length <= MAX_NAMES && !isCoarse) return texts.otherThan(this.#names);
-    const reason = "so many names are not distinguished from others, so one may occur twice";
-    reportGap({ path: this.#branch.pathOf("properties"), keyword: "properties", reason, kind: "checked" });
+    // One of so many names may occur twice.
+    reportGap("properties");
     return undefined;
   }
 
-  /** Returns one group with any values, for names that cannot be distinguished. */
-  #ungrouped(names: TextSet | undefined): NameGroup[] {
-    const { reportGap } = this.#builder.parts;
-    const path = this.#branch.pathOf("patternProperties");
-    reportGap({
-      path,
-      keyword: "patternProperties",
-      reason: "the names are too many to tell apart",
-      kind: "checked",
-    });
-    return [{ names, atoms: new Set(["any"]) }];
-  }
-
   #variants(): Variant[] {
-    const { reportGap } = this.#builder.parts;
     let variants: Variant[] = [{ required: this.#branch.required, terms: new Map(), other: undefined }];
     for (const fact of this.#branch.some) {
       const next = variants.flatMap((variant) => this.#likeFact(variant, fact));
       if (next.length > MAX_VARIANTS || variants.some(({ other }) => other && isOpen(fact.keys)))
-        reportGap(fact.gap);
+        this.#context.reportGap(fact.keyword);
       else variants = next;
     }
     return variants;
@@ -213,93 +225,4 @@ class ObjectBuilder implements ObjectParts {
 function isAmong(group: NameGroup, keys: Keys): boolean {
   if (group.atoms.has("any")) return false;
   return keys.atoms.some(({ id }) => group.atoms.has(id)) !== keys.isRest;
-}
-
-/** One way in which properties are as the facts of a branch say. */
-interface Variant {
-  readonly required: ReadonlySet<string>;
-  readonly terms: ReadonlyMap<string, Conjunction>;
-  /** A property beyond the listed ones that has to come. */
-  readonly other: SomeFact | undefined;
-}
-
-/** Properties that an object can have. */
-interface ObjectParts {
-  readonly hint: string;
-  readonly names: readonly string[];
-  readonly min: number;
-  readonly max: number;
-  /** Builds a property with a listed name; undefined if it is forbidden. */
-  named(name: string, variant: Variant): Part | undefined;
-  /** Properties with other names, which may have to be like one fact. */
-  others(like?: SomeFact): Part;
-}
-
-/** Builds the properties of an object in order, with space after the last. */
-function buildProperties(object: ObjectParts, variant: Variant): Part {
-  return new PropertiesBuilder(object, variant).properties();
-}
-
-/** Builds one rule per name and number of properties so far. */
-class PropertiesBuilder {
-  readonly #object: ObjectParts;
-  readonly #variant: Variant;
-  readonly #named: ReadonlyMap<string, Part | undefined>;
-  readonly #others: Part;
-  readonly #rules = new Map<string, Rule>();
-
-  constructor(object: ObjectParts, variant: Variant) {
-    this.#object = object;
-    this.#variant = variant;
-    this.#named = new Map(object.names.map((name) => [name, object.named(name, variant)]));
-    this.#others = object.others();
-  }
-
-  properties(): Part {
-    return this.#from(0, 0);
-  }
-
-  /** Builds the properties from one name on. The count stops where it has no effect. */
-  #from(index: number, count: number): Part {
-    const { names, min, max } = this.#object;
-    const name = names[index];
-    if (name === undefined) return this.#rest(count);
-    const key = `${index} ${count}`;
-    const known = this.#rules.get(key);
-    if (known) return ruleOf(known);
-    const rule: Rule = { hint: `${this.#object.hint}-rest`, body: NOTHING };
-    this.#rules.set(key, rule);
-    const property = this.#named.get(name);
-    const limit = Number.isFinite(max) ? max : Math.max(1, min);
-    const parts: Part[] = [];
-    if (property && count < max) {
-      const next = this.#from(index + 1, Math.min(count + 1, limit));
-      parts.push(sequence(count === 0 ? EMPTY : SEPARATOR, property, next));
-    }
-    if (!this.#variant.required.has(name)) parts.push(this.#from(index + 1, count));
-    rule.body = choice(parts);
-    return ruleOf(rule);
-  }
-
-  #rest(count: number): Part {
-    const { min, max } = this.#object;
-    const [minimum, maximum] = [Math.max(0, min - count), max - count];
-    if (maximum < 0) return NOTHING;
-    const end = count === 0 ? EMPTY : SPACE;
-    const { other } = this.#variant;
-    // If a name occurs twice, the last value counts.
-    if (other) {
-      const last = this.#object.others(other);
-      const [before, limit] = [Math.max(0, minimum - 1), maximum - 1];
-      if (count > 0) {
-        return sequence(repeat(sequence(SEPARATOR, this.#others), before, limit), SEPARATOR, last, SPACE);
-      }
-      return sequence(repeat(sequence(this.#others, SEPARATOR), before, limit), last, SPACE);
-    }
-    if (count > 0) return sequence(repeat(sequence(SEPARATOR, this.#others), minimum, maximum), SPACE);
-    if (maximum === 0) return end;
-    const more = repeat(sequence(SEPARATOR, this.#others), Math.max(0, minimum - 1), maximum - 1);
-    const some = sequence(this.#others, more, SPACE);
-    return minimum === 0 ? choice([some, EMPTY]) : some;
-  }
 }

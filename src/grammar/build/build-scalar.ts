@@ -1,11 +1,10 @@
 import type { NumberBounds } from "../numbers/number-bounds.ts";
 import { hasNoNumber, writeNumber } from "../numbers/write-number.ts";
-import type { Branch, NumberFacts } from "../terms/branch.ts";
+import type { Branch } from "../terms/branch.ts";
 import { ALL_BUT_SURROGATES } from "../text/code-points.ts";
 import type { TextSet } from "../text/text-set.ts";
 import { writeCharacter, writeString } from "../text/write-text.ts";
-import type { ValueBuilder } from "./build-value.ts";
-import { choice, NOTHING, type Part, repeat, sequence, text } from "./part.ts";
+import { type BuildContext, choice, NOTHING, type Part, repeat, sequence, text } from "./part.ts";
 
 /** Character of a JSON string. */
 const CHARACTER: Part = {
@@ -14,24 +13,20 @@ const CHARACTER: Part = {
 };
 
 /** Builds the strings of a branch. */
-export function buildString(branch: Branch, builder: ValueBuilder, hint: string): Part {
-  const { texts, reportGap } = builder.parts;
+export function buildString(branch: Branch, { texts, reportGap }: BuildContext, hint: string): Part {
   const { minLength, maxLength } = branch;
   if (branch.texts.length === 0 && branch.otherThan.size === 0) {
     return sequence(text('"'), repeat(CHARACTER, minLength, maxLength), text('"'));
   }
   if (!texts.combinesLengths(branch)) {
-    for (const keyword of ["minLength", "maxLength"] as const) {
-      if (keyword === "minLength" ? minLength === 0 : !Number.isFinite(maxLength)) continue;
-      const reason = "so long a limit is not combined with other rules for the text";
-      reportGap({ path: branch.pathOf(keyword), keyword, reason, kind: "checked" });
-    }
+    if (minLength > 0) reportGap("minLength");
+    if (Number.isFinite(maxLength)) reportGap("maxLength");
   }
-  return stringPart(texts.ofBranch(branch), builder, hint);
+  return stringPart(texts.ofBranch(branch), hint);
 }
 
 /** Builds the strings of a set, or any string. */
-export function stringPart(set: TextSet | undefined, _builder: ValueBuilder, hint: string): Part {
+export function stringPart(set: TextSet | undefined, hint: string): Part {
   if (set === undefined || set.isAny) return sequence(text('"'), repeat(CHARACTER, 0, Infinity), text('"'));
   if (set.isEmpty()) return NOTHING;
   return { kind: "leaf", write: (writer) => writeString(writer, set, { hint }) };
@@ -41,24 +36,12 @@ export function stringPart(set: TextSet | undefined, _builder: ValueBuilder, hin
 const MAX_EXCLUDED = 12;
 
 /** Builds the numbers of a branch. */
-export function buildNumber({ number, paths }: Branch, builder: ValueBuilder): Part {
-  const { reportGap } = builder.parts;
+export function buildNumber({ number }: Branch, context: BuildContext): Part {
   const excluded = [...new Set(number.excluded)].toSorted((a, b) => a - b);
-  if (excluded.length > MAX_EXCLUDED) {
-    reportGap({
-      path: paths.enum ?? "",
-      keyword: "enum",
-      reason: "it has too many numbers to leave out",
-      kind: "checked",
-    });
-  }
-  const ranges = excluded.length > MAX_EXCLUDED ? [boundsOf(number)] : divided(boundsOf(number), excluded);
-  return choice(ranges.map((bounds) => rangePart(bounds, paths, builder)));
-}
-
-function boundsOf(number: NumberFacts): NumberBounds {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multiples, integer } = number;
-  return { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf: multiples, isInteger: integer };
+  const isTooMany = excluded.length > MAX_EXCLUDED;
+  if (isTooMany) context.reportGap("enum");
+  const ranges = isTooMany ? [number] : divided(number, excluded);
+  return choice(ranges.map((bounds) => rangePart(bounds, context)));
 }
 
 function divided(bounds: NumberBounds, excluded: readonly number[]): NumberBounds[] {
@@ -77,21 +60,15 @@ function finite(number: number): number | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-function rangePart(
-  bounds: NumberBounds,
-  paths: Readonly<Record<string, string>>,
-  builder: ValueBuilder,
-): Part {
+function rangePart(bounds: NumberBounds, { reportGap }: BuildContext): Part {
   if (hasNoNumber(bounds)) return NOTHING;
   return {
     kind: "leaf",
     write: (writer) => {
       const exact = writeNumber(writer, bounds);
       if (exact !== undefined) return exact;
-      const path = paths.multipleOf ?? "";
-      const reason = "the grammar cannot say which numbers are its multiples";
-      builder.parts.reportGap({ path, keyword: "multipleOf", reason, kind: "checked" });
-      const rest = writeNumber(writer, { ...bounds, multipleOf: undefined });
+      reportGap("multipleOf");
+      const rest = writeNumber(writer, { ...bounds, multipleOf: [] });
       return rest ?? writeNumber(writer, { isInteger: bounds.isInteger }) ?? '"0"';
     },
   };

@@ -1,70 +1,39 @@
 import { canonicalText } from "../json-value.ts";
-import type { SchemaGap, WorkBudget } from "../schema-errors.ts";
-import type { TextRules } from "../text-rules.ts";
 import { ALL_TYPES, type Branch, type ValueType } from "../terms/branch.ts";
-import type { Expander } from "../terms/expand.ts";
 import type { Conjunction } from "../terms/term.ts";
 import { buildArray } from "./build-array.ts";
-import { choice, literalOf, type Part, type Rule, ruleOf, text } from "./part.ts";
-import { buildNumber, buildString } from "./build-scalar.ts";
 import { buildObject } from "./build-object.ts";
-
-interface BuilderParts {
-  readonly expander: Expander;
-  readonly texts: TextRules;
-  readonly budget: WorkBudget;
-  /** True: counts and patterns are left to the check. */
-  readonly isCoarse: boolean;
-  /** True: objects may have undeclared properties unless the schema forbids them. */
-  readonly allowsUndeclared: boolean;
-  readonly reportGap: (gap: SchemaGap) => void;
-}
+import { buildNumber, buildString } from "./build-scalar.ts";
+import { type BuildContext, choice, literalOf, NOTHING, type Part, RuleTable, text } from "./part.ts";
 
 /** Builds the grammar of values, with one rule per conjunction of subschemas. */
 export class ValueBuilder {
-  readonly parts: BuilderParts;
-  readonly #rules = new Map<string, Rule>();
+  readonly #context: BuildContext;
+  readonly #rules = new RuleTable();
 
-  constructor(parts: BuilderParts) {
-    this.parts = parts;
+  constructor(context: Omit<BuildContext, "value">) {
+    this.#context = { ...context, value: (terms, hint) => this.value(terms, hint) };
   }
 
   /** Builds the values that fit all terms. */
   value(terms: Conjunction, hint: string): Part {
-    const { expander } = this.parts;
+    const { expander } = this.#context;
     const simple = expander.keys.simplify(terms);
-    if (simple === undefined) return choice([]);
+    if (simple === undefined) return NOTHING;
     const key = expander.keys.keyOfAll(simple);
-    const known = this.#rules.get(key);
-    if (known) return ruleOf(known);
-    const rule: Rule = { hint: simple.length === 0 ? "value" : hint, body: choice([]) };
-    this.#rules.set(key, rule);
-    rule.body = this.#alternatives(expander.expand(simple), hint);
-    return ruleOf(rule);
-  }
-
-  /** Returns the values that fit if they can be listed; undefined otherwise. */
-  listed(terms: Conjunction): readonly unknown[] | undefined {
-    const values = new Map<string, unknown>();
-    for (const branch of this.parts.expander.expand(terms)) {
-      const isListed = [...branch.types].every((type) => type === "boolean" || type === "null");
-      if (!branch.values && (!isListed || branch.gaps.length > 0)) return undefined;
-      const own = branch.values ?? [
-        ...(branch.types.has("boolean") ? branch.booleans : []),
-        ...(branch.types.has("null") ? [null] : []),
-      ];
-      for (const value of own) values.set(canonicalText(value), value);
-    }
-    return [...values.values()];
+    return this.#rules.rule(key, simple.length === 0 ? "value" : hint, () =>
+      this.#alternatives(expander.expand(simple), hint),
+    );
   }
 
   #alternatives(branches: readonly Branch[], hint: string): Part {
+    const { budget, reportGap } = this.#context;
     const literals = new Map<string, Part>();
     const parts: Part[] = [];
     for (const branch of branches) {
-      this.parts.budget.spend();
+      budget.spend();
       for (const { gap, type } of branch.gaps) {
-        if (type === undefined || (!branch.values && branch.types.has(type))) this.parts.reportGap(gap);
+        if (type === undefined || (!branch.values && branch.types.has(type))) reportGap(gap);
       }
       if (branch.values) {
         for (const value of branch.values) literals.set(canonicalText(value), literalOf(value));
@@ -84,13 +53,13 @@ export class ValueBuilder {
       case "boolean":
         return choice(branch.booleans.map((value) => text(String(value))));
       case "number":
-        return buildNumber(branch, this);
+        return buildNumber(branch, this.#context);
       case "string":
-        return buildString(branch, this, hint);
+        return buildString(branch, this.#context, hint);
       case "array":
-        return buildArray(branch, this, hint);
+        return buildArray(branch, this.#context, hint);
       default:
-        return buildObject(branch, this, hint);
+        return buildObject(branch, this.#context, hint);
     }
   }
 }

@@ -1,4 +1,23 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
+import type { WorkBudget } from "../schema-errors.ts";
+import type { Gap } from "../terms/branch.ts";
+import type { Expander } from "../terms/expand.ts";
+import type { Conjunction } from "../terms/term.ts";
+import type { TextRules } from "../text-rules.ts";
+
+/** Context in which the parts of a schema are built. */
+export interface BuildContext {
+  readonly expander: Expander;
+  readonly texts: TextRules;
+  readonly budget: WorkBudget;
+  /** True: counts and patterns are left to the check. */
+  readonly isCoarse: boolean;
+  /** True: objects may have undeclared properties unless the schema forbids them. */
+  readonly allowsUndeclared: boolean;
+  readonly reportGap: (gap: Gap) => void;
+  /** Builds the values that fit all terms. */
+  readonly value: (terms: Conjunction, hint: string) => Part;
+}
 
 /** Part of a grammar, before it is written as GBNF. */
 export type Part =
@@ -38,7 +57,22 @@ export function repeat(part: Part, min: number, max: number): Part {
   return min === 1 && max === 1 ? part : { kind: "repeat", part, min, max };
 }
 
-export const ruleOf = (rule: Rule): Part => ({ kind: "rule", rule });
+export const ruleOf = (hint: string, body: Part): Part => ({ kind: "rule", rule: { hint, body } });
+
+/** Rules by key, which may be recursive. */
+export class RuleTable {
+  readonly #rules = new Map<string, Rule>();
+
+  /** Returns the rule of a key. The first call builds its body, which may refer to the rule. */
+  rule(key: string, hint: string, build: () => Part): Part {
+    const known = this.#rules.get(key);
+    if (known) return { kind: "rule", rule: known };
+    const rule: Rule = { hint, body: NOTHING };
+    this.#rules.set(key, rule);
+    rule.body = build();
+    return { kind: "rule", rule };
+  }
+}
 
 /** Whitespace between JSON tokens: none, one space, or a line break with indentation. */
 export const SPACE: Part = { kind: "leaf", write: (writer) => writer.rule("ws", SPACE_BODY) };

@@ -1,6 +1,7 @@
 import { canonicalText, typeOf } from "../json-value.ts";
-import type { JsonSchema } from "../json-schema.ts";
-import type { SchemaGap } from "../schema-errors.ts";
+import type { JsonSchema, SchemaNode } from "../json-schema.ts";
+import type { NumberBounds } from "../numbers/number-bounds.ts";
+import type { IgnoredKeyword } from "../schema-errors.ts";
 import type { Conjunction, KeyAtom, Keys, Term } from "./term.ts";
 
 export type ValueType = "null" | "boolean" | "number" | "string" | "array" | "object";
@@ -12,11 +13,14 @@ export interface Work extends Term {
   readonly owners: readonly JsonSchema[];
 }
 
+/** Keyword that a grammar does not enforce: by its name if it is left to the check of the answer. */
+export type Gap = string | IgnoredKeyword;
+
 /** Alternatives of which at least one must hold. */
 interface Choice {
   readonly alternatives: readonly ((branch: Branch) => void)[];
-  /** Keyword that is not enforced if the alternatives are too many. */
-  readonly gap: SchemaGap;
+  /** Keyword that is left to the check if the alternatives are too many. */
+  readonly keyword: string;
 }
 
 /** Parts that a node with unevaluatedProperties or unevaluatedItems has evaluated. */
@@ -37,20 +41,14 @@ export const NOTHING_EVALUATED: Evaluated = {
   someItems: false,
 };
 
-export interface NumberFacts {
-  readonly minimum?: number | undefined;
-  readonly maximum?: number | undefined;
-  readonly exclusiveMinimum?: number | undefined;
-  readonly exclusiveMaximum?: number | undefined;
-  readonly integer: boolean;
+interface NumberFacts extends NumberBounds {
   /** True if the number must not be an integer, which the grammar cannot express. */
-  readonly fraction: boolean;
-  readonly multiples: readonly number[];
+  readonly isFraction: boolean;
   readonly excluded: readonly number[];
 }
 
 interface BranchGap {
-  readonly gap: SchemaGap;
+  readonly gap: Gap;
   readonly type: ValueType | undefined;
 }
 
@@ -62,7 +60,7 @@ export interface KeyFact {
 
 /** At least one property has such a name and fits the terms. */
 export interface SomeFact extends KeyFact {
-  readonly gap: SchemaGap;
+  readonly keyword: string;
 }
 
 /** Terms for the items in a range of positions. */
@@ -72,19 +70,18 @@ interface ItemFact {
   readonly terms: Conjunction;
 }
 
+/** Limits on the number of items that satisfy a node. */
 export interface ContainsFact {
-  readonly from: number;
-  readonly term: Term;
+  readonly node: SchemaNode;
   readonly min: number;
   readonly max: number;
-  readonly gap: SchemaGap;
 }
 
 /** Constraints on the values of one alternative of a schema, without alternatives once all work is done. */
 export class Branch {
   types: ReadonlySet<ValueType> = new Set(ALL_TYPES);
   booleans: readonly boolean[] = [true, false];
-  number: NumberFacts = { integer: false, fraction: false, multiples: [], excluded: [] };
+  number: NumberFacts = { isInteger: false, isFraction: false, excluded: [] };
   texts: readonly KeyAtom[] = [];
   /** Excluded texts. */
   otherThan: ReadonlySet<string> = new Set();
@@ -103,10 +100,7 @@ export class Branch {
   minItems = 0;
   maxItems = Number.POSITIVE_INFINITY;
   contains: readonly ContainsFact[] = [];
-  unique: SchemaGap | undefined;
-
-  /** Paths of the nodes that set bounds, by keyword. */
-  paths: Readonly<Record<string, string>> = {};
+  isUnique = false;
 
   /** Values of an enum or a const, which decide everything else. */
   values: readonly unknown[] | undefined;
@@ -149,40 +143,30 @@ export class Branch {
   }
 
   /** @param type of the values that the gap concerns; absent: all */
-  leave(gap: SchemaGap, type?: ValueType): void {
+  leave(gap: Gap, type?: ValueType): void {
     this.gaps = [...this.gaps, { gap, type }];
   }
 
   /** Excludes values; objects and arrays with content are left to the check. */
-  exclude(values: readonly unknown[], gap: SchemaGap): void {
+  exclude(values: readonly unknown[], keyword: string): void {
     for (const value of values) {
       const type = typeOf(value);
       if (type === "null") this.without("null");
       else if (typeof value === "boolean") this.booleans = this.booleans.filter((each) => each !== value);
       else if (typeof value === "number") this.narrow({ excluded: [...this.number.excluded, value] });
       else if (typeof value === "string") this.otherThan = new Set([...this.otherThan, value]);
-      else if (canonicalText(value).length > 2) this.leave(gap, type);
-      else if (type === "array") this.minItems = Math.max(1, this.minItems);
-      else this.minProperties = Math.max(1, this.minProperties);
+      else if (canonicalText(value).length > 2) this.leave(keyword, type);
+      else this.atLeast(type === "array" ? "minItems" : "minProperties", 1);
     }
     if (this.booleans.length === 0) this.without("boolean");
   }
 
-  /** Path of the node that set a bound. */
-  pathOf(keyword: string): string {
-    return this.paths[keyword] ?? "";
+  atLeast(keyword: "minItems" | "minLength" | "minProperties", count = 0): void {
+    this[keyword] = Math.max(this[keyword], count);
   }
 
-  atLeast(keyword: "minItems" | "minLength" | "minProperties", count: unknown, path: string): void {
-    if (typeof count !== "number" || count <= this[keyword]) return;
-    this[keyword] = count;
-    this.paths = { ...this.paths, [keyword]: path };
-  }
-
-  atMost(keyword: "maxItems" | "maxLength" | "maxProperties", count: unknown, path: string): void {
-    if (typeof count !== "number" || count >= this[keyword]) return;
-    this[keyword] = count;
-    this.paths = { ...this.paths, [keyword]: path };
+  atMost(keyword: "maxItems" | "maxLength" | "maxProperties", count = Infinity): void {
+    this[keyword] = Math.min(this[keyword], count);
   }
 
   narrow(facts: Partial<NumberFacts>): void {
@@ -204,6 +188,11 @@ export class Branch {
 
   restrictItems(from: number, to: number, terms: Conjunction): void {
     this.itemFacts = [...this.itemFacts, { from, to, terms }];
+  }
+
+  /** Limits the number of items that satisfy a node. */
+  contain(node: SchemaNode, min: number, max: number): void {
+    this.contains = [...this.contains, { node, min, max }];
   }
 
   evaluate(owners: readonly JsonSchema[], change: (evaluated: Evaluated) => Partial<Evaluated>): void {

@@ -83,7 +83,7 @@ export class Expander implements Reading {
       const set = branch.values ? this.texts.listed(textsIn(branch.values)) : this.texts.ofBranch(branch);
       sets.push(set);
     }
-    const set = this.texts.or(sets);
+    const set = sets.reduce((some, each) => some.or(each), this.texts.listed([]));
     const id = `texts ${this.keys.keyOf(term)}`;
     if (!branches.every(({ values }) => values)) return { id, set };
     return { id, set, names: branches.flatMap(({ values }) => textsIn(values ?? [])) };
@@ -109,8 +109,8 @@ export class Expander implements Reading {
         this.#finish(branch);
         if (!branch.isDead) done.push(branch);
       } else if (done.length + open.length + choice.alternatives.length > this.#maxBranches) {
-        branch.leave(choice.gap);
-        for (const owner of branch.evaluated.keys()) giveUpUnevaluated(branch, owner, this);
+        branch.leave(choice.keyword);
+        for (const owner of branch.evaluated.keys()) giveUpUnevaluated(branch, owner);
         open.push(branch);
       } else {
         for (const alternative of choice.alternatives.toReversed()) {
@@ -160,7 +160,7 @@ export class Expander implements Reading {
       if (fits) values.set(canonicalText(value), value);
     }
     branch.values = [...values.values()];
-    branch.gaps = branch.gaps.filter(({ gap }) => gap.kind === "ignored");
+    branch.gaps = branch.gaps.filter(({ gap }) => typeof gap !== "string");
   }
 
   #finish(branch: Branch): void {
@@ -169,7 +169,7 @@ export class Expander implements Reading {
     const low = Math.max(number.minimum ?? -Infinity, number.exclusiveMinimum ?? -Infinity);
     const high = Math.min(number.maximum ?? Infinity, number.exclusiveMaximum ?? Infinity);
     const isOpen = low === number.exclusiveMinimum || high === number.exclusiveMaximum;
-    if (low > high || (low === high && isOpen) || (number.integer && number.fraction))
+    if (low > high || (low === high && isOpen) || (number.isInteger && number.isFraction))
       branch.without("number");
     if (branch.minLength > branch.maxLength) branch.without("string");
     if (branch.minItems > branch.maxItems) branch.without("array");
@@ -199,7 +199,7 @@ export class Expander implements Reading {
       branch.restrictKeys(restOf(names, atoms), [holds(unevaluatedProperties)]);
     }
     if (unevaluatedItems === undefined || evaluated.allItems) return;
-    if (evaluated.someItems) giveUpUnevaluated(branch, owner, this);
+    if (evaluated.someItems) giveUpUnevaluated(branch, owner);
     else branch.restrictItems(evaluated.items, Number.POSITIVE_INFINITY, [holds(unevaluatedItems)]);
   }
 

@@ -1,18 +1,13 @@
 import type { JsonSchema } from "../json-schema.ts";
-import type { SchemaGap } from "../schema-errors.ts";
 import { ALL_TYPES, type Branch } from "./branch.ts";
-import { contain, declaredKeys, forbidName, namesThatFail } from "./read-term.ts";
+import { declaredKeys, forbidName, namesThatFail } from "./read-term.ts";
 import {
   type Alternative,
-  DYNAMIC,
-  gapOf,
-  NO_NEGATION,
-  NOWHERE,
+  leaveReference,
   ofTerm,
   ofType,
   type Reading,
   readText,
-  TOO_MANY,
   unsaid,
   work,
 } from "./reading.ts";
@@ -22,22 +17,21 @@ import { fails, holds, type Keys, keysOf, restOf, type Term } from "./term.ts";
 export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): void {
   branch.choose({
     alternatives: [
-      ...negateValue(node, reading),
+      ...negateValue(node),
       ...negateReferences(node, reading),
       ...negateApplied(node, reading),
       ...negateNumber(node),
-      ...negateCounts(node, reading),
+      ...negateCounts(node),
       ...negateTexts(node, reading),
       ...negateProperties(node, reading),
-      ...negateItems(node, reading),
-      ...negateContains(node, reading),
-      ...negateOthers(node, reading),
+      ...negateItems(node),
+      ...negateOthers(node),
     ],
-    gap: gapOf(reading, node, "not", TOO_MANY),
+    keyword: "not",
   });
 }
 
-function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
+function negateValue(node: JsonSchema): Alternative[] {
   const alternatives: Alternative[] = [];
   if (node.type) {
     const names = node.type;
@@ -47,58 +41,40 @@ function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
     if (names.includes("integer") && !names.includes("number")) {
       alternatives.push(
         ofType("number", (branch) => {
-          branch.narrow({ fraction: true });
-          branch.leave(
-            gapOf(reading, node, "type", "the grammar cannot say that a number has a fraction"),
-            "number",
-          );
+          branch.narrow({ isFraction: true });
+          branch.leave("type", "number");
         }),
       );
     }
   }
   const values = "const" in node ? [node.const] : node.enum;
-  if (values) {
-    const gap = gapOf(
-      reading,
-      node,
-      "const" in node ? "const" : "enum",
-      "what differs from it has no grammar",
-    );
-    alternatives.push((branch) => branch.exclude(values, gap));
-  }
+  if (values) alternatives.push((branch) => branch.exclude(values, "const" in node ? "const" : "enum"));
   return alternatives;
 }
 
 function negateReferences(node: JsonSchema, reading: Reading): Alternative[] {
-  return reading.document
-    .references(node)
-    .map(({ keyword, target, isDynamic }) =>
-      target === undefined
-        ? (branch) => branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"))
-        : ofTerm(fails(target)),
-    );
+  return reading.document.references(node).map((reference) => {
+    if (reference.target !== undefined) return ofTerm(fails(reference.target));
+    return (branch) => leaveReference(branch, reading, node, reference);
+  });
 }
 
 function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = (node.allOf ?? []).map((each) => ofTerm(fails(each)));
   if (node.not !== undefined) alternatives.push(ofTerm(holds(node.not)));
-  if (node.anyOf !== undefined) {
-    const terms = work((node.anyOf ?? []).map(fails));
-    alternatives.push((branch) => branch.add(terms));
-  }
-  if (node.oneOf !== undefined) {
-    const branches = node.oneOf ?? [];
+  for (const branches of [node.anyOf, node.oneOf]) {
+    if (branches === undefined) continue;
     const none = work(branches.map(fails));
     alternatives.push((branch) => branch.add(none));
-    for (const [index, one] of branches.entries()) {
-      for (const other of branches.slice(index + 1)) {
-        if (reading.isEmpty([holds(one), holds(other)])) continue;
-        alternatives.push((branch) => branch.add(work([holds(one), holds(other)])));
-      }
+  }
+  for (const [index, one] of (node.oneOf ?? []).entries()) {
+    for (const other of node.oneOf?.slice(index + 1) ?? []) {
+      if (reading.isEmpty([holds(one), holds(other)])) continue;
+      alternatives.push((branch) => branch.add(work([holds(one), holds(other)])));
     }
   }
   if (node.if !== undefined && (node.then !== undefined || node.else !== undefined))
-    alternatives.push((branch) => branch.leave(gapOf(reading, node, "if", NO_NEGATION)));
+    alternatives.push((branch) => branch.leave("if"));
   return alternatives;
 }
 
@@ -123,12 +99,11 @@ const COUNTS = [
   ["minItems", "maxItems", "array"],
 ] as const;
 
-function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
-  const path = reading.document.pathOf(node);
+function negateCounts(node: JsonSchema): Alternative[] {
   return COUNTS.flatMap(([minKeyword, maxKeyword, type]) => {
     const { [minKeyword]: min, [maxKeyword]: max } = node;
-    const less = min !== undefined && ofType(type, (branch) => branch.atMost(maxKeyword, min - 1, path));
-    const more = max !== undefined && ofType(type, (branch) => branch.atLeast(minKeyword, max + 1, path));
+    const less = min !== undefined && ofType(type, (branch) => branch.atMost(maxKeyword, min - 1));
+    const more = max !== undefined && ofType(type, (branch) => branch.atLeast(minKeyword, max + 1));
     return [less, more].filter((alternative) => alternative !== false);
   });
 }
@@ -145,37 +120,35 @@ function negateTexts(node: JsonSchema, reading: Reading): Alternative[] {
 }
 
 /** Alternative with a property of one of these names whose value fits the term. */
-function some(keys: Keys, term: Term, gap: SchemaGap): Alternative {
+function some(keys: Keys, term: Term, keyword: string): Alternative {
   return ofType("object", (branch) => {
-    branch.some = [...branch.some, { keys, terms: [term], gap }];
+    branch.some = [...branch.some, { keys, terms: [term], keyword }];
   });
 }
 
 function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   const { names, patterns, gaps } = declaredKeys(node, reading);
   const alternatives: Alternative[] = [];
-  const gap = (keyword: string): SchemaGap =>
-    gapOf(reading, node, keyword, "what does not fit it has too many forms");
   for (const [name, value] of Object.entries(node.properties ?? {})) {
-    if (value !== true) alternatives.push(some(keysOf([name]), fails(value), gap("properties")));
+    if (value !== true) alternatives.push(some(keysOf([name]), fails(value), "properties"));
   }
   for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {
     const atom = patterns.find(({ id }) => id === `pattern ${pattern}`);
-    if (atom) alternatives.push(some(keysOf([], [atom]), fails(value), gap("patternProperties")));
-    else alternatives.push(unsaid(reading, node, "patternProperties", "object"));
+    if (atom) alternatives.push(some(keysOf([], [atom]), fails(value), "patternProperties"));
+    else alternatives.push(unsaid("patternProperties", "object"));
   }
   const { additionalProperties, propertyNames } = node;
   if (additionalProperties !== undefined && additionalProperties !== true) {
-    if (gaps.length > 0) alternatives.push(unsaid(reading, node, "additionalProperties", "object"));
-    else
-      alternatives.push(
-        some(restOf(names, patterns), fails(additionalProperties), gap("additionalProperties")),
-      );
+    if (gaps.length > 0) alternatives.push(unsaid("additionalProperties", "object"));
+    else {
+      const others = restOf(names, patterns);
+      alternatives.push(some(others, fails(additionalProperties), "additionalProperties"));
+    }
   }
   if (propertyNames !== undefined && propertyNames !== true) {
     const forbidden = namesThatFail(propertyNames, reading);
-    if (forbidden) alternatives.push(some(forbidden, holds(true), gap("propertyNames")));
-    else alternatives.push(unsaid(reading, node, "propertyNames", "object"));
+    if (forbidden) alternatives.push(some(forbidden, holds(true), "propertyNames"));
+    else alternatives.push(unsaid("propertyNames", "object"));
   }
   for (const name of node.required ?? []) {
     alternatives.push(ofType("object", (branch) => forbidName(branch, name)));
@@ -183,21 +156,17 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   return alternatives;
 }
 
-function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
-  return [...(node.prefixItems ?? []).entries()]
+function negateItems({ prefixItems, contains, minContains: min = 1 }: JsonSchema): Alternative[] {
+  const alternatives = [...(prefixItems ?? []).entries()]
     .filter(([, item]) => item !== true)
     .map(([index, item]) =>
       ofType("array", (branch) => {
-        branch.atLeast("minItems", index + 1, reading.document.pathOf(node));
+        branch.atLeast("minItems", index + 1);
         branch.restrictItems(index, index + 1, [fails(item)]);
       }),
     );
-}
-
-function negateContains(node: JsonSchema, reading: Reading): Alternative[] {
-  const { contains, minContains: min = 1 } = node;
-  if (contains === undefined || min <= 0) return [];
-  return [ofType("array", (branch) => contain(branch, node, reading, { min: 0, max: min - 1 }))];
+  if (contains === undefined || min <= 0) return alternatives;
+  return [...alternatives, ofType("array", (branch) => branch.contain(contains, 0, min - 1))];
 }
 
 /** Keywords whose negation is left to the check, and the type of values that they restrict. */
@@ -213,9 +182,9 @@ const UNSAID = [
   ["maxContains", "array"],
 ] as const;
 
-function negateOthers(node: JsonSchema, reading: Reading): Alternative[] {
+function negateOthers(node: JsonSchema): Alternative[] {
   return UNSAID.filter(([keyword]) => {
     const value = node[keyword];
     return keyword === "uniqueItems" ? value === true : value !== undefined && value !== true;
-  }).map(([keyword, type]) => unsaid(reading, node, keyword, type));
+  }).map(([keyword, type]) => unsaid(keyword, type));
 }

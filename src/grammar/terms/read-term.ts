@@ -1,16 +1,6 @@
 import { dependentsOf, isNames, type JsonSchema, type SchemaNode, type TypeName } from "../json-schema.ts";
-import { ALL_TYPES, type Branch, type ValueType, type Work } from "./branch.ts";
-import {
-  DYNAMIC,
-  gapOf,
-  NOWHERE,
-  ofTerm,
-  type Reading,
-  readText,
-  textAtom,
-  TOO_MANY,
-  work,
-} from "./reading.ts";
+import { ALL_TYPES, type Branch, type Gap, type ValueType, type Work } from "./branch.ts";
+import { gapOf, leaveReference, ofTerm, type Reading, readText, textAtom, work } from "./reading.ts";
 import { ALL_KEYS, fails, holds, type KeyAtom, type Keys, keysOf, restOf } from "./term.ts";
 
 /** Most branches of anyOf whose subsets are combined for unevaluated keywords. */
@@ -35,10 +25,10 @@ export function readTerm(
   readValue(branch, node);
   readReferences(branch, node, owners, reading);
   readApplied(branch, node, owners, reading);
-  readNumber(branch, node, reading.document.pathOf(node));
+  readNumber(branch, node);
   readString(branch, node, reading);
   readObject(branch, node, owners, reading);
-  readArray(branch, node, owners, reading);
+  readArray(branch, node, owners);
 }
 
 function readValue(branch: Branch, node: JsonSchema): void {
@@ -48,7 +38,7 @@ function readValue(branch: Branch, node: JsonSchema): void {
 }
 
 function readTypes(branch: Branch, names: readonly TypeName[]): void {
-  if (names.includes("integer") && !names.includes("number")) branch.narrow({ integer: true });
+  if (names.includes("integer") && !names.includes("number")) branch.narrow({ isInteger: true });
   branch.only(names.map((name): ValueType => (name === "integer" ? "number" : name)));
 }
 
@@ -58,10 +48,10 @@ function readReferences(
   owners: readonly JsonSchema[],
   reading: Reading,
 ): void {
-  for (const { keyword, target, isDynamic } of reading.document.references(node)) {
-    if (target !== undefined) branch.add(work([holds(target)], owners));
+  for (const reference of reading.document.references(node)) {
+    if (reference.target !== undefined) branch.add(work([holds(reference.target)], owners));
     else {
-      branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
+      leaveReference(branch, reading, node, reference);
       // The target may have evaluated everything.
       branch.evaluate(owners, () => ({ allKeys: true, allItems: true }));
     }
@@ -76,11 +66,11 @@ function readApplied(
 ): void {
   branch.add(work((node.allOf ?? []).map(holds), owners));
   if (node.not !== undefined) branch.add(work([fails(node.not)]));
-  if (node.anyOf !== undefined) readAnyOf(branch, node, owners, reading);
+  if (node.anyOf !== undefined) readAnyOf(branch, node.anyOf, owners);
   if (node.oneOf !== undefined) {
     branch.choose({
       alternatives: oneOfAlternatives(branch, node, owners, reading),
-      gap: gapOf(reading, node, "oneOf", TOO_MANY),
+      keyword: "oneOf",
     });
   }
   const { if: condition, then: met = true, else: unmet = true } = node;
@@ -91,20 +81,20 @@ function readApplied(
       (each) => each.add(work([holds(condition), holds(met)], owners)),
       (each) => each.add([...work([fails(condition)]), ...work([holds(unmet)], owners)]),
     ],
-    gap: gapOf(reading, node, "if", TOO_MANY),
+    keyword: "if",
   });
 }
 
-function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
-  const branches = (node.anyOf ?? []).map(holds);
-  const gap = gapOf(reading, node, "anyOf", TOO_MANY);
+function readAnyOf(branch: Branch, anyOf: readonly SchemaNode[], owners: readonly JsonSchema[]): void {
+  const branches = anyOf.map(holds);
+  const keyword = "anyOf";
   if (owners.length === 0) {
-    branch.choose({ alternatives: branches.map((term) => ofTerm(term)), gap });
+    branch.choose({ alternatives: branches.map((term) => ofTerm(term)), keyword });
     return;
   }
   if (branches.length > MAX_SUBSET_BRANCHES) {
-    branch.leave(gap);
-    for (const owner of owners) giveUpUnevaluated(branch, owner, reading);
+    branch.leave(keyword);
+    for (const owner of owners) giveUpUnevaluated(branch, owner);
     return;
   }
   // Each satisfied branch evaluates parts, so all subsets of branches are distinguished.
@@ -117,15 +107,14 @@ function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
       ),
     );
   }
-  branch.choose({ alternatives: subsets.map((terms) => (each) => each.add(terms)), gap });
+  branch.choose({ alternatives: subsets.map((terms) => (each) => each.add(terms)), keyword });
 }
 
 /** Leaves the unevaluated keywords of a node to the check. */
-export function giveUpUnevaluated(branch: Branch, owner: JsonSchema, reading: Reading): void {
+export function giveUpUnevaluated(branch: Branch, owner: JsonSchema): void {
   for (const keyword of ["unevaluatedProperties", "unevaluatedItems"] as const) {
     if (owner[keyword] === undefined || owner[keyword] === true) continue;
-    const type = keyword === "unevaluatedItems" ? "array" : "object";
-    branch.leave(gapOf(reading, owner, keyword, "what is evaluated depends on too much"), type);
+    branch.leave(keyword, keyword === "unevaluatedItems" ? "array" : "object");
   }
   branch.evaluate([owner], () => ({ allKeys: true, allItems: true }));
 }
@@ -160,7 +149,7 @@ function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
   return node;
 }
 
-function readNumber(branch: Branch, node: JsonSchema, path: string): void {
+function readNumber(branch: Branch, node: JsonSchema): void {
   const { number } = branch;
   branch.number = {
     ...number,
@@ -169,9 +158,8 @@ function readNumber(branch: Branch, node: JsonSchema, path: string): void {
     exclusiveMinimum: highest(number.exclusiveMinimum, node.exclusiveMinimum),
     exclusiveMaximum: lowest(number.exclusiveMaximum, node.exclusiveMaximum),
   };
-  if (node.multipleOf === undefined) return;
-  branch.narrow({ multiples: [...number.multiples, node.multipleOf] });
-  branch.paths = { ...branch.paths, multipleOf: path };
+  if (node.multipleOf !== undefined)
+    branch.narrow({ multipleOf: [...(number.multipleOf ?? []), node.multipleOf] });
 }
 
 function highest(one: number | undefined, other: number | undefined): number | undefined {
@@ -183,8 +171,8 @@ function lowest(one: number | undefined, other: number | undefined): number | un
 }
 
 function readString(branch: Branch, node: JsonSchema, reading: Reading): void {
-  branch.atLeast("minLength", node.minLength, reading.document.pathOf(node));
-  branch.atMost("maxLength", node.maxLength, reading.document.pathOf(node));
+  branch.atLeast("minLength", node.minLength);
+  branch.atMost("maxLength", node.maxLength);
   if (node.pattern !== undefined) readText(branch, reading, node, "pattern");
   if (node.format !== undefined) readText(branch, reading, node, "format");
 }
@@ -194,19 +182,19 @@ interface DeclaredKeys {
   readonly names: readonly string[];
   readonly patterns: readonly KeyAtom[];
   /** Gaps of patterns that are not in the grammar. */
-  readonly gaps: readonly ReturnType<typeof gapOf>[];
+  readonly gaps: readonly Gap[];
 }
 
 export function declaredKeys(node: JsonSchema, reading: Reading): DeclaredKeys {
   const patterns: KeyAtom[] = [];
-  const gaps: ReturnType<typeof gapOf>[] = [];
-  for (const [pattern] of Object.entries(node.patternProperties ?? {})) {
+  const gaps: Gap[] = [];
+  for (const pattern of Object.keys(node.patternProperties ?? {})) {
     const atom = textAtom(reading, "pattern", pattern);
     if (atom === undefined) continue;
-    if ("reason" in atom) gaps.push(gapOf(reading, node, "patternProperties", atom.reason, atom.kind));
+    if ("reason" in atom) gaps.push(gapOf(reading, node, "patternProperties", atom.reason));
     else patterns.push(atom);
   }
-  return { names: Object.entries(node.properties ?? {}).map(([name]) => name), patterns, gaps };
+  return { names: Object.keys(node.properties ?? {}), patterns, gaps };
 }
 
 /** Adds the constraints on objects to a branch. */
@@ -215,8 +203,8 @@ function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchem
   readNames(branch, node, reading);
   const required = node.required ?? [];
   if (required.length > 0) branch.required = new Set([...branch.required, ...required]);
-  branch.atLeast("minProperties", node.minProperties, reading.document.pathOf(node));
-  branch.atMost("maxProperties", node.maxProperties, reading.document.pathOf(node));
+  branch.atLeast("minProperties", node.minProperties);
+  branch.atMost("maxProperties", node.maxProperties);
   for (const [name, needed] of dependentsOf(node)) {
     branch.choose({
       alternatives: [
@@ -230,7 +218,7 @@ function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchem
         },
         (each) => forbidName(each, name),
       ],
-      gap: gapOf(reading, node, isNames(needed) ? "dependentRequired" : "dependentSchemas", TOO_MANY),
+      keyword: isNames(needed) ? "dependentRequired" : "dependentSchemas",
     });
   }
 }
@@ -266,10 +254,9 @@ function readProperties(
   if (node.additionalProperties !== undefined) {
     if (gaps.length === 0) branch.restrictKeys(restOf(names, patterns), [holds(node.additionalProperties)]);
     else if (node.additionalProperties !== true) {
-      branch.leave(
-        gapOf(reading, node, "additionalProperties", "names cannot be told apart", gaps[0]!.kind),
-        "object",
-      );
+      const isChecked = typeof gaps[0] === "string";
+      const reason = isChecked ? undefined : "names cannot be told apart";
+      branch.leave(gapOf(reading, node, "additionalProperties", reason), "object");
     }
     branch.evaluate(owners, () => ({ allKeys: true }));
   }
@@ -284,7 +271,7 @@ function readNames(branch: Branch, node: JsonSchema, reading: Reading): void {
   if (propertyNames === undefined || propertyNames === true) return;
   const forbidden = namesThatFail(propertyNames, reading);
   if (forbidden) branch.restrictKeys(forbidden, [holds(false)]);
-  else branch.leave(gapOf(reading, node, "propertyNames", "the names are too many to tell apart"), "object");
+  else branch.leave("propertyNames", "object");
 }
 
 /** Returns the names that a propertyNames forbids. */
@@ -296,7 +283,7 @@ export function namesThatFail(propertyNames: SchemaNode, reading: Reading): Keys
 }
 
 /** Adds the constraints on arrays to a branch. */
-function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[]): void {
   const prefix = node.prefixItems ?? [];
   for (const [index, item] of prefix.entries()) branch.restrictItems(index, index + 1, [holds(item)]);
   if (node.items !== undefined) {
@@ -304,26 +291,11 @@ function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
     branch.evaluate(owners, () => ({ allItems: true }));
   }
   branch.evaluate(owners, ({ items }) => ({ items: Math.max(items, prefix.length) }));
-  branch.atLeast("minItems", node.minItems, reading.document.pathOf(node));
-  branch.atMost("maxItems", node.maxItems, reading.document.pathOf(node));
-  if (node.uniqueItems === true) {
-    branch.unique ??= gapOf(reading, node, "uniqueItems", "the grammar cannot compare items");
-  }
+  branch.atLeast("minItems", node.minItems);
+  branch.atMost("maxItems", node.maxItems);
+  if (node.uniqueItems === true) branch.isUnique = true;
   if (node.contains === undefined) return;
   branch.evaluate(owners, () => ({ someItems: true }));
-  const min = node.minContains ?? 1;
-  const max = node.maxContains ?? Number.POSITIVE_INFINITY;
-  contain(branch, node, reading, { min, max });
-}
-
-/** Adds a limit on the number of items that satisfy `contains`. */
-export function contain(
-  branch: Branch,
-  node: JsonSchema,
-  reading: Reading,
-  { min, max }: { readonly min: number; readonly max: number },
-): void {
-  if (node.contains === undefined || (min <= 0 && max === Number.POSITIVE_INFINITY)) return;
-  const gap = gapOf(reading, node, "contains", "the grammar cannot tell where the items are");
-  branch.contains = [...branch.contains, { from: 0, term: holds(node.contains), min, max, gap }];
+  const { minContains: min = 1, maxContains: max = Infinity } = node;
+  if (min > 0 || max < Infinity) branch.contain(node.contains, min, max);
 }

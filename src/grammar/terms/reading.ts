@@ -1,15 +1,8 @@
 import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaDocument } from "../schema-document.ts";
-import type { SchemaGap } from "../schema-errors.ts";
-import type { TextRules } from "../text-rules.ts";
-import type { Branch, ValueType, Work } from "./branch.ts";
+import type { TextRules, UnusableSet } from "../text-rules.ts";
+import type { Branch, Gap, ValueType, Work } from "./branch.ts";
 import type { Conjunction, KeyAtom, Term } from "./term.ts";
-
-/** Reasons of gaps. */
-export const TOO_MANY = "it has too many alternatives for the grammar";
-export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
-export const NO_NEGATION = "what does not fit it has no grammar";
-export const DYNAMIC = "what it points to depends on the way to it";
 
 /** Context for reading terms. */
 export interface Reading {
@@ -21,14 +14,27 @@ export interface Reading {
   textsOf(term: Term): KeyAtom | undefined;
 }
 
+/** @param reason why the keyword is ignored; undefined: it is left to the check */
 export function gapOf(
-  { document }: Pick<Reading, "document">,
+  { document }: Reading,
   node: JsonSchema,
   keyword: string,
-  reason: string,
-  kind: SchemaGap["kind"] = "checked",
-): SchemaGap {
-  return { path: document.pathOf(node), keyword, reason, kind };
+  reason: string | undefined,
+): Gap {
+  return reason === undefined ? keyword : { path: document.pathOf(node), keyword, reason };
+}
+
+/** Leaves out the unresolved reference of a node. */
+export function leaveReference(
+  branch: Branch,
+  reading: Reading,
+  node: JsonSchema,
+  { keyword, isDynamic }: { readonly keyword: string; readonly isDynamic: boolean },
+): void {
+  const reason = isDynamic
+    ? "what it points to depends on the way to it"
+    : "it points outside this schema or to nothing in it, and nothing is fetched";
+  branch.leave(gapOf(reading, node, keyword, reason));
 }
 
 /** Adds the texts of a pattern or a format, or their complement, to a branch. */
@@ -41,7 +47,7 @@ export function readText(
 ): void {
   const found = textAtom(reading, keyword, node[keyword] ?? "", isMet);
   if (found === undefined) return;
-  if ("reason" in found) branch.leave(gapOf(reading, node, keyword, found.reason, found.kind), "string");
+  if ("reason" in found) branch.leave(gapOf(reading, node, keyword, found.reason), "string");
   else branch.texts = [...branch.texts, found];
 }
 
@@ -53,22 +59,20 @@ export function textAtom(
   keyword: "pattern" | "format",
   source: string,
   isMet = true,
-): KeyAtom | { readonly reason: string; readonly kind: SchemaGap["kind"] } | undefined {
+): KeyAtom | UnusableSet | undefined {
   const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
   if (found === undefined || "reason" in found) return found;
   // The set of a format may have only its common texts, so its complement may contain valid ones.
-  if (!isMet && keyword === "format")
-    return { reason: "what does not fit a format is not known", kind: "ignored" };
-  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : texts.not(found) };
+  if (!isMet && keyword === "format") return { reason: "what does not fit a format is not known" };
+  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : found.not() };
 }
 
 /** Adds the constraints of an alternative to a branch. */
 export type Alternative = (branch: Branch) => void;
 
 /** Alternative that the grammar cannot express, so it allows everything. */
-export function unsaid(reading: Reading, node: JsonSchema, keyword: string, type: ValueType): Alternative {
-  const gap = gapOf(reading, node, keyword, NO_NEGATION);
-  return ofType(type, (branch) => branch.leave(gap, type));
+export function unsaid(keyword: string, type: ValueType): Alternative {
+  return ofType(type, (branch) => branch.leave(keyword, type));
 }
 
 export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Work[] {

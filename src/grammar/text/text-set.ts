@@ -35,11 +35,6 @@ export class TextSet {
     return new TextSet(make, wholeText(expression, make));
   }
 
-  static literal(text: string, budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, make.literal(text));
-  }
-
   static oneOf(texts: readonly string[], budget: WorkBudget): TextSet {
     const make = expressionsFor(budget);
     return new TextSet(make, make.either(texts.map((text) => make.literal(text))));

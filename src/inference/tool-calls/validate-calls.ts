@@ -4,7 +4,7 @@ import {
   compileForm,
   llamaSchemas,
   type CompileGrammar,
-  refuseUnenforced,
+  refuseIgnored,
   type TextCheck,
 } from "../schema-compiler.ts";
 import type { ResolvedTools } from "./resolve-tools.ts";
@@ -51,7 +51,7 @@ export async function callChecks(
 async function checkOf(tool: ToolDefinition, compileGrammar: CompileGrammar): Promise<TextCheck> {
   const form = { type: "calls", tools: [tool] } as const;
   const compiled = await compileForm(form, compileGrammar);
-  refuseUnenforced(form, compiled);
+  refuseIgnored(form, compiled);
   const check = answerCheck(form, compileGrammar);
   return async (text) => await check(`{"name":${JSON.stringify(tool.name)},"arguments":${text}}`);
 }

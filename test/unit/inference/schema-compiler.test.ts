@@ -114,7 +114,7 @@ describe("a grammar", () => {
     const sent: GrammarWork[] = [];
     const make = grammarCompiler(async (each) => {
       sent.push(each);
-      return { kind: "made", grammar: "", unenforced: [] };
+      return { kind: "made", grammar: "", ignored: [], checked: [] };
     }, NEVER);
     const turn = await longestTurn(async () => await make(work));
     expect(sent).toEqual([work]);
