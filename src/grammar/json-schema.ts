@@ -1,59 +1,33 @@
+import type { KEYWORDS } from "./keywords.ts";
+
 /** Schema or subschema. */
 export type SchemaNode = JsonSchema | boolean;
 
-type Subschemas = Readonly<Record<string, SchemaNode>>;
+/** Values of keywords by their shape. */
+interface Shapes {
+  schema: SchemaNode;
+  "schema list": readonly SchemaNode[];
+  "schema map": Readonly<Record<string, SchemaNode>>;
+  dependencies: Readonly<Record<string, SchemaNode | readonly string[]>>;
+  number: number;
+  count: number;
+  text: string;
+  names: readonly string[];
+  "name map": Readonly<Record<string, readonly string[]>>;
+  flag: boolean;
+  values: readonly unknown[];
+  value: unknown;
+  types: readonly TypeName[];
+}
+
+type Keywords = typeof KEYWORDS;
 
 /** Normalized JSON Schema object: keywords of draft 2020-12 with valid values. */
-export interface JsonSchema {
-  readonly type?: readonly TypeName[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-  readonly properties?: Subschemas;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: SchemaNode;
-  readonly patternProperties?: Subschemas;
-  readonly propertyNames?: SchemaNode;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  readonly dependentSchemas?: Subschemas;
-  readonly dependencies?: Readonly<Record<string, SchemaNode | readonly string[]>>;
-  readonly unevaluatedProperties?: SchemaNode;
-  readonly items?: SchemaNode;
-  readonly prefixItems?: readonly SchemaNode[];
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly contains?: SchemaNode;
-  readonly minContains?: number;
-  readonly maxContains?: number;
-  readonly uniqueItems?: boolean;
-  readonly unevaluatedItems?: SchemaNode;
-  readonly allOf?: readonly SchemaNode[];
-  readonly anyOf?: readonly SchemaNode[];
-  readonly oneOf?: readonly SchemaNode[];
-  readonly not?: SchemaNode;
-  readonly if?: SchemaNode;
-  readonly then?: SchemaNode;
-  readonly else?: SchemaNode;
-  readonly $ref?: string;
-  readonly $dynamicRef?: string;
-  readonly $recursiveRef?: string;
-  readonly $recursiveAnchor?: boolean;
-  readonly $defs?: Subschemas;
-  readonly definitions?: Subschemas;
-  readonly $id?: string;
-  readonly $anchor?: string;
-  readonly $dynamicAnchor?: string;
-}
+export type JsonSchema = {
+  readonly [
+    Name in keyof Keywords as Keywords[Name]["shape"] extends keyof Shapes ? Name : never
+  ]?: Keywords[Name]["shape"] extends keyof Shapes ? Shapes[Keywords[Name]["shape"]] : never;
+};
 
 /** Dependencies of properties: names of other properties, or a schema for the object. */
 export function dependentsOf(

@@ -33,9 +33,13 @@ interface Keyword {
   readonly note: string;
 }
 
-const keyword = (shape: Shape, treatment: Treatment, note: string): Keyword => ({ shape, treatment, note });
+const keyword = <const Kind extends Shape>(
+  shape: Kind,
+  treatment: Treatment,
+  note: string,
+): Keyword & { readonly shape: Kind } => ({ shape, treatment, note });
 
-const annotation = (note: string): Keyword => keyword("other", "annotation", note);
+const annotation = (note: string) => keyword("other", "annotation", note);
 
 const VISIBLE_IN_TOOLS = "The model sees it in the parameters of tools, not in the format of an answer.";
 
@@ -135,7 +139,7 @@ export const KEYWORDS = {
   contentEncoding: annotation("The text is not decoded."),
   contentMediaType: annotation("The text is not decoded."),
   contentSchema: annotation("The text is not decoded."),
-} as const satisfies Record<string, Keyword>;
+};
 
 type KeywordName = keyof typeof KEYWORDS;
 

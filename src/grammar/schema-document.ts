@@ -1,5 +1,6 @@
 import { isRecord } from "../json/json-values.ts";
-import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "./json-schema.ts";
+import type { JsonSchema, SchemaNode } from "./json-schema.ts";
+import { isKeyword, KEYWORDS } from "./keywords.ts";
 import { type NormalizedNodes, normalizeSchema } from "./normalize-schema.ts";
 import type { IgnoredKeyword } from "./schema-errors.ts";
 
@@ -131,27 +132,22 @@ export class SchemaDocument {
   }
 }
 
+/** Shapes of keywords with subschemas. */
+const SUBSCHEMAS = new Set(["schema", "schema list", "schema map", "dependencies"]);
+
 /** Direct subschemas of a normalized schema. */
 function childrenOf(schema: JsonSchema): SchemaNode[] {
-  const { properties, patternProperties, $defs, definitions } = schema;
-  const single = [
-    schema.additionalProperties,
-    schema.propertyNames,
-    schema.unevaluatedProperties,
-    schema.items,
-    schema.contains,
-    schema.unevaluatedItems,
-    schema.not,
-    schema.if,
-    schema.then,
-    schema.else,
-  ];
-  return [
-    ...[schema.prefixItems, schema.allOf, schema.anyOf, schema.oneOf].flatMap((list) => list ?? []),
-    ...[properties, patternProperties, $defs, definitions].flatMap((map) => Object.values(map ?? {})),
-    ...dependentsOf(schema).flatMap(([, needed]) => (isNames(needed) ? [] : [needed])),
-    ...single.filter((each) => each !== undefined),
-  ];
+  return Object.entries(schema).flatMap(([name, value]: [string, unknown]) => {
+    const shape = isKeyword(name) ? KEYWORDS[name].shape : "other";
+    if (!SUBSCHEMAS.has(shape)) return [];
+    const children: unknown[] = shape === "schema" ? [value] : Object.values(Object(value));
+    return children.filter(isNode);
+  });
+}
+
+/** True for a normalized schema, and not for a list of names. */
+function isNode(value: unknown): value is SchemaNode {
+  return typeof value === "boolean" || isRecord(value);
 }
 
 function resolveAddress(reference: string, base: string): string | undefined {
