@@ -246,12 +246,12 @@ class GrammarCompiler {
   }
 
   #write(part: Part): string {
-    const parts = new PartWriter(this.#writer, this.#budget);
+    const parts = new PartWriter(this.#writer);
     for (const { source, part: own, terms, expander } of this.#checks) {
-      if (parts.isSatisfiable(own)) continue;
+      if (parts.isSatisfiable(own, this.#budget)) continue;
       throw findContradiction(source, terms, expander);
     }
-    const term = parts.write(part) ?? '""';
+    const term = parts.isSatisfiable(part, this.#budget) ? parts.write(part) : '""';
     return this.#writer.toString(this.#writer.rule("start", term));
   }
 }

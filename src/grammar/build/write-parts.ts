@@ -1,4 +1,4 @@
-import { gbnfLiteral, type GrammarWriter } from "../gbnf/grammar-writer.ts";
+import { gbnfLiteral, gbnfRepetition, type GrammarWriter } from "../gbnf/grammar-writer.ts";
 import type { WorkBudget } from "../schema-errors.ts";
 import type { Part, Rule } from "./part.ts";
 
@@ -8,37 +8,30 @@ const MAX_INLINE = 24;
 /** Writes the rules that a part reaches, without unsatisfiable parts. */
 export class PartWriter {
   readonly #writer: GrammarWriter;
-  readonly #budget: WorkBudget;
   readonly #satisfiable = new Set<Rule>();
   readonly #written = new Map<Rule, string>();
   /** Rules in progress, with their names if they are recursive. */
   readonly #open = new Map<Rule, string | undefined>();
 
-  constructor(writer: GrammarWriter, budget: WorkBudget) {
+  constructor(writer: GrammarWriter) {
     this.#writer = writer;
-    this.#budget = budget;
   }
 
   /**
-   * Writes the part as GBNF; returns undefined if no text matches it.
+   * True if a finite text matches the part. Has to be called before a part with rules is written.
    * @throws SchemaTooComplexError
    */
-  write(part: Part): string | undefined {
-    return this.isSatisfiable(part) ? this.#term(part) : undefined;
-  }
-
-  /** True if a finite text matches the part. */
-  isSatisfiable(part: Part): boolean {
-    this.#findSatisfiable(part);
+  isSatisfiable(part: Part, budget: WorkBudget): boolean {
+    this.#findSatisfiable(part, budget);
     return this.#isSatisfiable(part);
   }
 
   /** Finds the rules that match a finite text. */
-  #findSatisfiable(root: Part): void {
+  #findSatisfiable(root: Part, budget: WorkBudget): void {
     const rules = new Set<Rule>();
     const open: Part[] = [root];
     for (let part = open.pop(); part; part = open.pop()) {
-      this.#budget.spend();
+      budget.spend();
       if (part.kind === "rule") {
         if (rules.has(part.rule)) continue;
         rules.add(part.rule);
@@ -52,7 +45,7 @@ export class PartWriter {
       changed = false;
       order = order.toReversed();
       for (const rule of order) {
-        this.#budget.spend();
+        budget.spend();
         if (this.#satisfiable.has(rule) || !this.#isSatisfiable(rule.body)) continue;
         this.#satisfiable.add(rule);
         changed = true;
@@ -77,7 +70,7 @@ export class PartWriter {
   }
 
   /** Writes a satisfiable part as a term or a sequence of terms. */
-  #term(part: Part): string {
+  write(part: Part): string {
     switch (part.kind) {
       case "text":
         return gbnfLiteral(part.text);
@@ -86,12 +79,12 @@ export class PartWriter {
       case "rule":
         return this.#rule(part.rule);
       case "repeat":
-        return this.#isSatisfiable(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
+        return this.#isSatisfiable(part.part) ? repeated(this.write(part.part), part.min, part.max) : '""';
       case "sequence":
-        return joined(part.parts.map((each) => this.#term(each)));
+        return joined(part.parts.map((each) => this.write(each)));
       default: {
         const fitting = part.parts.filter((each) => this.#isSatisfiable(each));
-        const terms = [...new Set(fitting.map((each) => this.#term(each)))];
+        const terms = [...new Set(fitting.map((each) => this.write(each)))];
         return terms.length === 1 ? terms[0]! : `(${terms.join(" | ")})`;
       }
     }
@@ -106,7 +99,7 @@ export class PartWriter {
       return name;
     }
     this.#open.set(rule, undefined);
-    const body = this.#term(rule.body);
+    const body = this.write(rule.body);
     const reserved = this.#open.get(rule);
     this.#open.delete(rule);
     if (reserved !== undefined) this.#writer.define(reserved, body);
@@ -122,28 +115,25 @@ function joined(terms: readonly string[]): string {
   for (const term of terms) {
     if (term === '""') continue;
     const last = out.at(-1);
-    if (last !== undefined && isLiteral(last) && isLiteral(term))
+    if (last !== undefined && LITERAL.test(last) && LITERAL.test(term))
       out[out.length - 1] = last.slice(0, -1) + term.slice(1);
     else out.push(term);
   }
   return out.length > 0 ? out.join(" ") : '""';
 }
 
-function isLiteral(term: string): boolean {
-  return /^"(?:[^"\\]|\\.)*"$/s.test(term);
-}
+const LITERAL = /^"(?:[^"\\]|\\.)*"$/s;
+/** Matches names, literals and classes, which need no parentheses to be repeated. */
+const SINGLE = /^(?:[a-zA-Z][a-zA-Z0-9-]*|"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\])$/s;
 
 /** Longest repetition; longer ones are nested, because llama.cpp makes a rule for each count. */
 const MAX_REPEAT = 100;
 
 function repeated(term: string, min: number, max: number): string {
-  const single = /^[a-zA-Z][a-zA-Z0-9-]*$/.test(term) || isLiteral(term) ? term : `(${term})`;
-  if (max === Number.POSITIVE_INFINITY) {
-    if (min > MAX_REPEAT) return `${exactly(single, min)} ${single}*`;
-    return min === 0 ? `${single}*` : min === 1 ? `${single}+` : `${single}{${min},}`;
-  }
-  if (min === 0 && max === 1) return `${single}?`;
-  if (max <= MAX_REPEAT) return min === max ? `${single}{${min}}` : `${single}{${min},${max}}`;
+  const single = SINGLE.test(term) ? term : `(${term})`;
+  const isShort = Number.isFinite(max) ? max <= MAX_REPEAT : min <= MAX_REPEAT;
+  if (isShort) return `${single}${gbnfRepetition(min, max)}`;
+  if (max === Infinity) return `${exactly(single, min)} ${single}*`;
   return [...(min > 0 ? [exactly(single, min)] : []), ...(max > min ? [upTo(single, max - min)] : [])].join(
     " ",
   );

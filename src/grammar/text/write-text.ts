@@ -1,4 +1,6 @@
-import { gbnfClass, gbnfLiteral, type GrammarWriter } from "../gbnf/grammar-writer.ts";
+import { choice, EMPTY, type Part, repeat, text } from "../build/part.ts";
+import { PartWriter } from "../build/write-parts.ts";
+import { gbnfClass, type GrammarWriter } from "../gbnf/grammar-writer.ts";
 import type { Automaton } from "./automaton.ts";
 import {
   ALL_BUT_SURROGATES,
@@ -24,8 +26,11 @@ interface TextForm {
  */
 export function writeString(writer: GrammarWriter, set: TextSet, options: TextForm = {}): string {
   const { form = "json", hint = "string" } = options;
-  const plain = writeExpression(writer, set.expression, form);
-  if (plain === undefined) return writeAutomaton(writer, set.automaton(), form, hint);
+  const { expression } = set;
+  // llama.cpp needs a stack for each way to match a text.
+  if (!expression.isPlain || !isUnambiguous(expression))
+    return writeAutomaton(writer, set.automaton(), form, hint);
+  const plain = new PartWriter(writer).write(partOf(expression, form));
   return writer.rule(hint, form === "json" ? String.raw`"\"" ${plain} "\""` : plain);
 }
 
@@ -45,87 +50,26 @@ function writeAutomaton(
   return form === "json" ? writer.rule(hint, String.raw`"\"" ${names[0]}`) : (names[0] ?? "");
 }
 
-/** Largest bound of a repetition in llama.cpp. */
-const MAX_REPEATS = 2_000;
-
-/**
- * Writes an expression directly, which is shorter than its automaton.
- * @returns a sequence of GBNF; undefined if the expression is ambiguous, as llama.cpp needs a stack for each way to
- *   match a text, or has no direct form
- */
-function writeExpression(
-  writer: GrammarWriter,
-  expression: Expression,
-  form: "json" | "raw",
-): string | undefined {
-  if (!expression.isPlain || !isUnambiguous(expression)) return undefined;
-  return writtenPart(writer, expression, form);
-}
-
-function writtenPart(writer: GrammarWriter, part: Expression, form: "json" | "raw"): string {
-  switch (part.kind) {
-    case "set":
-      return writeCharacter(writer, part.set, form);
-    case "sequence":
-      return writtenSequence(writer, part, form);
-    case "either":
-      return `(${part.parts.map((choice) => writtenPart(writer, choice, form)).join(" | ")})`;
-    case "repeat": {
-      const body = writtenPart(writer, part.body, form);
-      const isOne = part.body.kind !== "sequence" && !body.includes(" ");
-      return repeated(writer, isOne || part.body.kind === "either" ? body : `(${body})`, part.min, part.max);
+/** Converts an expression without lookarounds, intersections and complements to a part, which is shorter than its automaton. */
+function partOf(expression: Expression, form: "json" | "raw"): Part {
+  switch (expression.kind) {
+    case "set": {
+      const { set } = expression;
+      const [first, last] = set;
+      if (set.length > 2 || first === undefined || first !== last)
+        return { kind: "leaf", write: (writer) => writeCharacter(writer, set, form) };
+      const character = String.fromCodePoint(first);
+      return text(form === "json" ? JSON.stringify(character).slice(1, -1) : character);
     }
+    case "sequence":
+      return { kind: "sequence", parts: partsOfSequence(expression).map((each) => partOf(each, form)) };
+    case "either":
+      return choice(expression.parts.map((each) => partOf(each, form)));
+    case "repeat":
+      return repeat(partOf(expression.body, form), expression.min, expression.max);
     default:
-      return '""';
+      return EMPTY;
   }
-}
-
-function writtenSequence(writer: GrammarWriter, sequence: Expression, form: "json" | "raw"): string {
-  const parts: string[] = [];
-  let literal = "";
-  const endLiteral = (): void => {
-    if (literal !== "") parts.push(gbnfLiteral(literal));
-    literal = "";
-  };
-  for (const part of partsOfSequence(sequence)) {
-    const character = part.kind === "set" ? onlyCharacter(part.set) : undefined;
-    if (character === undefined) {
-      endLiteral();
-      parts.push(writtenPart(writer, part, form));
-    } else literal += form === "json" ? JSON.stringify(character).slice(1, -1) : character;
-  }
-  endLiteral();
-  return parts.join(" ");
-}
-
-function onlyCharacter([first, last, ...others]: CodePoints): string | undefined {
-  if (first === undefined || first !== last || others.length > 0) return undefined;
-  return String.fromCodePoint(first);
-}
-
-/** Repeats a part, with nested repetitions for large bounds. */
-function repeated(writer: GrammarWriter, once: string, min: number, max: number): string {
-  // A repetition needs parentheses to be repeated.
-  const part = /[}*+?]$/.test(once) ? `(${once})` : once;
-  if (min === 0 && max === 1) return `${part}?`;
-  if (min === 0 && max === Infinity) return `${part}*`;
-  if (min === 1 && max === Infinity) return `${part}+`;
-  if (min <= MAX_REPEATS && max === Infinity) return `${part}{${min},}`;
-  if (max <= MAX_REPEATS) return `${part}{${min === max ? min : `${min},${max}`}}`;
-  const block = writer.rule("many", `${part}{${MAX_REPEATS}}`);
-  const blocks = Math.floor(min / MAX_REPEATS);
-  const least = min % MAX_REPEATS;
-  const fixed = blocks > 0 ? `${repeated(writer, block, blocks, blocks)} ` : "";
-  if (max === Infinity) return `(${fixed}${repeated(writer, part, least, Infinity)})`;
-  // Full blocks while more than one is left, each followed by the optional rest.
-  const extra = max - min;
-  const more = Math.floor(extra / MAX_REPEATS);
-  const rest = extra % MAX_REPEATS;
-  const required = least > 0 ? `${repeated(writer, part, least, least)} ` : "";
-  let optional = rest > 0 ? `${part}{0,${rest}}` : '""';
-  for (let count = 0; count < more; count += 1)
-    optional = writer.rule("most", `${part}{0,${MAX_REPEATS - 1}} | ${block} ${optional}`);
-  return `(${fixed}${required}${optional})`;
 }
 
 /** Code points that need no escape in a JSON string. */
