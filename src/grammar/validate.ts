@@ -15,14 +15,14 @@ import type { TextRules } from "./text-rules.ts";
  * bounded by the product of both sizes.
  */
 export class Validator {
-  readonly #document: SchemaDocument;
-  readonly #texts: TextRules;
+  readonly document: SchemaDocument;
+  readonly texts: TextRules;
+  budget = new WorkBudget(Infinity);
   #outcomes = new Map<JsonSchema, Map<unknown, Outcome>>();
-  #budget = new WorkBudget(Infinity);
 
   constructor(document: SchemaDocument, texts: TextRules) {
-    this.#document = document;
-    this.#texts = texts;
+    this.document = document;
+    this.texts = texts;
   }
 
   /**
@@ -31,11 +31,12 @@ export class Validator {
    */
   validate(node: SchemaNode, value: unknown, budget = new WorkBudget(Infinity)): Violation | undefined {
     this.#outcomes = new Map();
-    this.#budget = budget;
-    return this.#validate(node, value).violation;
+    this.budget = budget;
+    return this.outcomeOf(node, value).violation;
   }
 
-  #validate(node: SchemaNode, value: unknown): Outcome {
+  /** Validates a value or a part of it against a subschema, once. */
+  outcomeOf(node: SchemaNode, value: unknown): Outcome {
     if (typeof node === "boolean") {
       return node ? VALID : { ...VALID, violation: { at: [], keyword: "false", node: undefined } };
     }
@@ -43,15 +44,10 @@ export class Validator {
     if (!answers) this.#outcomes.set(node, (answers = new Map<unknown, Outcome>()));
     const known = answers.get(value);
     if (known) return known;
-    this.#budget.spend();
+    this.budget.spend();
     // A reference back to here with the same value adds nothing.
     answers.set(value, VALID);
-    const outcome = new NodeValidation(node, value, {
-      texts: this.#texts,
-      document: this.#document,
-      budget: this.#budget,
-      validate: (inner, part) => this.#validate(inner, part),
-    }).run();
+    const outcome = new NodeValidation(node, value, this).run();
     answers.set(value, outcome);
     return outcome;
   }
@@ -67,46 +63,28 @@ interface Violation {
   readonly node: JsonSchema | undefined;
 }
 
-/** Parts of a value that satisfied keywords have evaluated, for unevaluatedProperties and unevaluatedItems. */
-interface Evaluated {
-  readonly names: Set<string>;
-  readonly items: Set<number>;
-}
-
 /** Result of validating a value against a subschema. */
 interface Outcome {
   readonly violation?: Violation;
-  readonly evaluated: Evaluated;
+  /** Names or positions of the parts that satisfied keywords have evaluated, for unevaluatedProperties and unevaluatedItems. */
+  readonly evaluated: ReadonlySet<string | number>;
 }
 
 /** Valid, without evaluated parts. */
-const VALID: Outcome = { evaluated: { names: new Set(), items: new Set() } };
-
-interface ValidationContext {
-  readonly texts: TextRules;
-  readonly document: SchemaDocument;
-  readonly budget: WorkBudget;
-  readonly validate: (node: SchemaNode, value: unknown) => Outcome;
-}
+const VALID: Outcome = { evaluated: new Set() };
 
 /** Validation of one value against one subschema. */
 class NodeValidation {
   readonly #node: JsonSchema;
   readonly #value: unknown;
-  readonly #texts: TextRules;
-  readonly #document: SchemaDocument;
-  readonly #budget: WorkBudget;
-  readonly #validate: (node: SchemaNode, value: unknown) => Outcome;
-  readonly #evaluated: Evaluated = { names: new Set(), items: new Set() };
+  readonly #validator: Validator;
+  readonly #evaluated = new Set<string | number>();
   #violation: Violation | undefined;
 
-  constructor(node: JsonSchema, value: unknown, { texts, document, budget, validate }: ValidationContext) {
+  constructor(node: JsonSchema, value: unknown, validator: Validator) {
     this.#node = node;
     this.#value = value;
-    this.#texts = texts;
-    this.#document = document;
-    this.#budget = budget;
-    this.#validate = validate;
+    this.#validator = validator;
   }
 
   run(): Outcome {
@@ -127,24 +105,19 @@ class NodeValidation {
   }
 
   /** Validates a part of the value, and records its violation. */
-  #checkPart(node: SchemaNode, value: unknown, at: string | number, keyword: string): boolean {
-    const { violation: misfit } = this.#validate(node, value);
-    if (misfit?.node === undefined && misfit) this.#fail(keyword, [at]);
-    else if (misfit) this.#violation ??= { ...misfit, at: [at, ...misfit.at] };
-    return misfit === undefined;
+  #checkPart(node: SchemaNode, value: unknown, at: string | number, keyword: string): void {
+    const { violation } = this.#validator.outcomeOf(node, value);
+    if (violation && violation.node === undefined) this.#fail(keyword, [at]);
+    else if (violation) this.#violation ??= { ...violation, at: [at, ...violation.at] };
   }
 
-  #markEvaluated(evaluated: Evaluated): void {
-    for (const name of evaluated.names) this.#evaluated.names.add(name);
-    for (const item of evaluated.items) this.#evaluated.items.add(item);
-  }
-
-  /** Marks all parts as evaluated, for a reference that cannot be resolved. */
-  #markAllEvaluated(): void {
-    const value = this.#value;
-    if (Array.isArray(value)) for (const index of value.keys()) this.#evaluated.items.add(index);
-    else if (isRecord(value)) {
-      for (const name of Object.keys(value)) this.#evaluated.names.add(name);
+  /** Validates the parts that nothing else has evaluated. */
+  #checkUnevaluated(keyword: "unevaluatedItems" | "unevaluatedProperties"): void {
+    const node = this.#node[keyword];
+    if (node === undefined) return;
+    for (const [at, part] of partsOf(this.#value)) {
+      if (!this.#evaluated.has(at)) this.#checkPart(node, part, at, keyword);
+      this.#evaluated.add(at);
     }
   }
 
@@ -167,42 +140,51 @@ class NodeValidation {
   #checkSubschemas(): void {
     const { allOf, anyOf, oneOf, not, if: condition } = this.#node;
     const all = [...(allOf ?? [])];
-    for (const { target } of this.#document.references(this.#node)) {
-      if (target === undefined) this.#markAllEvaluated();
-      else all.push(target);
+    for (const { target } of this.#validator.document.references(this.#node)) {
+      if (target !== undefined) all.push(target);
+      else for (const [at] of partsOf(this.#value)) this.#evaluated.add(at);
     }
-    for (const each of all) this.#apply(this.#validate(each, this.#value), "allOf");
+    for (const each of all) this.#apply(each, "allOf");
     if (anyOf !== undefined) {
-      const outcomes = (anyOf ?? []).map((each) => this.#validate(each, this.#value));
-      const fitting = outcomes.filter(({ violation: misfit }) => misfit === undefined);
+      const fitting = this.#fitting(anyOf);
       if (fitting.length === 0) {
-        if (outcomes.length === 1) this.#apply(outcomes[0]!, "anyOf");
+        if (anyOf.length === 1) this.#apply(anyOf[0]!, "anyOf");
         this.#fail("anyOf");
       }
-      for (const { evaluated: seen } of fitting) this.#markEvaluated(seen);
+      for (const outcome of fitting) this.#markEvaluated(outcome);
     }
     if (oneOf !== undefined) {
-      const fitting = (oneOf ?? [])
-        .map((each) => this.#validate(each, this.#value))
-        .filter(({ violation: misfit }) => misfit === undefined);
+      const fitting = this.#fitting(oneOf);
       if (fitting.length !== 1) this.#fail("oneOf");
-      else this.#markEvaluated(fitting[0]!.evaluated);
+      else this.#markEvaluated(fitting[0]!);
     }
-    if (not !== undefined && this.#validate(not, this.#value).violation === undefined) this.#fail("not");
+    if (not !== undefined && this.#validator.outcomeOf(not, this.#value).violation === undefined)
+      this.#fail("not");
     if (condition !== undefined) {
-      const outcome = this.#validate(condition, this.#value);
+      const outcome = this.#validator.outcomeOf(condition, this.#value);
       const fits = outcome.violation === undefined;
-      if (fits) this.#markEvaluated(outcome.evaluated);
+      if (fits) this.#markEvaluated(outcome);
       const branch = fits ? this.#node.then : this.#node.else;
-      if (branch !== undefined) this.#apply(this.#validate(branch, this.#value), fits ? "then" : "else");
+      if (branch !== undefined) this.#apply(branch, fits ? "then" : "else");
     }
   }
 
-  /** Applies the outcome of a subschema for the same value. */
-  #apply({ violation: misfit, evaluated: seen }: Outcome, keyword: string): void {
-    if (misfit?.node === undefined && misfit) this.#fail(keyword);
-    this.#violation ??= misfit;
-    this.#markEvaluated(seen);
+  /** Returns the outcomes of the subschemas that the value fits. */
+  #fitting(nodes: readonly SchemaNode[]): Outcome[] {
+    const outcomes = nodes.map((each) => this.#validator.outcomeOf(each, this.#value));
+    return outcomes.filter(({ violation }) => violation === undefined);
+  }
+
+  #markEvaluated({ evaluated }: Outcome): void {
+    for (const at of evaluated) this.#evaluated.add(at);
+  }
+
+  /** Applies a subschema to the same value. */
+  #apply(node: SchemaNode, keyword: string): void {
+    const outcome = this.#validator.outcomeOf(node, this.#value);
+    if (outcome.violation && outcome.violation.node === undefined) this.#fail(keyword);
+    this.#violation ??= outcome.violation;
+    this.#markEvaluated(outcome);
   }
 
   #checkText(value: string): void {
@@ -212,8 +194,9 @@ class NodeValidation {
       if (typeof minLength === "number" && length < minLength) this.#fail("minLength");
       if (typeof maxLength === "number" && length > maxLength) this.#fail("maxLength");
     }
-    if (typeof pattern === "string" && !this.#texts.fitsPattern(value, pattern)) this.#fail("pattern");
-    if (typeof format === "string" && !this.#texts.fitsFormat(value, format)) this.#fail("format");
+    if (typeof pattern === "string" && !this.#validator.texts.fitsPattern(value, pattern))
+      this.#fail("pattern");
+    if (typeof format === "string" && !this.#validator.texts.fitsFormat(value, format)) this.#fail("format");
   }
 
   #checkNumber(value: number): void {
@@ -226,34 +209,29 @@ class NodeValidation {
   }
 
   #checkItems(value: readonly unknown[]): void {
-    const { prefixItems, items, minItems, maxItems, uniqueItems, contains, unevaluatedItems } = this.#node;
+    const { prefixItems, items, minItems, maxItems, uniqueItems, contains } = this.#node;
     const prefix = prefixItems ?? [];
     for (const [index, item] of value.entries()) {
       const own = index < prefix.length ? prefix[index] : items;
       if (own === undefined) continue;
       this.#checkPart(own, item, index, index < prefix.length ? "prefixItems" : "items");
-      this.#evaluated.items.add(index);
+      this.#evaluated.add(index);
     }
     if (typeof minItems === "number" && value.length < minItems) this.#fail("minItems");
     if (typeof maxItems === "number" && value.length > maxItems) this.#fail("maxItems");
     if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length)
       this.#fail("uniqueItems");
     if (contains !== undefined) this.#checkContains(value, contains);
-    if (unevaluatedItems === undefined) return;
-    for (const [index, item] of value.entries()) {
-      if (this.#evaluated.items.has(index)) continue;
-      this.#checkPart(unevaluatedItems, item, index, "unevaluatedItems");
-      this.#evaluated.items.add(index);
-    }
+    this.#checkUnevaluated("unevaluatedItems");
   }
 
   #checkContains(value: readonly unknown[], contains: SchemaNode): void {
     const { minContains = 1, maxContains } = this.#node;
     let count = 0;
     for (const [index, item] of value.entries()) {
-      if (this.#validate(contains, item).violation) continue;
+      if (this.#validator.outcomeOf(contains, item).violation) continue;
       count += 1;
-      this.#evaluated.items.add(index);
+      this.#evaluated.add(index);
     }
     if (count < minContains) this.#fail(minContains === 1 ? "contains" : "minContains");
     if (typeof maxContains === "number" && count > maxContains) this.#fail("maxContains");
@@ -261,12 +239,12 @@ class NodeValidation {
 
   #checkProperties(value: Readonly<Record<string, unknown>>): void {
     const { properties, patternProperties, additionalProperties, propertyNames } = this.#node;
-    const { minProperties, maxProperties, unevaluatedProperties } = this.#node;
+    const { minProperties, maxProperties } = this.#node;
     const declared = properties ?? {};
     const patterns = Object.entries(patternProperties ?? {});
     const names = Object.keys(value);
     for (const name of names) {
-      this.#budget.spend(patterns.length);
+      this.#validator.budget.spend(patterns.length);
       const field = value[name];
       let isKnown = false;
       if (Object.hasOwn(declared, name)) {
@@ -274,7 +252,7 @@ class NodeValidation {
         this.#checkPart(declared[name] ?? true, field, name, "properties");
       }
       for (const [pattern, node] of patterns) {
-        if (!this.#texts.fitsPattern(name, pattern)) continue;
+        if (!this.#validator.texts.fitsPattern(name, pattern)) continue;
         isKnown = true;
         this.#checkPart(node, field, name, "patternProperties");
       }
@@ -282,8 +260,8 @@ class NodeValidation {
         isKnown = true;
         this.#checkPart(additionalProperties, field, name, "additionalProperties");
       }
-      if (isKnown) this.#evaluated.names.add(name);
-      if (propertyNames !== undefined && this.#validate(propertyNames, name).violation) {
+      if (isKnown) this.#evaluated.add(name);
+      if (propertyNames !== undefined && this.#validator.outcomeOf(propertyNames, name).violation) {
         this.#fail("propertyNames", [name]);
       }
     }
@@ -293,18 +271,13 @@ class NodeValidation {
     if (typeof minProperties === "number" && names.length < minProperties) this.#fail("minProperties");
     if (typeof maxProperties === "number" && names.length > maxProperties) this.#fail("maxProperties");
     this.#checkDependents(value);
-    if (unevaluatedProperties === undefined) return;
-    for (const name of names) {
-      if (this.#evaluated.names.has(name)) continue;
-      this.#checkPart(unevaluatedProperties, value[name], name, "unevaluatedProperties");
-      this.#evaluated.names.add(name);
-    }
+    this.#checkUnevaluated("unevaluatedProperties");
   }
 
   #checkDependents(value: Readonly<Record<string, unknown>>): void {
     for (const [name, needed] of dependentsOf(this.#node)) {
       if (!Object.hasOwn(value, name)) continue;
-      if (!isNames(needed)) this.#apply(this.#validate(needed, value), "dependentSchemas");
+      if (!isNames(needed)) this.#apply(needed, "dependentSchemas");
       else if (!needed.every((each) => Object.hasOwn(value, each))) this.#fail("dependentRequired", [name]);
     }
   }
@@ -317,4 +290,10 @@ function canonicalTexts(values: readonly unknown[]): ReadonlySet<string> {
   let texts = TEXTS_OF_VALUES.get(values);
   if (!texts) TEXTS_OF_VALUES.set(values, (texts = new Set(values.map(canonicalText))));
   return texts;
+}
+
+/** Returns the parts of an array or object, by position or name. */
+function partsOf(value: unknown): readonly (readonly [at: string | number, part: unknown])[] {
+  if (Array.isArray(value)) return [...value.entries()];
+  return isRecord(value) ? Object.entries(value) : [];
 }

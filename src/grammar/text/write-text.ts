@@ -96,9 +96,9 @@ const MAX_INLINE = 24;
 
 /** Writes one character of a set, as a term that can be in a sequence and be repeated. */
 export function writeCharacter(writer: GrammarWriter, set: CodePoints, form: "json" | "raw"): string {
-  const text = characterText(set, form);
-  if (text.length > MAX_INLINE) return writer.rule("char", text);
-  return text.includes(" ") ? `(${text})` : text;
+  const term = characterText(set, form);
+  if (term.length > MAX_INLINE) return writer.rule("char", term);
+  return term.includes(" ") ? `(${term})` : term;
 }
 
 function characterText(set: CodePoints, form: "json" | "raw"): string {
