@@ -2,6 +2,7 @@ import type {
   AnswerLimit,
   FinishReason,
   GenerationDetails,
+  GenerationEvent,
   Timings,
   TokenLogprob,
   ToolCall,
@@ -46,14 +47,11 @@ export class AnswerFold {
   readonly #text: string[] = [];
   readonly #reasoning: string[] = [];
   readonly #logprobs: TokenLogprob[] = [];
-  readonly #toolCalls = new Map<number, ToolCall>();
+  readonly #calls = new CallFold();
   #done: Extract<InferenceEvent, { type: "done" }> | undefined;
 
   add(event: InferenceEvent): void {
     switch (event.type) {
-      case "start":
-      case "prompt-progress":
-        break;
       case "text-delta":
         this.#text.push(event.text);
         this.#logprobs.push(...(event.logprobs ?? []));
@@ -61,17 +59,11 @@ export class AnswerFold {
       case "reasoning-delta":
         this.#reasoning.push(event.text);
         break;
-      case "tool-call-start":
-        this.#toolCalls.set(event.index, { id: event.id, name: event.name, arguments: "" });
-        break;
-      case "tool-call-delta": {
-        const call = this.#toolCalls.get(event.index);
-        if (!call) throw incomplete(`a part of tool call ${event.index} came before its start`);
-        call.arguments += event.arguments;
-        break;
-      }
       case "done":
         this.#done = event;
+        break;
+      default:
+        this.#calls.add(event);
     }
   }
 
@@ -82,7 +74,7 @@ export class AnswerFold {
     return {
       text: this.#text.join(""),
       reasoning: this.#reasoning.join(""),
-      toolCalls: [...this.#toolCalls.values()],
+      toolCalls: this.#calls.calls,
       logprobs: this.#logprobs,
       reason: done.reason,
       stopSequence: done.stopSequence,
@@ -94,6 +86,26 @@ export class AnswerFold {
       tokensPerSecond: done.tokensPerSecond,
       ...(done.details && { details: done.details }),
     };
+  }
+}
+
+/** Joins the events of tool calls. */
+export class CallFold {
+  readonly #calls = new Map<number, ToolCall>();
+
+  /** Calls so far, in order. */
+  get calls(): ToolCall[] {
+    return [...this.#calls.values()];
+  }
+
+  /** Takes any event of an answer. */
+  add(event: InferenceEvent | GenerationEvent): void {
+    if (event.type === "tool-call-start")
+      this.#calls.set(event.index, { id: event.id, name: event.name, arguments: "" });
+    if (event.type !== "tool-call-delta") return;
+    const call = this.#calls.get(event.index);
+    if (!call) throw incomplete(`a part of tool call ${event.index} came before its start`);
+    call.arguments += event.arguments;
   }
 }
 
@@ -112,24 +124,14 @@ type JoinedCallEvent =
 export async function* joinToolCalls(
   events: AsyncIterable<InferenceEvent>,
 ): AsyncGenerator<JoinedCallEvent, void, undefined> {
-  const calls = new Map<number, ToolCall>();
+  const fold = new CallFold();
   for await (const event of events) {
-    switch (event.type) {
-      case "tool-call-start":
-        calls.set(event.index, { id: event.id, name: event.name, arguments: "" });
-        break;
-      case "tool-call-delta": {
-        const call = calls.get(event.index);
-        if (call) call.arguments += event.arguments;
-        break;
-      }
-      case "done":
-        for (const call of calls.values()) yield { type: "tool-call", call };
-        yield event;
-        break;
-      default:
-        yield event;
+    if (event.type === "tool-call-start" || event.type === "tool-call-delta") {
+      fold.add(event);
+      continue;
     }
+    if (event.type === "done") for (const call of fold.calls) yield { type: "tool-call", call };
+    yield event;
   }
 }
 

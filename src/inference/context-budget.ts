@@ -18,10 +18,6 @@ const MESSAGE_TOKENS = 32;
 /** Tokens reserved at first for an answer that reserves more as it grows: most answers are shorter. */
 const MIN_ANSWER_TOKENS = 1024;
 
-const ENCODER = new TextEncoder();
-/** Buffer for encoding texts to measure them. */
-const SCRATCH = new Uint8Array(16 * 1024);
-
 /** Context of an engine and the number of slots that share it. */
 interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens"> {
   readonly slots: number;
@@ -35,7 +31,10 @@ interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contextTokens
 export function reservedTokens(request: GenerationRequest, context: SlottedContext): number {
   const { contextSize } = context;
   if (hasMedia(request.input)) return contextSize;
-  const promptTokens = estimatedTokens(request.input, textBytes(request.input, contextSize));
+  const promptTokens = estimatedTokens(
+    request.input,
+    utf8Length(serializedInput(request.input), contextSize),
+  );
   return neededTokens(request, promptTokens, context);
 }
 
@@ -100,22 +99,9 @@ function estimatedTokens(input: GenerationInput, textTokens: number): number {
   return textTokens + input.messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
 }
 
-function textBytes(input: GenerationInput, limit: number): number {
-  if (input.kind === "prompt") return utf8Length(input.prompt, limit);
-  const { messages, tools, templateVariables } = input;
-  return utf8Length(JSON.stringify([messages, tools, templateVariables]), limit);
-}
-
 /** Bytes of a text in UTF-8; a text with at least `limit` code units is not counted further. */
 function utf8Length(text: string, limit: number): number {
-  if (text.length >= limit) return text.length;
-  let bytes = 0;
-  for (let at = 0; at < text.length;) {
-    const { read, written } = ENCODER.encodeInto(at === 0 ? text : text.slice(at), SCRATCH);
-    at += read;
-    bytes += written;
-  }
-  return bytes;
+  return text.length >= limit ? text.length : new TextEncoder().encode(text).length;
 }
 
 /** Longest text that is tokenized to count it, which stalls all slots for up to a third of a second. */
@@ -142,7 +128,7 @@ export async function admissionTokens(
   const { input } = request;
   const isSmall = reserved <= context.contextTokens / context.slots;
   if (!isBusy || isSmall || hasMedia(input)) return reserved;
-  const text = serializedInput(input);
+  const text = serializedInput(input, INDENT);
   if (text.length > MAX_COUNTED_CHARACTERS) return reserved;
   try {
     const { length } = await engine.tokenize(text, { addSpecial: true, parseSpecial: false }, signal);
@@ -155,10 +141,10 @@ export async function admissionTokens(
   }
 }
 
-function serializedInput(input: GenerationInput): string {
+function serializedInput(input: GenerationInput, indent?: number): string {
   if (input.kind === "prompt") return input.prompt;
   const { messages, tools, templateVariables } = input;
-  return JSON.stringify([messages, tools, templateVariables], undefined, INDENT);
+  return JSON.stringify([messages, tools, templateVariables], undefined, indent);
 }
 
 type AnswerProgress = Extract<GenerationEvent, { type: "answer-progress" }>;

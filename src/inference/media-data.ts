@@ -121,10 +121,6 @@ function isMostlyBlank(encoded: string): boolean {
   return blanks > SAMPLES / 2;
 }
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const DIGITS = new TextEncoder().encode(ALPHABET);
-const PADDING = "=".charCodeAt(0);
-
 /** Method of browsers and Node 25 that Node 24 does not have. */
 interface BuiltIn {
   readonly BYTES_PER_ELEMENT: number;
@@ -151,17 +147,12 @@ function decodeDigits(digits: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+/** Bytes that are passed as arguments of one call. */
+const CHUNK_BYTES = 8192;
+
 export function encodeBase64(bytes: Uint8Array): string {
-  const text = new Uint8Array(Math.ceil(bytes.length / 3) * 4);
-  let at = 0;
-  for (let from = 0; from < bytes.length; from += 3) {
-    const group = (bytes[from]! << 16) | ((bytes[from + 1] ?? 0) << 8) | (bytes[from + 2] ?? 0);
-    text[at++] = DIGITS[group >> 18]!;
-    text[at++] = DIGITS[(group >> 12) & 63]!;
-    text[at++] = DIGITS[(group >> 6) & 63]!;
-    text[at++] = DIGITS[group & 63]!;
-  }
-  const missing = (3 - (bytes.length % 3)) % 3;
-  text.fill(PADDING, text.length - missing);
-  return new TextDecoder().decode(text);
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
+    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
+  return btoa(binary);
 }

@@ -1,5 +1,5 @@
 import type { GenerationEvent, TokenLogprob } from "../engine/protocol/generation.ts";
-import { type EventFilter, partialTagLength } from "./stream-filters.ts";
+import { type EventFilter, lengthBefore, partialTagLength } from "./stream-filters.ts";
 
 /** Tags around a model's reasoning: THINKING of a Modelfile. */
 export interface ReasoningTags {
@@ -84,11 +84,7 @@ class ReasoningSplitter {
       return;
     }
     // Whitespace before the end tag is dropped, so trailing whitespace is buffered with a partial tag.
-    const beforeTag = this.#buffered.slice(
-      0,
-      this.#buffered.length - partialTagLength(this.#buffered, this.#tags.end),
-    );
-    const ready = beforeTag.trimEnd().length;
+    const ready = lengthBefore(this.#tags.end, this.#buffered);
     yield* this.#emitReasoning(this.#buffered.slice(0, ready));
     this.#buffered = this.#buffered.slice(ready);
     this.#logprobs = [];

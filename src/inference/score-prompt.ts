@@ -2,7 +2,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { GenerationRequest, TokenLogprob } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
+import { decodeWhole, type TokenText, promptFromTokens, splitTokenTexts, toTokenIds } from "./tokens.ts";
 
 /** Limit on tokens per prompt: each takes a decode step and about ten characters of the grammar that forces them. */
 const MAX_SCORED_TOKENS = 16_384;
@@ -199,22 +199,12 @@ function scoredUnits(pieces: readonly TokenText[]): ScoredUnit[] {
   let open: TokenText[] = [];
   for (const piece of pieces) {
     open.push(piece);
-    const text = wholeText(open);
+    const text = decodeWhole(Uint8Array.from(open.flatMap(({ bytes }) => [...bytes])));
     if (text === undefined) continue;
     units.push({ tokens: open.map(({ id }) => id), text });
     open = [];
   }
   return units;
-}
-
-/** Decodes tokens; undefined while part of a character is missing. */
-function wholeText(pieces: readonly TokenText[]): string | undefined {
-  try {
-    const bytes = pieces.flatMap((piece) => [...piece.bytes]);
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -24,6 +24,11 @@ export function partialTagLength(text: string, tag: string): number {
   return 0;
 }
 
+/** Length of the text before a tag that may have begun, without the whitespace before it. */
+export function lengthBefore(tag: string, text: string): number {
+  return text.slice(0, text.length - partialTagLength(text, tag)).trimEnd().length;
+}
+
 /** Creates a filter that drops the log-probabilities of tokens without text, such as the end-of-turn token. */
 export function dropEmptyTokens(): EventFilter {
   return (event) => {

@@ -50,7 +50,7 @@ export async function promptFromTokens(
   const added = await tokenize("");
   const plain = withoutAdded(tokens, added);
   const { bytes } = await engine.pieces(plain, signal).catch(withParam(param));
-  const text = decode(bytes);
+  const text = decodeWhole(bytes);
   const candidates = text === undefined ? [] : text.startsWith(" ") ? [text, text.slice(1)] : [text];
   for (const prompt of candidates) {
     if (isEqual(withoutAdded(await tokenize(prompt), added), plain)) return prompt;
@@ -79,11 +79,12 @@ function withParam(param: string): (error: unknown) => never {
   };
 }
 
-function decode(bytes: Uint8Array): string | undefined {
+/** Decodes UTF-8; undefined if a character at one of the ends is incomplete. */
+export function decodeWhole(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return undefined; // an incomplete character at one of the ends
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { isRecord } from "../../json/json-values.ts";
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
-import { type EventFilter, partialTagLength } from "../stream-filters.ts";
+import { type EventFilter, lengthBefore } from "../stream-filters.ts";
 import { randomCallId } from "./tool-call-ids.ts";
 
 interface SplitToolCallsOptions {
@@ -84,11 +84,7 @@ class ToolCallSplitter {
     }
     if (!this.#inside) {
       // Whitespace before a call is dropped, so trailing whitespace is buffered with a partial tag.
-      const beforeTag = this.#buffered.slice(
-        0,
-        this.#buffered.length - partialTagLength(this.#buffered, callStart),
-      );
-      const ready = beforeTag.trimEnd().length;
+      const ready = lengthBefore(callStart, this.#buffered);
       yield* this.#emitText(this.#buffered.slice(0, ready));
       this.#buffered = this.#buffered.slice(ready);
     }

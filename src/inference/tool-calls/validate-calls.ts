@@ -1,4 +1,5 @@
 import type { GenerationEvent, ToolDefinition } from "../../engine/protocol/generation.ts";
+import { CallFold } from "../collect-answer.ts";
 import {
   answerCheck,
   compileForm,
@@ -61,13 +62,9 @@ export async function checkCalls(
   events: Iterable<GenerationEvent>,
   checks: CallChecks,
 ): Promise<string | undefined> {
-  const calls = new Map<number, { name: string; text: string }>();
-  for (const event of events) {
-    if (event.type === "tool-call-start") calls.set(event.index, { name: event.name, text: "" });
-    const call = event.type === "tool-call-delta" ? calls.get(event.index) : undefined;
-    if (call && event.type === "tool-call-delta") call.text += event.arguments;
-  }
-  for (const { name, text } of calls.values()) {
+  const fold = new CallFold();
+  for (const event of events) fold.add(event);
+  for (const { name, arguments: text } of fold.calls) {
     const failure = await checks.get(name)?.(text);
     if (failure !== undefined) return `the arguments of ${name}: ${failure}`;
   }
