@@ -1,9 +1,9 @@
 import { isRecord } from "../json/json-values.ts";
 import { GrammarWriter } from "./gbnf/grammar-writer.ts";
 import { ValueBuilder } from "./build/build-value.ts";
-import { BLANK, choice, type Part, SEPARATOR, sequence, SPACE, text as partText } from "./build/part.ts";
+import { choice, enclosed, literalOf, member, type Part } from "./build/part.ts";
 import { PartWriter } from "./build/write-parts.ts";
-import type { JsonSchema, SchemaNode } from "./json-schema.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { isKeyword } from "./keywords.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import {
@@ -54,7 +54,8 @@ export function checkAgainstSchema(
   text: string,
   budget?: WorkBudget,
 ): CheckFailure | undefined {
-  return new SchemaSource(schema).checkText(text, budget);
+  const parsed = parseAnswer(text);
+  return "failure" in parsed ? parsed.failure : new SchemaSource(schema).check(parsed.value, budget);
 }
 
 /** Tool whose calls a grammar allows. */
@@ -88,19 +89,6 @@ export function compileCalls(
   });
 }
 
-/**
- * Checks a text that has to be one call or one answer; returns undefined if it fits.
- * @throws SchemaTooComplexError if the budget is exhausted
- */
-export function checkAgainstCalls(
-  { tools, answer }: { readonly tools: readonly CallableTool[]; readonly answer?: unknown },
-  value: string,
-  budget?: WorkBudget,
-): CheckFailure | undefined {
-  const sources = sourcesOf(tools, answer);
-  return checkCall(value, sources.tools, sources.answer, budget);
-}
-
 function sourcesOf(tools: readonly CallableTool[], answer: unknown) {
   return {
     tools: new Map(tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)])),
@@ -109,36 +97,28 @@ function sourcesOf(tools: readonly CallableTool[], answer: unknown) {
 }
 
 function callPart(name: string, value: Part): Part {
-  return sequence(
-    partText("{"),
-    SPACE,
-    partText('"name":'),
-    BLANK,
-    partText(JSON.stringify(name)),
-    SEPARATOR,
-    partText('"arguments":'),
-    BLANK,
-    value,
-    SPACE,
-    partText("}"),
-  );
+  return enclosed("{", [member("name", literalOf(name)), member("arguments", value)], "}");
 }
 
-function checkCall(
-  value: string,
-  sources: ReadonlyMap<string, SchemaSource>,
-  answer: SchemaSource | undefined,
+/**
+ * Checks a text that has to be one call or one answer; returns undefined if it fits.
+ * @throws SchemaTooComplexError if the budget is exhausted
+ */
+export function checkAgainstCalls(
+  { tools, answer }: { readonly tools: readonly CallableTool[]; readonly answer?: unknown },
+  text: string,
   budget?: WorkBudget,
 ): CheckFailure | undefined {
-  const parsed = parseAnswer(value);
+  const parsed = parseAnswer(text);
   if ("failure" in parsed) return parsed.failure;
+  const sources = sourcesOf(tools, answer);
   const call = isRecord(parsed.value) ? parsed.value : {};
-  const source = typeof call.name === "string" ? sources.get(call.name) : undefined;
-  const callFailure = source?.checkValue(call.arguments, budget);
+  const source = typeof call.name === "string" ? sources.tools.get(call.name) : undefined;
+  const callFailure = source?.check(call.arguments, budget);
   if (source && callFailure === undefined) return undefined;
   // An answer may look like a call.
-  const answerFailure = answer?.checkValue(parsed.value, budget);
-  if (answer && answerFailure === undefined) return undefined;
+  const answerFailure = sources.answer?.check(parsed.value, budget);
+  if (sources.answer && answerFailure === undefined) return undefined;
   return (
     callFailure ??
     answerFailure ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." }
@@ -232,7 +212,7 @@ class GrammarCompiler {
       allowsUndeclared: this.#allowsUndeclared,
       reportGap,
     });
-    const terms = [holds(source.root), ...further];
+    const terms = [holds(document.root), ...further];
     const part = builder.value(terms, hint);
     this.#checks.push({ source, part, terms, expander });
     return part;
@@ -317,19 +297,9 @@ class SchemaSource {
     this.validator = new Validator(this.document, this.texts);
   }
 
-  get root(): SchemaNode {
-    return this.document.root;
-  }
-
   /** @throws SchemaTooComplexError if the budget is exhausted */
-  checkText(text: string, budget?: WorkBudget): CheckFailure | undefined {
-    const parsed = parseAnswer(text);
-    return "failure" in parsed ? parsed.failure : this.checkValue(parsed.value, budget);
-  }
-
-  /** @throws SchemaTooComplexError if the budget is exhausted */
-  checkValue(value: unknown, budget?: WorkBudget): CheckFailure | undefined {
-    const misfit = this.validator.validate(this.root, value, budget);
+  check(value: unknown, budget?: WorkBudget): CheckFailure | undefined {
+    const misfit = this.validator.validate(this.document.root, value, budget);
     if (misfit === undefined) return undefined;
     const path = misfit.at.join(".");
     const where = path === "" ? "The answer" : `The answer's ${path}`;

@@ -1,50 +1,28 @@
 import { isRecord } from "../json/json-values.ts";
-import { type JsonSchema, normalizeType, TYPE_NAMES } from "./json-schema.ts";
+import { type JsonSchema, normalizeType, type SchemaNode, TYPE_NAMES } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
 import type { IgnoredKeyword } from "./schema-errors.ts";
-
-interface NormalizedSchema {
-  readonly schema: JsonSchema | boolean;
-  readonly ignored: readonly IgnoredKeyword[];
-}
-
-/** Normalized nodes. */
-export interface NormalizedNodes {
-  /** Normalized nodes by their originals, into which references point. */
-  readonly nodes: Map<object, JsonSchema | boolean>;
-  /** Originals by their normalized nodes. */
-  readonly originals: Map<object, object>;
-  /** Dotted paths of the normalized nodes. */
-  readonly paths: Map<object, string>;
-  /** Keywords with invalid values. */
-  readonly ignored: IgnoredKeyword[];
-}
 
 /** Deepest nesting of schemas: more than any accepted request body can have. */
 const MAX_DEPTH = 200;
 
-/**
- * Normalizes a schema: every subschema becomes a boolean or an object whose keywords have valid values, drafts 4 and 7
- * become draft 2020-12, and types get their names in JSON Schema. Keywords with invalid values are ignored and
- * reported. Never throws.
- */
-export function normalizeSchema(
-  schema: unknown,
-  found: NormalizedNodes = { nodes: new Map(), originals: new Map(), paths: new Map(), ignored: [] },
-  path = "",
-): NormalizedSchema {
-  const normalized = new Normalizer(found).normalize(schema, path, 0);
-  return { schema: normalized, ignored: found.ignored };
-}
+/** Normalizes the schemas of a document. */
+export class Normalizer {
+  /** Originals by their normalized nodes. */
+  readonly originals = new Map<object, object>();
+  /** Dotted paths of the normalized nodes. */
+  readonly paths = new Map<object, string>();
+  /** Keywords with invalid values. */
+  readonly ignored: IgnoredKeyword[] = [];
+  /** Normalized nodes by their originals, into which references point. */
+  readonly #nodes = new Map<object, JsonSchema>();
 
-class Normalizer {
-  readonly #found: NormalizedNodes;
-
-  constructor(found: NormalizedNodes) {
-    this.#found = found;
-  }
-
-  normalize(raw: unknown, path: string, depth: number): JsonSchema | boolean {
+  /**
+   * Normalizes a schema: every subschema becomes a boolean or an object whose keywords have valid values, drafts 4 and 7
+   * become draft 2020-12, and types get their names in JSON Schema. Keywords with invalid values are ignored and
+   * reported. Never throws.
+   */
+  normalize(raw: unknown, path: string, depth = 0): SchemaNode {
     if (typeof raw === "boolean") return raw;
     if (raw === "true" || raw === "false") {
       return raw === "true";
@@ -56,12 +34,12 @@ class Normalizer {
       this.#ignore(path, "it is not a schema", raw);
       return true;
     }
-    const known = this.#found.nodes.get(raw);
+    const known = this.#nodes.get(raw);
     if (known !== undefined) return known;
     const out: Record<string, unknown> = {};
-    this.#found.nodes.set(raw, out);
-    this.#found.originals.set(out, raw);
-    this.#found.paths.set(out, path);
+    this.#nodes.set(raw, out);
+    this.originals.set(out, raw);
+    this.paths.set(out, path);
     for (const [name, value] of Object.entries(raw)) {
       if (value === undefined || !isKeyword(name)) continue;
       const normalized = this.#value(name, value, join(path, name), depth);
@@ -213,14 +191,14 @@ class Normalizer {
     const rest = { ...out };
     for (const name of Object.keys(rest)) if (name !== "$defs" && name !== "definitions") delete out[name];
     out.anyOf = [rest, { type: ["null"] }];
-    this.#found.paths.set(rest, path);
+    this.paths.set(rest, path);
   }
 
   /** Reports an ignored keyword, unless it is null or an empty list, which have no meaning. */
   #ignore(path: string, reason: string, value: unknown): undefined {
     if (value === null || (Array.isArray(value) && value.length === 0)) return;
     const end = path.lastIndexOf(".");
-    this.#found.ignored.push({ path: path.slice(0, Math.max(0, end)), keyword: path.slice(end + 1), reason });
+    this.ignored.push({ path: path.slice(0, Math.max(0, end)), keyword: path.slice(end + 1), reason });
   }
 }
 

@@ -1,7 +1,7 @@
 import { isRecord } from "../json/json-values.ts";
 import type { JsonSchema, SchemaNode } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
-import { type NormalizedNodes, normalizeSchema } from "./normalize-schema.ts";
+import { Normalizer } from "./normalize-schema.ts";
 import type { IgnoredKeyword } from "./schema-errors.ts";
 
 /** Base URI of references in a schema without `$id`; no real URI has this host. */
@@ -18,12 +18,7 @@ interface Reference {
 /** Normalized schema that resolves references within itself; nothing is ever fetched. */
 export class SchemaDocument {
   readonly root: SchemaNode;
-  readonly #found: NormalizedNodes = {
-    nodes: new Map(),
-    originals: new Map(),
-    paths: new Map(),
-    ignored: [],
-  };
+  readonly #normalizer = new Normalizer();
   readonly #bases = new Map<JsonSchema, string>();
   readonly #resources = new Map<string, JsonSchema>();
   readonly #anchors = new Map<string, JsonSchema>();
@@ -37,17 +32,17 @@ export class SchemaDocument {
   }
 
   get ignored(): readonly IgnoredKeyword[] {
-    return this.#found.ignored;
+    return this.#normalizer.ignored;
   }
 
   /** Dotted path of a subschema, "" for the root. */
   pathOf(node: JsonSchema): string {
-    return this.#found.paths.get(node) ?? "";
+    return this.#normalizer.paths.get(node) ?? "";
   }
 
   /** Original of a subschema, with its annotations. */
   originalOf(node: JsonSchema): object | undefined {
-    return this.#found.originals.get(node);
+    return this.#normalizer.originals.get(node);
   }
 
   /** Resolves a `$ref` in `node`; undefined if the document does not contain the target. */
@@ -87,7 +82,7 @@ export class SchemaDocument {
   }
 
   #follow(from: JsonSchema, base: string, pointer: string): SchemaNode | undefined {
-    let at: unknown = this.#found.originals.get(from);
+    let at: unknown = this.#normalizer.originals.get(from);
     for (const step of pointer.slice(1).split("/")) {
       const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
       if (Array.isArray(at)) at = /^\d+$/.test(name) ? at[Number(name)] : undefined;
@@ -99,7 +94,7 @@ export class SchemaDocument {
   }
 
   #normalize(raw: unknown, path: string, base: string): SchemaNode {
-    const { schema } = normalizeSchema(raw, this.#found, path);
+    const schema = this.#normalizer.normalize(raw, path);
     this.#index(schema, base);
     return schema;
   }

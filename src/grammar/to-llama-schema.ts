@@ -1,5 +1,6 @@
 import { isRecord } from "../json/json-values.ts";
 import type { JsonSchema, SchemaNode, TypeName } from "./json-schema.ts";
+import { typeOf } from "./json-value.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import { WorkBudget } from "./schema-errors.ts";
 import { toJsonPattern } from "./text/print-pattern.ts";
@@ -243,7 +244,7 @@ function oneOfValues(values: readonly unknown[]): LlamaNode {
 
 function hasType(value: unknown, types: readonly TypeName[] | undefined): boolean {
   if (types === undefined) return true;
-  const own = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  const own = typeOf(value);
   return types.some((type) => type === own || (type === "integer" && Number.isInteger(value)));
 }
 

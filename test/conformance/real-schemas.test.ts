@@ -6,7 +6,7 @@ import {
   compileCalls,
   compileSchema,
 } from "../../src/grammar/compile-grammar.ts";
-import { normalizeSchema } from "../../src/grammar/normalize-schema.ts";
+import { SchemaDocument } from "../../src/grammar/schema-document.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";
 import { REAL_SCHEMAS } from "./real-schemas.ts";
@@ -22,7 +22,7 @@ test.each(Object.entries(REAL_SCHEMAS))(
     const validate =
       judge(schema, "draft2020-12") ??
       judge(schema, "draft7") ??
-      judge(normalizeSchema(schema).schema, "draft2020-12");
+      judge(new SchemaDocument(schema).root, "draft2020-12");
     expect(validate, "the judge reads the schema").toBeDefined();
     expect(ignored).toEqual([]);
     let fitting = 0;

@@ -7,6 +7,7 @@ import {
   type BuildContext,
   choice,
   EMPTY,
+  member,
   NOTHING,
   type Part,
   repeat,
@@ -114,7 +115,7 @@ class ObjectBuilder {
     const { expander, value } = this.#context;
     const terms = [...expander.termsOfProperty(this.#branch, name), ...(variant.terms.get(name) ?? [])];
     if (expander.keys.simplify(terms) === undefined) return undefined;
-    return sequence(text(`${JSON.stringify(name)}:`), BLANK, value(terms, `${this.#hint}-${name}`));
+    return member(name, value(terms, `${this.#hint}-${name}`));
   }
 
   /** Builds a property with another name, which may have to be like one fact. */

@@ -88,15 +88,19 @@ export const BLANK: Part = optional(text(" "));
 export function literalOf(value: unknown): Part {
   if (Array.isArray(value)) return enclosed("[", value.map(literalOf), "]");
   if (typeof value === "object" && value !== null) {
-    const fields = Object.entries(value).map(([name, field]) =>
-      sequence(text(`${JSON.stringify(name)}:`), BLANK, literalOf(field)),
-    );
-    return enclosed("{", fields, "}");
+    const members = Object.entries(value).map(([name, field]) => member(name, literalOf(field)));
+    return enclosed("{", members, "}");
   }
   return text(JSON.stringify(value) ?? "null");
 }
 
-function enclosed(open: string, parts: readonly Part[], close: string): Part {
+/** Property of an object. */
+export function member(name: string, value: Part): Part {
+  return sequence(text(`${JSON.stringify(name)}:`), BLANK, value);
+}
+
+/** Array or object. */
+export function enclosed(open: string, parts: readonly Part[], close: string): Part {
   const separated = parts.flatMap((part, index) => (index === 0 ? [part] : [SEPARATOR, part]));
   return sequence(text(open), SPACE, ...separated, ...(parts.length > 0 ? [SPACE] : []), text(close));
 }

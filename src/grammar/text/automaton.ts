@@ -112,15 +112,11 @@ class Alphabet {
         groupOf[at] = split;
       }
     }
-    const groups = new Map<number, [number, number][]>();
-    for (const [at, start] of segments.entries()) {
-      const group = groupOf[at] ?? 0;
-      const range: [number, number] = [start, (segments[at + 1] ?? LAST_CODE_POINT + 1) - 1];
-      const known = groups.get(group);
-      if (known) known.push(range);
-      else groups.set(group, [range]);
-    }
-    this.#groups = [...groups.values()].map(codePoints);
+    const ranges = segments.map((start, at): [number, number] => [
+      start,
+      (segments[at + 1] ?? LAST_CODE_POINT + 1) - 1,
+    ]);
+    this.#groups = [...Map.groupBy(ranges, (_, at) => groupOf[at]).values()].map(codePoints);
     this.samples = this.#groups.map((group) => group[0] ?? 0);
   }
 
@@ -145,15 +141,10 @@ class Alphabet {
   groupsFor(expressions: readonly Expression[]): number[][] {
     const sets = [...new Set(expressions.flatMap((expression) => [...this.#relevantTo(expression)]))];
     this.#budget.spend(1 + (sets.length * this.samples.length) / 16);
-    const joined = new Map<string, number[]>();
-    for (const [group, sample] of this.samples.entries()) {
-      const key = sets
-        .map((set) => (set.kind === "set" && hasCodePoint(set.set, sample) ? "1" : "0"))
-        .join("");
-      const known = joined.get(key);
-      if (known) known.push(group);
-      else joined.set(key, [group]);
-    }
+    const joined = Map.groupBy(this.samples.keys(), (group) => {
+      const sample = this.samples[group] ?? 0;
+      return sets.map((set) => (set.kind === "set" && hasCodePoint(set.set, sample) ? "1" : "0")).join("");
+    });
     return [...joined.values()];
   }
 
@@ -243,15 +234,8 @@ function edgesByClass(
   { edges }: GroupedState,
   classes: readonly number[],
 ): { to: number; groups: number[] }[] {
-  const targets = new Map<number, number[]>();
-  for (const { groups, to } of edges) {
-    const target = classes[to] ?? 0;
-    const known = targets.get(target);
-    if (known) known.push(...groups);
-    else targets.set(target, [...groups]);
-  }
-  return [...targets]
-    .map(([to, groups]) => ({ to, groups: groups.toSorted((a, b) => a - b) }))
+  return [...Map.groupBy(edges, ({ to }) => classes[to] ?? 0)]
+    .map(([to, all]) => ({ to, groups: all.flatMap(({ groups }) => groups).toSorted((a, b) => a - b) }))
     .toSorted((a, b) => a.to - b.to);
 }
 

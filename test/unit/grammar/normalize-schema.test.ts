@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { normalizeSchema } from "../../../src/grammar/normalize-schema.ts";
+import { SchemaDocument } from "../../../src/grammar/schema-document.ts";
 
 test.each<[what: string, schema: unknown, normalized: unknown]>([
   [
@@ -44,11 +44,11 @@ test.each<[what: string, schema: unknown, normalized: unknown]>([
   ["unknown keywords and annotations", { title: "x", default: 1, foo: 2 }, {}],
   ["what is not a schema", 7, true],
 ])("%s", (_, schema, normalized) => {
-  expect(normalizeSchema(schema).schema).toEqual(normalized);
+  expect(new SchemaDocument(schema).root).toEqual(normalized);
 });
 
 test("keywords with invalid values are reported as ignored, but not ones that are converted or empty", () => {
-  const { ignored } = normalizeSchema({
+  const { ignored } = new SchemaDocument({
     properties: { a: { type: "STRING" }, b: { type: "strin" }, c: 7, d: { enum: [], type: null } },
     minProperties: "x",
     maxProperties: "2",
@@ -63,7 +63,7 @@ test("keywords with invalid values are reported as ignored, but not ones that ar
 
 test("the order of properties is preserved, even of __proto__", () => {
   const schema: unknown = JSON.parse('{"properties": {"b": {}, "__proto__": {}, "a": {}}}');
-  expect(JSON.stringify(normalizeSchema(schema).schema)).toBe(
+  expect(JSON.stringify(new SchemaDocument(schema).root)).toBe(
     '{"properties":{"b":{},"__proto__":{},"a":{}}}',
   );
 });
@@ -71,5 +71,5 @@ test("the order of properties is preserved, even of __proto__", () => {
 test("a cyclic schema object is normalized", () => {
   const schema: Record<string, unknown> = { type: "object" };
   schema.properties = { a: schema };
-  expect(normalizeSchema(schema).schema).toMatchObject({ type: ["object"] });
+  expect(new SchemaDocument(schema).root).toMatchObject({ type: ["object"] });
 });
