@@ -20,7 +20,7 @@ import {
   type ExperimentResult,
   experimentResultSchema,
 } from "../wire/native.ts";
-import { summary, toAnswerToken, toFormat, toMaxTokens, wireToolCall } from "./native-conversion.ts";
+import { contentOf, summary, toAnswerToken, toFormat, toMaxTokens } from "./native-conversion.ts";
 
 const runRequestSchema = z.object({ model: modelField, ...experimentRequestSchema.shape });
 
@@ -52,9 +52,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
       const template = settings.template ?? gguf.chatTemplate;
       return longJson({
         model: stream.model,
-        text: answer.text,
-        ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
-        ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+        ...contentOf(answer),
         tokens,
         ...statistics,
         prompt_ms: answer.timings.promptMs,

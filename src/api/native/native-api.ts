@@ -1,14 +1,17 @@
+import type { z } from "zod";
 import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Api, type Route } from "../../http/route.ts";
 import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors.ts";
 import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Services } from "../services.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
 import * as chat from "./native-chat.ts";
 import * as embeddings from "./token-routes.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 import * as generate from "./native-generate.ts";
 import { experimentRoute } from "./experiment.ts";
+import { type Content, toAnswer, toLines } from "./native-conversion.ts";
 
 const tag = "Generation";
 
@@ -40,57 +43,63 @@ export const nativeApi = (services: Services, serverRoutes: readonly Route[] = [
   errorSchema: nativeErrorSchema,
 });
 
-function generateRoute({ inference }: Services): Route {
-  return defineRoute({
-    method: "POST",
+const STREAMED = "With stream: one line per chunk; the last one has no text but the statistics.";
+
+function generateRoute(services: Services): Route {
+  return generationRoute(services, {
     path: "/api/generate",
-    tag,
     summary: "Generate text from a prompt",
     description: "Applies the model's chat template if it has one. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
       { description: "The complete text.", schema: generate.generateAnswerSchema },
-      {
-        contentType: NDJSON_TYPE,
-        description: "With stream: one line per chunk; the last one has no text but the statistics.",
-        schema: generate.generateLineSchema,
-      },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
     ],
-    async handle(context, { body }) {
-      const stream = await inference.generate(generate.toGenerateRequest(body), context.req.raw.signal);
-      addWarnings(context, stream.warnings);
-      if (body.stream) {
-        const lines = generate.toGenerateLines(stream, body.return_progress ?? false);
-        return streamResponse(context, lines, nativeNdjson);
-      }
-      return context.json(generate.toGenerateAnswer(stream.model, await collectAnswer(stream.events)));
-    },
+    toRequest: generate.toGenerateRequest,
+    place: generate.placeInResponse,
   });
 }
 
-function chatRoute({ inference }: Services): Route {
-  return defineRoute({
-    method: "POST",
+function chatRoute(services: Services): Route {
+  return generationRoute(services, {
     path: "/api/chat",
-    tag,
     summary: "Answer a chat",
     description: "Unknown fields are ignored.",
     body: chat.chatRequestSchema,
     answers: [
       { description: "The complete message.", schema: chat.chatAnswerSchema },
-      {
-        contentType: NDJSON_TYPE,
-        description: "With stream: one line per chunk; the last one has no text but the statistics.",
-        schema: chat.chatLineSchema,
-      },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
     ],
+    toRequest: chat.toChatRequest,
+    place: chat.placeInMessage,
+  });
+}
+
+type StreamFields = Pick<z.output<typeof chat.chatRequestSchema>, "stream" | "return_progress">;
+
+function generationRoute<Body extends z.ZodType<StreamFields>>(
+  { inference }: Services,
+  {
+    toRequest,
+    place,
+    ...description
+  }: Pick<Route, "path" | "summary" | "description" | "answers"> & {
+    readonly body: Body;
+    readonly toRequest: (body: z.output<Body>) => InferenceRequest;
+    readonly place: (content: Content) => object;
+  },
+): Route {
+  return defineRoute({
+    method: "POST",
+    tag,
+    ...description,
     async handle(context, { body }) {
-      const request = { ...chat.toChatRequest(body), isBuffered: !body.stream };
+      const request = { ...toRequest(body), isBuffered: !body.stream };
       const stream = await inference.generate(request, context.req.raw.signal);
       addWarnings(context, stream.warnings);
       if (body.stream)
-        return streamResponse(context, chat.toChatLines(stream, body.return_progress ?? false), nativeNdjson);
-      return context.json(chat.toChatAnswer(stream.model, await collectAnswer(stream.events)));
+        return streamResponse(context, toLines(stream, place, body.return_progress ?? false), nativeNdjson);
+      return context.json(toAnswer(stream.model, await collectAnswer(stream.events), place));
     },
   });
 }

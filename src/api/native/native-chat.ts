@@ -1,18 +1,13 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
-import { ndjsonLine } from "../../http/errors.ts";
-import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeAudio } from "../../inference/media-data.ts";
-import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
 import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
 import { modelField } from "../../http/input/common-fields.ts";
-import { thinkingFromLevel, toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { thinkingFromLevel } from "../request-settings.ts";
 import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
-import { toPromptProgress } from "../answer-fields.ts";
 import {
-  DEFAULT_MAX_TOKENS,
   deltaStatisticsFields,
   generationFields,
   logprobFields,
@@ -22,17 +17,7 @@ import {
   summaryFields,
   wireToolCallSchema,
 } from "../wire/native.ts";
-import {
-  deltaStatistics,
-  summary,
-  toFormat,
-  tokenFields,
-  toLogprobs,
-  toMaxTokens,
-  toToolChoice,
-  toTools,
-  wireToolCall,
-} from "./native-conversion.ts";
+import { type Content, toSettings, toToolChoice, toTools } from "./native-conversion.ts";
 
 type WireMessage = z.output<typeof messageSchema>;
 
@@ -83,22 +68,12 @@ type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;
 export function toChatRequest(body: ChatRequest): InferenceRequest {
   return {
     endpoint: "chat",
-    model: body.model ?? undefined,
     input: chatInput(addImages(body.messages.map(toMessage), body.images ?? []), {
       tools: toTools(body.tools),
       toolChoice: toToolChoice(body.tool_choice),
       ...thinkingFromLevel(body.think),
     }),
-    maxTokens: toMaxTokens(body),
-    stop: body.stop ?? undefined,
-    sampling: toSampling(body),
-    format: toFormat(body),
-    logprobs: toLogprobs(body),
-    ...toEngineFields(body),
-    timings: body.timings_per_token ?? false,
-    ...toReasoningBudget(body),
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+    ...toSettings(body),
   };
 }
 
@@ -137,55 +112,6 @@ function addImages(messages: ChatMessage[], images: readonly string[]): ChatMess
   );
 }
 
-export function toChatAnswer(model: string, answer: Answer): z.output<typeof chatAnswerSchema> {
-  return {
-    model,
-    message: {
-      role: "assistant",
-      content: answer.text,
-      ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
-      ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
-    },
-    ...tokenFields(answer.logprobs),
-    done: true,
-    ...summary(answer),
-  };
-}
-
-type Line = Extract<z.output<typeof chatLineSchema>, { done: false }>;
-
-function chatLine(line: z.output<typeof chatLineSchema>): string {
-  return ndjsonLine(line);
-}
-
-/**
- * Yields the lines of a streamed answer: one per chunk, then an empty message with the statistics.
- * @param returnProgress also yield a line for each prefill step
- */
-export async function* toChatLines(
-  { model, events }: InferenceStream,
-  returnProgress = false,
-): AsyncGenerator<string> {
-  const delta = (message: Partial<Line["message"]>, more: Partial<Omit<Line, "message">> = {}): string =>
-    chatLine({ model, message: { role: "assistant", content: "", ...message }, ...more, done: false });
-  for await (const event of joinToolCalls(events)) {
-    switch (event.type) {
-      case "start":
-        break;
-      case "prompt-progress":
-        if (returnProgress) yield delta({}, { prompt_progress: toPromptProgress(event) });
-        break;
-      case "text-delta":
-        yield delta({ content: event.text }, { ...tokenFields(event.logprobs), ...deltaStatistics(event) });
-        break;
-      case "reasoning-delta":
-        yield delta({ thinking: event.text }, deltaStatistics(event));
-        break;
-      case "tool-call":
-        yield delta({ tool_calls: [wireToolCall(event.call)] });
-        break;
-      case "done":
-        yield chatLine({ model, message: { role: "assistant", content: "" }, done: true, ...summary(event) });
-    }
-  }
+export function placeInMessage({ text, ...more }: Content) {
+  return { message: { role: "assistant", content: text, ...more } };
 }

@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type {
-  AnswerLimit,
   Figures,
   OutputFormat,
   TokenLogprob,
@@ -9,19 +8,41 @@ import type {
   ToolDefinition,
   Usage,
 } from "../../engine/protocol/generation.ts";
-import type { AnswerFailovers, RequestedFormat } from "../../inference/inference.ts";
-import { limitFields } from "../answer-fields.ts";
+import { ndjsonLine } from "../../http/errors.ts";
+import type { modelField } from "../../http/input/common-fields.ts";
+import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import type { InferenceStream, RequestedFormat } from "../../inference/inference.ts";
+import { limitFields, toPromptProgress } from "../answer-fields.ts";
 import { toolDefinition } from "../chat-input.ts";
+import { toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
 import { checkFormatWithTools, toSingleFormat } from "../structured-output.ts";
-import type { AnswerToken, generationFields, logprobFields, wireToolCallSchema } from "../wire/native.ts";
+import {
+  type AnswerToken,
+  DEFAULT_MAX_TOKENS,
+  type generationFields,
+  type logprobFields,
+  type wireToolCallSchema,
+} from "../wire/native.ts";
 
 type GenerationFields = z.output<z.ZodObject<typeof generationFields>>;
+type LogprobFields = Partial<z.output<z.ZodObject<typeof logprobFields>>>;
 
-export function toLogprobs({
-  logprobs,
-  n_probs: probabilities,
-}: Partial<z.output<z.ZodObject<typeof logprobFields>>>): number | undefined {
-  return logprobs ?? (probabilities || undefined);
+/** Returns the settings that chats and prompts have in common. */
+export function toSettings(body: GenerationFields & LogprobFields & { model?: z.output<typeof modelField> }) {
+  return {
+    model: body.model ?? undefined,
+    maxTokens: toMaxTokens(body),
+    stop: body.stop ?? undefined,
+    sampling: toSampling(body),
+    format: toFormat(body),
+    logprobs: body.logprobs ?? (body.n_probs || undefined),
+    ...toEngineFields(body),
+    timings: body.timings_per_token ?? false,
+    ...toReasoningBudget(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+  };
 }
 
 export function toMaxTokens(body: GenerationFields): number | undefined {
@@ -52,14 +73,9 @@ export function toToolChoice(choice: GenerationFields["tool_choice"]): ToolChoic
 /** Decimals of tokens_per_second; more would be noise. */
 const RATE_DECIMALS = 2;
 
-export function summary(end: {
-  reason: "stop" | "length" | "tool_calls";
-  limitedBy?: AnswerLimit | undefined;
-  moved?: AnswerFailovers | undefined;
-  usage: Usage;
-  totalMs: number;
-  tokensPerSecond: number;
-}) {
+export function summary(
+  end: Pick<Answer, "reason" | "limitedBy" | "moved" | "usage" | "totalMs" | "tokensPerSecond">,
+) {
   return {
     done_reason: end.reason,
     ...limitFields(end),
@@ -95,6 +111,66 @@ type WireToolCall = z.output<typeof wireToolCallSchema>;
 
 export function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolCall {
   return { id, type: "function", function: { name, arguments: text } };
+}
+
+/** Text, reasoning and tool calls of an answer or of a part of it. */
+export interface Content {
+  readonly text: string;
+  readonly thinking?: string;
+  readonly tool_calls?: WireToolCall[];
+}
+
+export function contentOf({ text, reasoning, toolCalls }: Answer): Content {
+  return {
+    text,
+    ...(reasoning !== "" && { thinking: reasoning }),
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(wireToolCall) }),
+  };
+}
+
+/** @param place returns the fields that hold the content */
+export function toAnswer(model: string, answer: Answer, place: (content: Content) => object): object {
+  return {
+    model,
+    ...place(contentOf(answer)),
+    ...tokenFields(answer.logprobs),
+    done: true,
+    ...summary(answer),
+  };
+}
+
+/**
+ * Yields the lines of a streamed answer: one per chunk, then one without content that has the statistics.
+ * @param place returns the fields that hold the content
+ * @param returnProgress also yield a line for each prefill step
+ */
+export async function* toLines(
+  { model, events }: InferenceStream,
+  place: (content: Content) => object,
+  returnProgress: boolean,
+): AsyncGenerator<string> {
+  const delta = (content: Partial<Content>, more: object = {}): string =>
+    ndjsonLine({ model, ...place({ text: "", ...content }), ...more, done: false });
+  for await (const event of joinToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+        break;
+      case "prompt-progress":
+        if (returnProgress) yield delta({}, { prompt_progress: toPromptProgress(event) });
+        break;
+      case "text-delta":
+        yield delta({ text: event.text }, { ...tokenFields(event.logprobs), ...deltaStatistics(event) });
+        break;
+      case "reasoning-delta":
+        yield delta({ thinking: event.text }, deltaStatistics(event));
+        break;
+      case "tool-call":
+        yield delta({ tool_calls: [wireToolCall(event.call)] });
+        break;
+      case "done":
+        yield ndjsonLine({ model, ...place({ text: "" }), done: true, ...summary(event) });
+    }
+  }
 }
 
 const ENCODER = new TextEncoder();

@@ -1,16 +1,11 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../engine/protocol/generation.ts";
-import { ndjsonLine } from "../../http/errors.ts";
-import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
 import { chatInput, imageParts } from "../chat-input.ts";
 import { modelField, optional } from "../../http/input/common-fields.ts";
-import { thinkingFromLevel, toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { thinkingFromLevel } from "../request-settings.ts";
 import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
-import { toPromptProgress } from "../answer-fields.ts";
 import {
-  DEFAULT_MAX_TOKENS,
   deltaStatisticsFields,
   generationFields,
   logprobFields,
@@ -19,17 +14,7 @@ import {
   summaryFields,
   wireToolCallSchema,
 } from "../wire/native.ts";
-import {
-  deltaStatistics,
-  summary,
-  toFormat,
-  tokenFields,
-  toLogprobs,
-  toMaxTokens,
-  toToolChoice,
-  toTools,
-  wireToolCall,
-} from "./native-conversion.ts";
+import { type Content, toSettings, toToolChoice, toTools } from "./native-conversion.ts";
 
 export const generateRequestSchema = z
   .object({
@@ -76,22 +61,7 @@ export const generateLineSchema = z
 type GenerateRequest = z.output<typeof generateRequestSchema>;
 
 export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
-  return {
-    endpoint: "generate",
-    model: body.model ?? undefined,
-    isBuffered: !body.stream,
-    input: toInput(body),
-    maxTokens: toMaxTokens(body),
-    stop: body.stop ?? undefined,
-    sampling: toSampling(body),
-    format: toFormat(body),
-    logprobs: toLogprobs(body),
-    ...toEngineFields(body),
-    timings: body.timings_per_token ?? false,
-    ...toReasoningBudget(body),
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
-  };
+  return { endpoint: "generate", input: toInput(body), ...toSettings(body) };
 }
 
 /** Converts the input. Tools require a chat; without tools, models without a chat template can answer too. */
@@ -115,61 +85,6 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
   return chatInput([...system, user], { tools, toolChoice: toToolChoice(body.tool_choice), ...thinking });
 }
 
-export function toGenerateAnswer(model: string, answer: Answer): z.output<typeof generateAnswerSchema> {
-  return {
-    model,
-    response: answer.text,
-    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
-    ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
-    ...tokenFields(answer.logprobs),
-    done: true,
-    ...summary(answer),
-  };
-}
-
-function generateLine(line: z.output<typeof generateLineSchema>): string {
-  return ndjsonLine(line);
-}
-
-/**
- * Yields the lines of a streamed answer: one per chunk, then one without text that has the statistics.
- * @param returnProgress also yield a line for each prefill step
- */
-export async function* toGenerateLines(
-  { model, events }: InferenceStream,
-  returnProgress = false,
-): AsyncGenerator<string> {
-  for await (const event of joinToolCalls(events)) {
-    switch (event.type) {
-      case "start":
-        break;
-      case "prompt-progress":
-        if (returnProgress)
-          yield generateLine({ model, response: "", prompt_progress: toPromptProgress(event), done: false });
-        break;
-      case "text-delta":
-        yield generateLine({
-          model,
-          response: event.text,
-          ...tokenFields(event.logprobs),
-          ...deltaStatistics(event),
-          done: false,
-        });
-        break;
-      case "reasoning-delta":
-        yield generateLine({
-          model,
-          response: "",
-          thinking: event.text,
-          ...deltaStatistics(event),
-          done: false,
-        });
-        break;
-      case "tool-call":
-        yield generateLine({ model, response: "", tool_calls: [wireToolCall(event.call)], done: false });
-        break;
-      case "done":
-        yield generateLine({ model, response: "", done: true, ...summary(event) });
-    }
-  }
+export function placeInResponse({ text, ...more }: Content) {
+  return { response: text, ...more };
 }
