@@ -1,29 +1,24 @@
+import type { z } from "zod";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
-import type {
-  EmbedAnswer,
-  EmbedRequest,
-  InferenceRequest,
-  InferenceStream,
-} from "../../inference/inference.ts";
+import type { EmbedAnswer, EmbedRequest, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import type { Models, Residency } from "../../models/models.ts";
 import type { ModelServices } from "../services.ts";
 import { findModel } from "./model-entry.ts";
+import { type Content, type ResidencyReason, toAnswer, toLines, toLoadAnswer } from "./ollama-answer.ts";
 import * as chat from "./ollama-chat.ts";
 import * as embed from "./ollama-embed.ts";
 import { ollamaLines } from "./ollama-error.ts";
-import type { Label, ResidencyReason } from "./ollama-fields.ts";
 import * as generate from "./ollama-generate.ts";
 import { toResidency } from "./ollama-options.ts";
 
 const tag = "Ollama API";
 const STREAMED = "Unless stream is false: one line per chunk; the last one has done true and the statistics.";
-const now = (): Date => new Date();
 
 export function generationRoutes(services: ModelServices): readonly Route[] {
   return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
@@ -45,87 +40,78 @@ async function loadWithoutPrompt(
 }
 
 function chatRoute(services: ModelServices): Route {
-  const { models } = services;
-  return defineRoute({
-    method: "POST",
+  return generationRoute(services, {
     path: "/ollama/api/chat",
-    tag,
     summary: "Answer a chat",
-    description: "Loads the model if needed. Unknown fields are ignored.",
     body: chat.chatRequestSchema,
     answers: [
       { description: "The complete message.", schema: chat.chatAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
     ],
-    async handle(context, { body }) {
-      const { signal } = context.req.raw;
-      const model = await findModel(models, body.model);
-      if ((body.messages ?? []).length === 0) {
-        const reason = await loadWithoutPrompt(services, model, toResidency(body, model), signal);
-        return context.json(chat.toChatLoad(reason, { model: body.model, now }));
-      }
-      const { events, loadMs, warnings } = await generateWithContext(
-        services,
-        chat.toChatRequest(body, model),
-        model,
-        signal,
-      );
-      addWarnings(context, warnings);
-      const label: Label = { model: body.model, loadMs, now };
-      if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
-      return context.json(chat.toChatAnswer(await collectAnswer(events), label));
-    },
+    isEmpty: ({ messages }) => (messages ?? []).length === 0,
+    toRequest: chat.toChatRequest,
+    place: chat.placeInMessage,
   });
 }
 
 function generateRoute(services: ModelServices): Route {
-  const { models } = services;
-  return defineRoute({
-    method: "POST",
+  return generationRoute(services, {
     path: "/ollama/api/generate",
-    tag,
     summary: "Generate text from a prompt",
-    description: "Loads the model if needed. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
       { description: "The complete text.", schema: generate.generateAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
     ],
-    async handle(context, { body }) {
-      const { signal } = context.req.raw;
-      const model = await findModel(models, body.model);
-      if (generate.isEmptyPrompt(body)) {
-        const reason = await loadWithoutPrompt(services, model, toResidency(body, model), signal);
-        return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
-      }
-      const { events, loadMs, warnings } = await generateWithContext(
-        services,
-        generate.toGenerateRequest(body, model),
-        model,
-        signal,
-      );
-      addWarnings(context, warnings);
-      const label: Label = { model: body.model, loadMs, now };
-      if (body.stream !== false) {
-        return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);
-      }
-      return context.json(generate.toGenerateAnswer(await collectAnswer(events), label));
-    },
+    isEmpty: ({ prompt, images }) => !prompt && (images ?? []).length === 0,
+    toRequest: generate.toGenerateRequest,
+    place: generate.placeInResponse,
   });
 }
 
-async function generateWithContext(
-  { inference, models }: ModelServices,
-  request: InferenceRequest,
-  model: Model,
-  signal: AbortSignal,
-): Promise<InferenceStream> {
-  return await withRequestedContext(
-    models,
-    model,
-    request.residency ?? {},
-    async (residency) => await inference.generate({ ...request, residency }, signal),
-  );
+type CommonBody = Pick<chat.ChatRequest, "model" | "stream" | "options" | "keep_alive">;
+
+function generationRoute<Body extends z.ZodType<CommonBody>>(
+  services: ModelServices,
+  {
+    isEmpty,
+    toRequest,
+    place,
+    ...description
+  }: Pick<Route, "path" | "summary" | "answers"> & {
+    readonly body: Body;
+    /** True if a request only loads or unloads the model. */
+    readonly isEmpty: (body: z.output<Body>) => boolean;
+    readonly toRequest: (body: z.output<Body>, model: Model) => InferenceRequest;
+    readonly place: (content: Content) => object;
+  },
+): Route {
+  const { models, inference } = services;
+  return defineRoute({
+    method: "POST",
+    tag,
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    ...description,
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const model = await findModel(models, body.model);
+      if (isEmpty(body)) {
+        const reason = await loadWithoutPrompt(services, model, toResidency(body, model), signal);
+        return context.json(toLoadAnswer(reason, body.model, place));
+      }
+      const request = toRequest(body, model);
+      const { events, loadMs, warnings } = await withRequestedContext(
+        models,
+        model,
+        request.residency ?? {},
+        async (residency) => await inference.generate({ ...request, residency }, signal),
+      );
+      addWarnings(context, warnings);
+      const label = { model: body.model, loadMs };
+      if (body.stream !== false) return streamResponse(context, toLines(events, label, place), ollamaLines);
+      return context.json(toAnswer(await collectAnswer(events), label, place));
+    },
+  });
 }
 
 function embedRoute(services: ModelServices): Route {

@@ -1,39 +1,21 @@
 import { z } from "zod";
-import { optional } from "../../http/input/common-fields.ts";
-import { isRecord } from "../../json/json-values.ts";
-import {
-  type ChatMessage,
-  type ContentPart,
-  type FinishReason,
-  type ToolCall,
-} from "../../engine/protocol/generation.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import type { ChatMessage, ContentPart, ToolCall } from "../../engine/protocol/generation.ts";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
-import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
+import { optional } from "../../http/input/common-fields.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
 import { decodeMedia } from "../../inference/media-data.ts";
 import type { Model } from "../../models/model.ts";
-import { line } from "./ollama-error.ts";
-import {
-  generationFields,
-  type Label,
-  labeled,
-  labelFields,
-  logprobFields,
-  logprobsField,
-  modelField,
-  type ResidencyReason,
-  residencyReasonField,
-  summary,
-  summaryFields,
-  toFormat,
-  toLogprobs,
-} from "./ollama-fields.ts";
-import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 import { chatInput, chatMessage, textParts, toolDefinition } from "../chat-input.ts";
+import { thinkingFromLevel } from "../request-settings.ts";
 import { functionSchema, thinkSchema } from "../wire/generation-fields.ts";
-import { thinkingFromLevel, toReasoningBudget, toSampling } from "../request-settings.ts";
+import {
+  type Content,
+  labelFields,
+  logprobsField,
+  summaryFields,
+  wireToolCallSchema,
+} from "./ollama-answer.ts";
+import { generationFields, modelField, toSettings } from "./ollama-fields.ts";
 
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
@@ -89,21 +71,11 @@ export type ChatRequest = z.output<typeof chatRequestSchema>;
 export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest {
   return {
     endpoint: "chat",
-    model: model.alias,
-    isBuffered: body.stream === false,
     input: chatInput(linkToolResults((body.messages ?? []).map(toMessage)), {
       tools: (body.tools ?? []).map((tool) => toolDefinition(tool.function)),
       ...thinkingFromLevel(body.think),
     }),
-    maxTokens: toMaxTokens(body.options, model),
-    stop: toStop(body.options),
-    sampling: toSampling(body.options ?? {}),
-    format: toFormat(body.format),
-    logprobs: toLogprobs(body),
-    ...toReasoningBudget(body),
-    residency: toResidency(body, model),
-    repetitionGuard: body.options?.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
+    ...toSettings(body, model),
   };
 }
 
@@ -117,129 +89,25 @@ function toMessage(message: WireMessage, index: number): ChatMessage {
   return chatMessage({ role, content, reasoning, toolCalls, toolCallId, name }, index);
 }
 
-const wireToolCallSchema = z
-  .object({
-    id: z.string(),
-    function: z.object({
-      index: z.int(),
-      name: z.string(),
-      arguments: z.record(z.string(), z.unknown()).describe("An object, not JSON text."),
-    }),
-  })
-  .meta({ id: "OllamaToolCall" });
-
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
   content: z.string().describe("The text, or part of it."),
   thinking: z.string().optional().describe("The model's reasoning, or part of it."),
   tool_calls: z.array(wireToolCallSchema).optional(),
 });
-type AnswerMessage = z.output<typeof answerMessageSchema>;
 
 const chatFields = { ...labelFields, message: answerMessageSchema, logprobs: logprobsField };
 
 export const chatAnswerSchema = z
   .object({ ...chatFields, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaChatAnswer" });
-/** Answer to a request without messages. */
-const chatLoadSchema = z.object({
-  ...labelFields,
-  message: answerMessageSchema,
-  done: z.literal(true),
-  done_reason: residencyReasonField,
-});
 export const chatLineSchema = z.union([
   z.object({ ...chatFields, done: z.literal(false) }),
   chatAnswerSchema,
 ]);
 
-export function toChatAnswer(answer: Answer, label: Label): z.output<typeof chatAnswerSchema> {
-  const calls = wireToolCalls(answer.toolCalls, answer.reason);
-  return {
-    ...labeled(label),
-    message: assistantMessage(answer.text, {
-      ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
-      ...(calls.length > 0 && { tool_calls: calls }),
-    }),
-    ...logprobFields(answer.logprobs),
-    done: true,
-    ...summary(answer, label.loadMs),
-  };
-}
-
-export function toChatLoad(
-  reason: ResidencyReason,
-  label: Pick<Label, "model" | "now">,
-): z.output<typeof chatLoadSchema> {
-  return { ...labeled(label), message: assistantMessage(""), done: true, done_reason: reason };
-}
-
-/** Yields one line per chunk, one with the tool calls, and an empty message with the statistics. */
-export async function* toChatLines(
-  events: AsyncIterable<InferenceEvent>,
-  label: Label,
-): AsyncGenerator<string, void, undefined> {
-  const delta = (value: Omit<z.output<typeof chatLineSchema>, "done" | "model" | "created_at">): string =>
-    line({ ...labeled(label), ...value, done: false });
-  const calls: ToolCall[] = [];
-  for await (const event of joinToolCalls(events)) {
-    switch (event.type) {
-      case "start":
-      case "prompt-progress":
-        break;
-      case "text-delta":
-        yield delta({ message: assistantMessage(event.text), ...logprobFields(event.logprobs) });
-        break;
-      case "reasoning-delta":
-        yield delta({ message: assistantMessage("", { thinking: event.text }) });
-        break;
-      case "tool-call":
-        calls.push(event.call);
-        break;
-      case "done": {
-        const wire = wireToolCalls(calls, event.reason);
-        if (wire.length > 0) yield delta({ message: assistantMessage("", { tool_calls: wire }) });
-        yield line({
-          ...labeled(label),
-          message: assistantMessage(""),
-          done: true,
-          ...summary(event, label.loadMs),
-        });
-      }
-    }
-  }
-}
-
-function assistantMessage(content: string, more: Partial<AnswerMessage> = {}): AnswerMessage {
-  return { role: "assistant", content, ...more };
-}
-
-type WireToolCall = z.output<typeof wireToolCallSchema>;
-
-/**
- * Converts calls to this API's format, with arguments as objects. Drops a call that the token limit cut off.
- * @throws ServiceError inference_failed when the model's arguments are not an object
- */
-function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason): WireToolCall[] {
-  return calls.flatMap(({ id, name, arguments: text }, index) => {
-    const parsed = parseObject(text);
-    if (parsed) return [{ id, function: { index, name, arguments: parsed } }];
-    if (reason === "length") return [];
-    throw new ServiceError(
-      "inference_failed",
-      `The model called "${name}" with arguments that are not a JSON object.`,
-    );
-  });
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
+export function placeInMessage({ text, ...more }: Content) {
+  return { message: { role: "assistant", content: text, ...more } };
 }
 
 /**

@@ -5,7 +5,8 @@ import { mapInTimeSlices } from "../../async/timers.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { keepAliveField, modelField, nanoseconds } from "./ollama-fields.ts";
+import { nanoseconds } from "./ollama-answer.ts";
+import { keepAliveField, modelField } from "./ollama-fields.ts";
 import { optionsField, toResidency } from "./ollama-options.ts";
 
 /** Batch size that keeps a time slice short, so that other requests are not delayed. */

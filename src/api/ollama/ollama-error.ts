@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
+import { ndjsonLine } from "../../http/errors.ts";
 import type { RenderedError } from "../../http/route.ts";
 import { NDJSON_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
@@ -23,12 +24,8 @@ export function renderOllamaError(error: ServiceError): RenderedError {
 /** Stream format with one JSON object per line; a failed stream ends with an error object. */
 export const ollamaLines: StreamFormat = {
   contentType: NDJSON_TYPE,
-  errorFrame: (error) => line(ollamaErrorBody(error)),
+  errorFrame: (error) => ndjsonLine(ollamaErrorBody(error)),
 };
-
-export function line(value: object): string {
-  return `${JSON.stringify(value)}\n`;
-}
 
 function ollamaErrorBody(error: ServiceError): z.output<typeof ollamaErrorSchema> {
   const capability = error.code === "unsupported_feature" ? CAPABILITIES[error.param ?? ""] : undefined;

@@ -1,20 +1,12 @@
 import { z } from "zod";
 import { duration } from "../../config/config-values.ts";
 import { MAX_NAME_LENGTH, modelName, optional } from "../../http/input/common-fields.ts";
-import { optionsField } from "./ollama-options.ts";
-import {
-  type AnswerLimit,
-  type FinishReason,
-  jsonSchemaSchema,
-  MAX_TOP_LOGPROBS,
-  type OutputFormat,
-  type Timings,
-  type TokenLogprob,
-  type Usage,
-} from "../../engine/protocol/generation.ts";
-import { limitField, tokenLogprobsSchema } from "../wire/answer-fields.ts";
-import { limitFields, toTokenLogprobs } from "../answer-fields.ts";
+import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import type { Model } from "../../models/model.ts";
+import { toReasoningBudget, toSampling } from "../request-settings.ts";
 import { thinkingFields } from "../wire/generation-fields.ts";
+import { optionsField, toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
 
 export const modelField = z
   .string({ error: "is required" })
@@ -50,91 +42,26 @@ export const generationFields = {
   ...thinkingFields,
 };
 
-export function toFormat(format: "" | "json" | Record<string, unknown> | null | undefined): OutputFormat {
-  if (format == null || format === "") return { type: "text" };
-  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format, param: "format" };
-}
+type GenerationFields = z.output<z.ZodObject<typeof generationFields>>;
 
-export function toLogprobs(body: {
-  logprobs?: boolean | null | undefined;
-  top_logprobs?: number | null | undefined;
-}): number | undefined {
-  return body.logprobs === true ? (body.top_logprobs ?? 0) : undefined;
-}
-
-const NS_PER_MS = 1e6;
-
-/** Converts milliseconds to whole nanoseconds, the unit of this API. */
-export function nanoseconds(milliseconds: number): number {
-  return Math.round(milliseconds * NS_PER_MS);
-}
-
-/** Final fields of an answer, streamed or not. */
-export const summaryFields = {
-  done_reason: z
-    .enum(["stop", "length"])
-    .describe("length: token limit; stop: any other end, including tool calls."),
-  limited_by: limitField,
-  total_duration: z
-    .int()
-    .describe("Nanoseconds from the receipt of the request to the end, including the time in the queue."),
-  load_duration: z.int().describe("Nanoseconds to load the model."),
-  prompt_eval_count: z.int().describe("Tokens in the prompt, chat template included."),
-  prompt_eval_cached_count: z.int().describe("Prompt tokens reused from the KV cache."),
-  prompt_eval_duration: z.int().describe("Nanoseconds of prefill."),
-  eval_count: z.int().describe("Tokens generated."),
-  eval_duration: z.int().describe("Nanoseconds of decoding."),
-};
-
-interface AnswerEnd {
-  readonly reason: FinishReason;
-  readonly limitedBy?: AnswerLimit | undefined;
-  readonly usage: Usage;
-  readonly timings: Timings;
-  readonly totalMs: number;
-}
-
-export function summary({ reason, limitedBy, usage, timings, totalMs }: AnswerEnd, loadMs: number) {
+/** Returns the settings that chats and prompts have in common. */
+export function toSettings(body: GenerationFields, model: Model) {
   return {
-    done_reason: reason === "length" ? ("length" as const) : ("stop" as const),
-    ...limitFields({ limitedBy }),
-    total_duration: nanoseconds(totalMs),
-    load_duration: nanoseconds(loadMs),
-    prompt_eval_count: usage.promptTokens,
-    prompt_eval_cached_count: usage.cachedTokens,
-    prompt_eval_duration: nanoseconds(timings.promptMs),
-    eval_count: usage.completionTokens,
-    eval_duration: nanoseconds(timings.completionMs),
+    model: model.alias,
+    isBuffered: body.stream === false,
+    maxTokens: toMaxTokens(body.options, model),
+    stop: toStop(body.options),
+    sampling: toSampling(body.options ?? {}),
+    format: toFormat(body.format),
+    logprobs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
+    ...toReasoningBudget(body),
+    residency: toResidency(body, model),
+    repetitionGuard: body.options?.repetition_guard ?? undefined,
+    defaults: { sampling: DEFAULT_SAMPLING },
   };
 }
 
-export const logprobsField = tokenLogprobsSchema.optional().describe("Tokens of this chunk, if requested.");
-
-/** Returns the logprobs field of an answer or a line, if there are any. */
-export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
-  logprobs?: z.output<typeof logprobsField>;
-} {
-  if (!logprobs || logprobs.length === 0) return {};
-  return { logprobs: toTokenLogprobs(logprobs) };
+function toFormat(format: GenerationFields["format"]): OutputFormat {
+  if (format == null || format === "") return { type: "text" };
+  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format, param: "format" };
 }
-
-/** Values of the fields that start every answer and line. */
-export interface Label {
-  /** Model name in the request. */
-  readonly model: string;
-  readonly loadMs: number;
-  readonly now: () => Date;
-}
-
-export const labelFields = {
-  model: z.string().describe("Model name in the request."),
-  created_at: z.string().describe("ISO 8601."),
-};
-
-export function labeled({ model, now }: Pick<Label, "model" | "now">) {
-  return { model, created_at: now().toISOString() };
-}
-
-/** Field done_reason of a request that only loads or unloads the model. */
-export const residencyReasonField = z.enum(["load", "unload"]);
-export type ResidencyReason = z.output<typeof residencyReasonField>;

@@ -1,32 +1,15 @@
 import { z } from "zod";
 import { list } from "../../http/input/bounded-lists.ts";
 import { ignored, invalidField, optional } from "../../http/input/common-fields.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/media-data.ts";
-import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
-import {
-  generationFields,
-  type Label,
-  labeled,
-  labelFields,
-  logprobFields,
-  logprobsField,
-  modelField,
-  type ResidencyReason,
-  residencyReasonField,
-  summary,
-  summaryFields,
-  toFormat,
-  toLogprobs,
-} from "./ollama-fields.ts";
 import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
 import { renderPrompt } from "../../models/modelfile/template/go-renderer.ts";
-import type { Answer } from "../../inference/collect-answer.ts";
-import { line } from "./ollama-error.ts";
-import { thinkingFromLevel, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { thinkingFromLevel } from "../request-settings.ts";
 import { thinkSchema } from "../wire/generation-fields.ts";
+import { type Content, labelFields, logprobsField, summaryFields } from "./ollama-answer.ts";
+import { generationFields, modelField, toSettings } from "./ollama-fields.ts";
 
 /** POST /api/generate of the Ollama API. Unknown fields are ignored. */
 export const generateRequestSchema = z
@@ -71,18 +54,8 @@ export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
 export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {
   return {
     endpoint: "generate",
-    model: model.alias,
-    isBuffered: body.stream === false,
     input: toInput(body, model),
-    maxTokens: toMaxTokens(body.options, model),
-    stop: toStop(body.options),
-    sampling: toSampling(body.options ?? {}),
-    format: toFormat(body.format),
-    logprobs: toLogprobs(body),
-    ...toReasoningBudget(body),
-    residency: toResidency(body, model),
-    repetitionGuard: body.options?.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
+    ...toSettings(body, model),
   };
 }
 
@@ -131,60 +104,12 @@ const generateFields = {
 export const generateAnswerSchema = z
   .object({ ...generateFields, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaGenerateAnswer" });
-/** Answer to a request without a prompt. */
-const generateLoadSchema = z.object({
-  ...labelFields,
-  response: z.literal(""),
-  done: z.literal(true),
-  done_reason: residencyReasonField,
-});
 export const generateLineSchema = z.union([
   z.object({ ...generateFields, done: z.literal(false) }),
   generateAnswerSchema,
 ]);
 
-export function toGenerateAnswer(answer: Answer, label: Label): z.output<typeof generateAnswerSchema> {
-  return {
-    ...labeled(label),
-    response: answer.text,
-    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
-    ...logprobFields(answer.logprobs),
-    done: true,
-    ...summary(answer, label.loadMs),
-  };
-}
-
-export function toGenerateLoad(
-  reason: ResidencyReason,
-  label: Pick<Label, "model" | "now">,
-): z.output<typeof generateLoadSchema> {
-  return { ...labeled(label), response: "", done: true, done_reason: reason };
-}
-
-/** Yields one line per chunk, then an empty response with the statistics. */
-export async function* toGenerateLines(
-  events: AsyncIterable<InferenceEvent>,
-  label: Label,
-): AsyncGenerator<string, void, undefined> {
-  for await (const event of events) {
-    switch (event.type) {
-      case "text-delta":
-        yield line({
-          ...labeled(label),
-          response: event.text,
-          ...logprobFields(event.logprobs),
-          done: false,
-        });
-        break;
-      case "reasoning-delta":
-        yield line({ ...labeled(label), response: "", thinking: event.text, done: false });
-        break;
-      case "done":
-        yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
-        break;
-      default:
-        // This API has no progress lines, and no tools in generate requests.
-        break;
-    }
-  }
+/** Requests of this route have no tools. */
+export function placeInResponse({ text, thinking }: Content) {
+  return { response: text, ...(thinking !== undefined && { thinking }) };
 }

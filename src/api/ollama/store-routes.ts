@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
+import { ndjsonLine } from "../../http/errors.ts";
 import { modelName } from "../../http/input/common-fields.ts";
 import { assertNotCompressed, bodyOf } from "../../http/input/read-json.ts";
 import { addWarnings } from "../../http/middleware/answer-warnings.ts";
@@ -19,7 +20,7 @@ import {
   toPullLines,
   toQuantizeLines,
 } from "./ollama-create.ts";
-import { line, ollamaLines } from "./ollama-error.ts";
+import { ollamaLines } from "./ollama-error.ts";
 import { modelField, nameField, streamField } from "./ollama-fields.ts";
 
 const tag = "Ollama API";
@@ -141,11 +142,11 @@ async function isLocal(models: Pick<Models, "list">, name: string): Promise<bool
 }
 
 async function* toLines(values: AsyncIterable<object>): AsyncGenerator<string, void, undefined> {
-  for await (const value of values) yield line(value);
+  for await (const value of values) yield ndjsonLine(value);
 }
 
 async function* statusLines(statuses: readonly string[]): AsyncGenerator<string, void, undefined> {
-  for (const status of statuses) yield line({ status });
+  for (const status of statuses) yield ndjsonLine({ status });
 }
 
 const PATH = "/ollama/api/blobs/:digest";

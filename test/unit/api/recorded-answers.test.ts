@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { toMessageEvents } from "../../../src/api/anthropic/message-answer.ts";
-import { chatLineSchema, toChatLines } from "../../../src/api/ollama/ollama-chat.ts";
+import { toLines } from "../../../src/api/ollama/ollama-answer.ts";
+import { chatLineSchema, placeInMessage } from "../../../src/api/ollama/ollama-chat.ts";
 import { chatCompletionChunkSchema, toChatChunks } from "../../../src/api/openai/chat-answer.ts";
 import { beginResponse } from "../../../src/api/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../src/api/openai/responses/response-schema.ts";
@@ -129,9 +130,9 @@ async function throughResponses(answer: string): Promise<Outcome> {
 }
 
 async function throughOllama(answer: string): Promise<Outcome> {
-  const label = { model: "m", loadMs: 0, now: () => new Date(0) };
+  const label = { model: "m", loadMs: 0 };
   const outcome = nothing();
-  for (const line of await collect(toChatLines(eventsOf(answer), label))) {
+  for (const line of await collect(toLines(eventsOf(answer), label, placeInMessage))) {
     const parsed = chatLineSchema.parse(JSON.parse(line));
     outcome.text += parsed.message.content;
     outcome.thinking += parsed.message.thinking ?? "";
