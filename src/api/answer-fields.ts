@@ -1,11 +1,6 @@
 import type { z } from "zod";
-import type {
-  AnswerLimit,
-  GenerationEvent,
-  Timings,
-  TokenLogprob,
-  Usage,
-} from "../engine/protocol/generation.ts";
+import { mapInTimeSlices } from "../async/timers.ts";
+import type { GenerationEvent, Timings, TokenLogprob, Usage } from "../engine/protocol/generation.ts";
 import type { InferenceEvent } from "../inference/inference.ts";
 import type { promptProgressSchema, timingsSchema, TokenLogprobs } from "./wire/answer-fields.ts";
 
@@ -48,13 +43,6 @@ function ratio(dividend: number, divisor: number): number {
   return divisor > 0 ? dividend / divisor : 0;
 }
 
-/** Returns the field of {@link limitField} for a truncated answer. */
-export function limitFields({ limitedBy }: { readonly limitedBy?: AnswerLimit | undefined }): {
-  limited_by?: AnswerLimit;
-} {
-  return limitedBy === undefined ? {} : { limited_by: limitedBy };
-}
-
 export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
   return logprobs.map(({ top, ...token }) => ({ ...withoutId(token), top_logprobs: top.map(withoutId) }));
 }
@@ -65,4 +53,23 @@ function withoutId({
   bytes,
 }: Omit<TokenLogprob, "top">): Omit<TokenLogprobs[number], "top_logprobs"> {
   return { token, logprob, bytes };
+}
+
+/** Number of vectors that keeps a time slice short, so that other requests are not delayed. */
+const VECTORS_PER_SLICE = 64;
+
+/** Converts embedding vectors, which can be thousands, in time slices. */
+export async function mapVectors<Result>(
+  vectors: number[][],
+  convert: (vector: number[], index: number) => Result,
+): Promise<Result[]> {
+  return await mapInTimeSlices(vectors, VECTORS_PER_SLICE, convert);
+}
+
+/** Ranks documents by their scores, best first; equal ones in their order. */
+export function rank(scores: readonly number[], limit = scores.length): { index: number; score: number }[] {
+  return scores
+    .map((score, index) => ({ index, score }))
+    .toSorted((one, other) => other.score - one.score || one.index - other.index)
+    .slice(0, limit);
 }

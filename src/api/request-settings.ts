@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Sampling } from "../engine/protocol/generation.ts";
 import { SAMPLER_NAMES, SAMPLERS, SAMPLING_ENTRIES } from "../engine/protocol/sampling-fields.ts";
-import { toSeed } from "../inference/default-sampling.ts";
+import { DEFAULT_SAMPLING, toSeed } from "../inference/default-sampling.ts";
 import type { InferenceRequest } from "../inference/inference.ts";
 import {
   type engineFields,
@@ -52,8 +52,34 @@ function toLogitBias(biases: SamplingBody["logit_bias"]): Sampling["logitBias"] 
 /** Logit bias that excludes a token in practice. */
 const BANNED_BIAS = -100;
 
-export function toEngineFields(
-  body: Partial<z.output<z.ZodObject<typeof engineFields>>>,
+/** Returns the settings that requests of most APIs have in common. */
+export function commonSettings(
+  body: SamplingBody &
+    EngineBody & { model?: string | null | undefined; repetition_guard?: boolean | null | undefined },
+) {
+  return {
+    model: body.model ?? undefined,
+    sampling: toSampling(body),
+    ...toEngineFields(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+}
+
+/** Returns the sampling settings of a choice. Each has a different seed; otherwise all would be equal. */
+export function withChoice(sampling: Sampling, choice: number): Sampling {
+  return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
+}
+
+/** Converts stop sequences. Some clients send an empty string for "none", which would match immediately. */
+export function toStop(stop: string | readonly string[] | null | undefined): string[] | undefined {
+  return stop == null ? undefined : [stop].flat().filter((text) => text !== "");
+}
+
+type EngineBody = Partial<z.output<z.ZodObject<typeof engineFields>>>;
+
+function toEngineFields(
+  body: EngineBody,
 ): Pick<InferenceRequest, "cachePrompt" | "cacheReuse" | "adapters" | "shift" | "slot"> {
   const adapters = body.lora?.map(({ id, name, scale }) => ({
     id: id ?? undefined,

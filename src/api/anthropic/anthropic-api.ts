@@ -32,7 +32,7 @@ export const anthropicApi = (services: Services, serverRoutes: readonly Route[] 
     modelListRoute(services),
     modelRoute(services),
     ...serverRoutes,
-  ],
+  ].map(withRequestId),
   renderError: renderAnthropicError,
   errorSchema: anthropicErrorSchema,
 });
@@ -40,6 +40,18 @@ export const anthropicApi = (services: Services, serverRoutes: readonly Route[] 
 /** Tells Anthropic clients from OpenAI clients, which share /v1/models and send none of these headers. */
 function isAnthropicClient(headers: Headers): boolean {
   return headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
+}
+
+/** Adds the header that this API's clients show with errors. */
+function withRequestId(route: Route): Route {
+  return {
+    ...route,
+    async handle(context) {
+      const response = await route.handle(context);
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  };
 }
 
 function messagesRoute({ inference }: Services): Route {
@@ -72,11 +84,9 @@ function messagesRoute({ inference }: Services): Route {
         omitsThinking: omitsThinking(body),
         contextManagement: body.context_management,
       };
-      const response = body.stream
+      return body.stream
         ? streamResponse(context, toMessageEvents(options, events), anthropicEvents)
         : context.json(toMessage(options, await collectAnswer(events)));
-      response.headers.set("request-id", context.get("requestId"));
-      return response;
     },
   });
 }
@@ -95,12 +105,10 @@ function countTokensRoute({ inference }: Services): Route {
     async handle(context, { body }) {
       const request = toMessageRequest({ ...body, max_tokens: 1 });
       const tokens = await countTokens(inference, request, context.req.raw.signal);
-      const response = context.json({
+      return context.json({
         input_tokens: tokens,
         ...(body.context_management != null && { context_management: { original_input_tokens: tokens } }),
       });
-      response.headers.set("request-id", context.get("requestId"));
-      return response;
     },
   });
 }
@@ -118,9 +126,7 @@ function modelListRoute({ models }: Services): Route {
     answers: [{ description: "A page of models.", schema: anthropicModelListSchema }],
     alwaysOn: true,
     async handle(context, { query }) {
-      const response = context.json(toModelList(await models.list(), query));
-      response.headers.set("request-id", context.get("requestId"));
-      return response;
+      return context.json(toModelList(await models.list(), query));
     },
   });
 }
@@ -139,9 +145,7 @@ function modelRoute({ models }: Services): Route {
     ],
     alwaysOn: true,
     async handle(context) {
-      const response = context.json(toModel(await models.get(pathName(context))));
-      response.headers.set("request-id", context.get("requestId"));
-      return response;
+      return context.json(toModel(await models.get(pathName(context))));
     },
   });
 }

@@ -7,7 +7,6 @@ import { isRecord, tryJson } from "../../json/json-values.ts";
 import { signOmittedThinking, signThinking } from "./content-blocks.ts";
 import { appliedEdits, appliedEditsField } from "./message-schema.ts";
 import { limitField } from "../wire/answer-fields.ts";
-import { limitFields } from "../answer-fields.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({
@@ -126,7 +125,7 @@ export function toMessage(
     model,
     content,
     ...toStopFields(answer, stopSequences),
-    ...limitFields(answer),
+    limited_by: answer.limitedBy,
     ...appliedEdits(contextManagement),
     usage: toUsage(answer.usage),
   };
@@ -186,7 +185,7 @@ export async function* toMessageEvents(
     else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
     else if (event.type === "done") {
       yield* blocks.close();
-      const delta = { ...toStopFields(event, options.stopSequences), ...limitFields(event) };
+      const delta = { ...toStopFields(event, options.stopSequences), limited_by: event.limitedBy };
       const usage = toUsage(event.usage);
       const applied = appliedEdits(options.contextManagement);
       yield sseEvent("message_delta", { type: "message_delta", delta, usage, ...applied });

@@ -1,12 +1,11 @@
 import type { ChatMessage, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest, RequestedFormat } from "../../inference/inference.ts";
 import { toAssistant, toUserMessages } from "./content-blocks.ts";
 import { type MessageRequest, ignoredEdits } from "./message-schema.ts";
 import { toToolDefinition } from "./tools.ts";
 import { chatInput, textParts } from "../chat-input.ts";
 import { checkFormatWithTools, toSingleFormat } from "../structured-output.ts";
-import { toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { commonSettings, toReasoningBudget } from "../request-settings.ts";
 
 export function toMessageRequest(body: MessageRequest): InferenceRequest {
   const format = toFormat(body);
@@ -15,7 +14,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
-    model: body.model ?? undefined,
+    ...commonSettings(body),
     isBuffered: !body.stream,
     input: chatInput([...toSystem(body.system), ...toMessages(body.messages)], {
       ...tools,
@@ -23,12 +22,8 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
     }),
     maxTokens: body.max_tokens,
     stop: body.stop_sequences ?? undefined,
-    sampling: toSampling(body),
     format,
-    ...toEngineFields(body),
     ...toBudget(body),
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };
 }

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { Model } from "../../models/model.ts";
-import { invalidField } from "../../http/input/common-fields.ts";
+import { invalidField, pageLimit } from "../../http/input/common-fields.ts";
 
-const DEFAULT_LIMIT = 20;
 /** Page limit of Anthropic's API. */
-const MAX_LIMIT = 1000;
+export const MAX_PAGE = 1000;
 
 const supportSchema = z.object({ supported: z.boolean() });
 type Support = z.output<typeof supportSchema>;
@@ -63,24 +62,34 @@ export const anthropicModelSchema = z
   .meta({ id: "AnthropicModel" });
 type AnthropicModel = z.output<typeof anthropicModelSchema>;
 
-export const anthropicModelListSchema = z
-  .object({
-    data: z.array(anthropicModelSchema),
+/** Schema of a page of a list, with its cursors. */
+export function pageSchema<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    data: z.array(item),
     has_more: z.boolean(),
     first_id: z.string().nullable(),
     last_id: z.string().nullable(),
-  })
-  .meta({ id: "AnthropicModelList" });
+  });
+}
+
+export function toPage<Item extends { readonly id: string }>(data: Item[], hasMore: boolean) {
+  return { data, has_more: hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+}
+
+/** @throws ServiceError invalid_parameter for two cursors */
+export function checkCursors(after: string | undefined, before: string | undefined): void {
+  if (after === undefined || before === undefined) return;
+  throw invalidField("before_id", "send either after_id or before_id.");
+}
+
+export const anthropicModelListSchema = pageSchema(anthropicModelSchema).meta({ id: "AnthropicModelList" });
 
 /** Query of GET /v1/models for clients of the messages API. */
 export const modelListQuerySchema = z.object({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of models per page. Only for clients of the messages API, like the cursors."),
+  limit: pageLimit(
+    MAX_PAGE,
+    "Maximum number of models per page. Only for clients of the messages API, like the cursors.",
+  ),
   after_id: z.string().optional().describe("Return the models after this one."),
   before_id: z.string().optional().describe("Return the models right before this one."),
 });
@@ -144,9 +153,7 @@ export function toModelList(
   models: readonly Model[],
   { limit, after_id: after, before_id: before }: z.output<typeof modelListQuerySchema>,
 ): z.output<typeof anthropicModelListSchema> {
-  if (after !== undefined && before !== undefined) {
-    throw invalidField("before_id", "send either after_id or before_id.");
-  }
+  checkCursors(after, before);
   const listed = models.filter(({ state }) => state !== "downloading");
   const position = (id: string, param: string): number => {
     const found = listed.findIndex(({ alias }) => alias === id);
@@ -161,10 +168,5 @@ export function toModelList(
         : position(after, "after_id") + 1
       : Math.max(0, end - limit);
   const data = listed.slice(begin, Math.min(end, begin + limit)).map(toModel);
-  return {
-    data,
-    has_more: before === undefined ? begin + limit < end : begin > 0,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-  };
+  return toPage(data, before === undefined ? begin + limit < end : begin > 0);
 }

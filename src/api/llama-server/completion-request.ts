@@ -8,7 +8,6 @@ import {
   modelField,
   optional,
 } from "../../http/input/common-fields.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import { returnProgressField, timingsPerTokenField } from "../wire/answer-fields.ts";
 import {
@@ -19,7 +18,7 @@ import {
   samplingFields,
   unsupportedFields,
 } from "../wire/generation-fields.ts";
-import { toEngineFields, toSampling } from "../request-settings.ts";
+import { commonSettings, toStop, withChoice } from "../request-settings.ts";
 import { toSingleFormat } from "../structured-output.ts";
 
 /** Maximum number of texts between token IDs in one prompt; each is tokenized separately. */
@@ -166,32 +165,26 @@ export function toRequests(
   body: GenerationBody,
   inputs: readonly InferenceRequest["input"][],
 ): InferenceRequest[] {
-  const sampling = toSampling(body);
   const limit = tokenLimitOf(body);
   const request = {
     endpoint: "generate",
-    model: body.model ?? undefined,
+    ...commonSettings(body),
     isBuffered: !body.stream,
     // The engine generates at least one token; see isPromptOnly().
     ...(limit !== undefined && { maxTokens: Math.max(1, limit) }),
-    stop: body.stop == null ? undefined : [body.stop].flat().filter((text) => text !== ""),
+    stop: toStop(body.stop),
     format: toSingleFormat(body, { param: "format", format: { type: "text" } }),
     logprobs: alternativesOf(body) ?? (body.return_tokens ? 0 : undefined),
     // llama.cpp's server also returns tokens without text.
     ...(body.return_tokens && { emptyTokens: true }),
-    ...toEngineFields(body),
     details: true,
     timings: body.timings_per_token ?? false,
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
-  } as const satisfies Omit<InferenceRequest, "input" | "sampling">;
+  } as const satisfies Omit<InferenceRequest, "input">;
   return inputs.flatMap((input) =>
     Array.from({ length: choicesOf(body) }, (_, choice) => ({
       ...request,
       input,
-      // Each choice has a different seed; otherwise all would be equal.
-      sampling:
-        sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 },
+      sampling: withChoice(request.sampling, choice),
     })),
   );
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { mapInTimeSlices } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { list, textItems, tokenList } from "../../http/input/bounded-lists.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { longJson } from "../../http/streaming/stream-response.ts";
+import { mapVectors, rank } from "../answer-fields.ts";
 import type { Services } from "../services.ts";
 import { promptText } from "./completion-request.ts";
 import { invalidField, modelField, optional } from "../../http/input/common-fields.ts";
@@ -12,8 +12,6 @@ const tag = "llama-server";
 /** Value of embd_normalize for no normalization; the engine only returns normalized vectors. */
 const UNNORMALIZED = -1;
 const EUCLIDEAN = 2;
-/** Batch size that keeps a time slice short, so that other requests are not delayed. */
-const VECTORS_PER_SLICE = 64;
 /** Maximum p of a p-norm. Components are at most 1, and their larger powers are practically 0. */
 const MAX_POWER = 64;
 
@@ -32,7 +30,6 @@ const embeddingRequestSchema = z
     ),
   })
   .meta({ id: "LlamaServerEmbeddingRequest" });
-type EmbeddingBody = z.output<typeof embeddingRequestSchema>;
 
 const embeddingsSchema = z
   .array(z.object({ index: z.int(), embedding: z.array(z.array(z.number())).describe("One vector.") }))
@@ -58,25 +55,19 @@ export function embeddingRoute({ inference }: Services, path: "/embedding" | "/e
         );
       }
       const model = body.model ?? undefined;
+      const items = body.content ?? body.input;
+      if (items == null) throw invalidField("content", "is missing.");
       const input: string[] = [];
-      for (const item of inputItems(body)) input.push(await promptText(inference, model, item, signal));
+      for (const item of textItems(items)) input.push(await promptText(inference, model, item, signal));
       const { vectors } = await inference.embed({ model, input }, signal);
       return longJson(
-        await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => ({
+        await mapVectors(vectors, (vector, index) => ({
           index,
           embedding: [normalizeVector(vector, norm)],
         })),
       );
     },
   });
-}
-
-function inputItems({ content, input }: EmbeddingBody): readonly (string | number[])[] {
-  const items = content ?? input;
-  if (items == null) throw invalidField("content", "is missing.");
-  if (typeof items === "string") return [items];
-  const ids = items.filter((item) => typeof item === "number");
-  return ids.length > 0 ? [ids] : items.filter((item) => typeof item !== "number");
 }
 
 const documentList = list(z.string(), { min: 1 });
@@ -127,10 +118,7 @@ export function rerankRoute({ inference }: Services, path: "/rerank" | "/reranki
       }
       const request = { model: body.model ?? undefined, query: body.query, documents };
       const { model, scores, totalTokens } = await inference.rerank(request, context.req.raw.signal);
-      const ranked = scores
-        .map((score, index) => ({ index, score }))
-        .toSorted((one, other) => other.score - one.score || one.index - other.index)
-        .slice(0, body.top_n ?? scores.length);
+      const ranked = rank(scores, body.top_n ?? undefined);
       if (isTei) {
         const returnsText = body.return_text ?? false;
         return context.json(

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
 import type { HubRepo } from "../../models/hub/remote/list-repo.ts";
-import { modelNameSchema } from "../../http/input/common-fields.ts";
+import { modelNameSchema, pageLimit } from "../../http/input/common-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { hubFilesSchema, hubSearchSchema } from "../wire/hub.ts";
 import type { ManagementServices } from "./management-services.ts";
@@ -13,18 +13,11 @@ const ESTIMATE_BASIS =
 
 /** Maximum length of a search text; longer texts match no name. */
 const MAX_QUERY_LENGTH = 200;
-const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
 const hubSearchQuerySchema = z.object({
   query: z.string().trim().min(1).max(MAX_QUERY_LENGTH).describe("Words, or part of a repository's name."),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of repositories."),
+  limit: pageLimit(MAX_LIMIT, "Maximum number of repositories."),
 });
 
 const hubFilesQuerySchema = z.object({

@@ -13,9 +13,9 @@ import type { modelField } from "../../http/input/common-fields.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceStream, RequestedFormat } from "../../inference/inference.ts";
-import { limitFields, toPromptProgress } from "../answer-fields.ts";
+import { toPromptProgress } from "../answer-fields.ts";
 import { toolDefinition } from "../chat-input.ts";
-import { toEngineFields, toReasoningBudget, toSampling } from "../request-settings.ts";
+import { commonSettings, toReasoningBudget } from "../request-settings.ts";
 import { checkFormatWithTools, toSingleFormat } from "../structured-output.ts";
 import {
   type AnswerToken,
@@ -31,16 +31,13 @@ type LogprobFields = Partial<z.output<z.ZodObject<typeof logprobFields>>>;
 /** Returns the settings that chats and prompts have in common. */
 export function toSettings(body: GenerationFields & LogprobFields & { model?: z.output<typeof modelField> }) {
   return {
-    model: body.model ?? undefined,
+    ...commonSettings(body),
     maxTokens: toMaxTokens(body),
     stop: body.stop ?? undefined,
-    sampling: toSampling(body),
     format: toFormat(body),
     logprobs: body.logprobs ?? (body.n_probs || undefined),
-    ...toEngineFields(body),
     timings: body.timings_per_token ?? false,
     ...toReasoningBudget(body),
-    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
 }
@@ -78,7 +75,7 @@ export function summary(
 ) {
   return {
     done_reason: end.reason,
-    ...limitFields(end),
+    limited_by: end.limitedBy,
     ...(end.moved && { moved: { times: end.moved.times, other_tokens: end.moved.otherTokens } }),
     total_duration_ms: Math.round(end.totalMs),
     ...toStatistics(end.usage, end.tokensPerSecond),

@@ -5,7 +5,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { type Answer, joinToolCalls } from "../../inference/collect-answer.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
 import { isRecord, tryJson } from "../../json/json-values.ts";
-import { limitFields, toTokenLogprobs } from "../answer-fields.ts";
+import { toTokenLogprobs } from "../answer-fields.ts";
 import { limitField, tokenLogprobsSchema } from "../wire/answer-fields.ts";
 
 const NS_PER_MS = 1e6;
@@ -37,7 +37,7 @@ type AnswerEnd = Pick<Answer, "reason" | "limitedBy" | "usage" | "timings" | "to
 function summary({ reason, limitedBy, usage, timings, totalMs }: AnswerEnd, loadMs: number) {
   return {
     done_reason: reason === "length" ? ("length" as const) : ("stop" as const),
-    ...limitFields({ limitedBy }),
+    limited_by: limitedBy,
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: usage.promptTokens,

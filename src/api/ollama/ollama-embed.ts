@@ -1,16 +1,13 @@
 import { z } from "zod";
 import { optional } from "../../http/input/common-fields.ts";
 import { list } from "../../http/input/bounded-lists.ts";
-import { mapInTimeSlices } from "../../async/timers.ts";
+import { mapVectors } from "../answer-fields.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { nanoseconds } from "./ollama-answer.ts";
 import { keepAliveField, modelField } from "./ollama-fields.ts";
 import { optionsField, toResidency } from "./ollama-options.ts";
-
-/** Batch size that keeps a time slice short, so that other requests are not delayed. */
-const VECTORS_PER_SLICE = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */
 export const embedRequestSchema = z
@@ -80,9 +77,7 @@ export async function toEmbedAnswer(
   return {
     model,
     embeddings:
-      dimensions == null
-        ? vectors
-        : await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector) => shortenVector(vector, dimensions)),
+      dimensions == null ? vectors : await mapVectors(vectors, (vector) => shortenVector(vector, dimensions)),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: totalTokens,

@@ -4,9 +4,9 @@ import { MAX_NAME_LENGTH, modelName, optional } from "../../http/input/common-fi
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { Model } from "../../models/model.ts";
-import { toReasoningBudget, toSampling } from "../request-settings.ts";
+import { toReasoningBudget, toSampling, toStop } from "../request-settings.ts";
 import { thinkingFields } from "../wire/generation-fields.ts";
-import { optionsField, toMaxTokens, toResidency, toStop } from "./ollama-options.ts";
+import { optionsField, toMaxTokens, toResidency } from "./ollama-options.ts";
 
 export const modelField = z
   .string({ error: "is required" })
@@ -50,7 +50,7 @@ export function toSettings(body: GenerationFields, model: Model) {
     model: model.alias,
     isBuffered: body.stream === false,
     maxTokens: toMaxTokens(body.options, model),
-    stop: toStop(body.options),
+    stop: toStop(body.options?.stop),
     sampling: toSampling(body.options ?? {}),
     format: toFormat(body.format),
     logprobs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,

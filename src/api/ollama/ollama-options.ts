@@ -63,13 +63,6 @@ export const optionsField = optional(
 );
 type Options = z.output<typeof optionsField>;
 
-export function toStop(options: Options): string[] | undefined {
-  const stop = options?.stop;
-  if (stop == null) return undefined;
-  // Some clients send an empty string for "none", which would match immediately.
-  return [stop].flat().filter((text) => text !== "");
-}
-
 /** Returns the token limit. For "no limit", the context size, because undefined would apply the model's PARAMETER. */
 export function toMaxTokens(options: Options, model: Model): number | undefined {
   const limit = options?.num_predict;

@@ -22,7 +22,7 @@ import {
 } from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 import { limitField, tokenLogprobsSchema } from "../wire/answer-fields.ts";
-import { eventTimings, limitFields, toPromptProgress, toTokenLogprobs } from "../answer-fields.ts";
+import { eventTimings, toPromptProgress, toTokenLogprobs } from "../answer-fields.ts";
 
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
@@ -143,7 +143,7 @@ export function toChatCompletion(
       },
       logprobs: toLogprobs(answer.logprobs),
       finish_reason: toReason(answer.reason, style),
-      ...limitFields(answer),
+      limited_by: answer.limitedBy,
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
     ...timingFields(answers, style),
@@ -203,7 +203,7 @@ export async function* toChatChunks(
 /** Converts an event; undefined for one without a counterpart in this API. */
 function toChunkChoice(index: number, event: AnswerEvent, style: ChatAnswerStyle): ChunkChoice | undefined {
   if (event.type === "done") {
-    return { index, delta: {}, finish_reason: toReason(event.reason, style), ...limitFields(event) };
+    return { index, delta: {}, finish_reason: toReason(event.reason, style), limited_by: event.limitedBy };
   }
   const delta = toDelta(event, style);
   if (!delta) return undefined;

@@ -5,7 +5,6 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../../engine/protocol/generation.ts";
-import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, RequestedFormat, ToolGrammar } from "../../inference/inference.ts";
 import { decodeAudio, decodeImage } from "../../inference/media-data.ts";
@@ -17,15 +16,16 @@ import type {
 } from "./chat-schema.ts";
 import { customFunctions, encodeInput } from "./custom-tools.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
-import { toChoices, toMaxTokens, toStop, unsupported, withChoice } from "./openai-fields.ts";
+import { toChoices, toMaxTokens, unsupported } from "./openai-fields.ts";
 import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
 import { chatInput, textParts, toolDefinition } from "../chat-input.ts";
 import { invalidField } from "../../http/input/common-fields.ts";
 import {
+  commonSettings,
   thinkingFromTemplateFields,
-  toEngineFields,
   toReasoningBudget,
-  toSampling,
+  toStop,
+  withChoice,
 } from "../request-settings.ts";
 import { checkFormatWithTools } from "../structured-output.ts";
 
@@ -34,7 +34,6 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   if (body.modalities?.some((modality) => modality !== "text")) {
     throw unsupported("Only text output is supported.", "modalities");
   }
-  const sampling = toSampling(body);
   const warnings = ignoredVerbosity(body.verbosity);
   const { tools, toolChoice, toolGrammars } = toTools(body);
   const format = toOutputFormat(body);
@@ -42,7 +41,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   checkFormatWithTools(format, tools.length > 0 && toolChoice !== "none");
   const request: InferenceRequest = {
     endpoint: "chat",
-    model: body.model ?? undefined,
+    ...commonSettings(body),
     isBuffered: !body.stream,
     input: chatInput(body.messages.map(toMessage), {
       continueLast: toContinueLast(body, format, toolChoice),
@@ -54,20 +53,16 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     // The engine generates at least one token; see withoutText().
     maxTokens: limit === 0 ? 1 : toMaxTokens(limit),
     stop: toStop(body.stop),
-    sampling,
     format,
     ...(toolGrammars.length > 0 && { toolGrammars }),
     logprobs: toLogprobs(body),
-    ...toEngineFields(body),
     timings: body.timings_per_token ?? false,
     ...toReasoningBudget(body),
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };
   return Array.from({ length: toChoices(body) }, (_, choice) => ({
     ...request,
-    sampling: withChoice(sampling, choice),
+    sampling: withChoice(request.sampling, choice),
   }));
 }
 

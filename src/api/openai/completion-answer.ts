@@ -15,7 +15,7 @@ import {
 } from "./openai-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 import { limitField } from "../wire/answer-fields.ts";
-import { eventTimings, limitFields, toPromptProgress } from "../answer-fields.ts";
+import { eventTimings, toPromptProgress } from "../answer-fields.ts";
 
 const logprobsSchema = z
   .object({
@@ -92,7 +92,7 @@ export function toCompletion(
       text: text + answer.text,
       logprobs: joinLogprobs(prompt?.logprobs ?? null, logprobs),
       finish_reason: answer.reason,
-      ...limitFields(answer),
+      limited_by: answer.limitedBy,
     };
   };
   return {
@@ -173,7 +173,7 @@ export async function* toCompletionChunks(
     } else if (event.type === "done") {
       usages[index] = event.usage;
       yield frame(
-        [{ index, text: "", logprobs: null, finish_reason: event.reason, ...limitFields(event) }],
+        [{ index, text: "", logprobs: null, finish_reason: event.reason, limited_by: event.limitedBy }],
         null,
         timings && { timings },
       );

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
-import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { list, textItems, tokenList } from "../../http/input/bounded-lists.ts";
 import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -25,14 +25,12 @@ import {
   toChoices,
   tokenLimit,
   toMaxTokens,
-  toStop,
   toStreamOptions,
-  withChoice,
 } from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
 import { invalidField, optional } from "../../http/input/common-fields.ts";
 import { noThinkingFields, probabilitiesField } from "../wire/generation-fields.ts";
-import { toEngineFields, toSampling } from "../request-settings.ts";
+import { commonSettings, toStop, withChoice } from "../request-settings.ts";
 
 /** POST /v1/completions. */
 export function completionsRoute({ inference, config }: Services): Route {
@@ -85,7 +83,7 @@ async function readPrompts(
   signal: AbortSignal,
 ): Promise<{ prompts: readonly CompletionPrompt[]; scored: ScoreAnswer | undefined }> {
   const model = body.model ?? undefined;
-  const items = promptItems(body);
+  const items = textItems(body.prompt);
   const toText = async (item: string | number[]): Promise<string> =>
     typeof item === "string"
       ? item
@@ -172,18 +170,6 @@ export const completionRequestSchema = z
   .meta({ id: "CompletionRequest" });
 type CompletionRequest = z.output<typeof completionRequestSchema>;
 
-/** Returns each prompt as the client sent it. */
-function promptItems({ prompt }: CompletionRequest): readonly (string | number[])[] {
-  if (typeof prompt === "string") return [prompt];
-  const prompts: (string | number[])[] = [];
-  const tokenIds: number[] = [];
-  for (const item of prompt) {
-    if (typeof item === "number") tokenIds.push(item);
-    else prompts.push(item);
-  }
-  return tokenIds.length > 0 ? [tokenIds] : prompts;
-}
-
 /** Number of completions to generate per prompt; the best `n` are returned. */
 function generatedChoices(body: Pick<CompletionRequest, "n" | "n_cmpl" | "best_of">): number {
   return body.best_of ?? toChoices(body);
@@ -210,28 +196,26 @@ export function toCompletionRequests(
   if (body.max_tokens === 0) return [];
   const choices = generatedChoices(body);
   const isRanked = choices > toChoices(body);
-  const sampling = toSampling(body);
+  const settings = commonSettings(body);
   const alternatives = requestedAlternatives(body);
   const limit = body.max_tokens ?? body.max_completion_tokens ?? body.n_predict;
   const format = toOutputFormat(body);
   return prompts.flatMap((prompt) =>
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
+      ...settings,
       endpoint: "generate",
-      model: body.model ?? undefined,
       isBuffered: !body.stream,
       input: body.suffix
         ? { kind: "infill", prefix: prompt, suffix: body.suffix }
         : { kind: "prompt", prompt },
       maxTokens: toMaxTokens(limit),
       stop: toStop(body.stop),
-      sampling: withChoice(sampling, choice),
+      sampling: withChoice(settings.sampling, choice),
       format,
       logprobs: alternatives ?? (isRanked ? 0 : undefined),
-      ...toEngineFields(body),
       timings: body.timings_per_token ?? false,
       // Evaluation harnesses request one token and drop its entry, so it must exist even for a token without text.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
-      repetitionGuard: body.repetition_guard ?? undefined,
       defaults: {
         ...(limit !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
         sampling: DEFAULT_SAMPLING,

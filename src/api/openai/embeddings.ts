@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { mapInTimeSlices } from "../../async/timers.ts";
-import { list, tokenList } from "../../http/input/bounded-lists.ts";
+import { mapVectors, rank } from "../answer-fields.ts";
+import { list, textItems, tokenList } from "../../http/input/bounded-lists.ts";
 import { ignored, modelName, refused, modelField, optional } from "../../http/input/common-fields.ts";
 import { shortenVector } from "../../inference/embeddings.ts";
 import type {
@@ -11,9 +11,6 @@ import type {
   RerankRequest,
 } from "../../inference/inference.ts";
 import { encodeBase64 } from "../../inference/media-data.ts";
-
-/** Batch size that keeps a time slice short, so that other requests are not delayed. */
-const VECTORS_PER_SLICE = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
 
@@ -60,7 +57,7 @@ export async function toEmbedRequest(
   promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
 ): Promise<EmbedRequest> {
   const model = name ?? undefined;
-  const items = inputItems(input);
+  const items = textItems(input);
   const texts = items.map(async (item, at) =>
     typeof item === "string"
       ? item
@@ -69,18 +66,12 @@ export async function toEmbedRequest(
   return { model, input: await Promise.all(texts) };
 }
 
-function inputItems(input: EmbeddingsRequest["input"]): (string | number[])[] {
-  if (typeof input === "string") return [input];
-  const ids = input.filter((item) => typeof item === "number");
-  return ids.length > 0 ? [ids] : input.filter((item) => typeof item !== "number");
-}
-
 /** @throws ServiceError invalid_parameter if `dimensions` exceeds the model's */
 export async function toEmbeddings(
   { model, vectors, totalTokens }: EmbedAnswer,
   { encoding_format: format, dimensions }: EmbeddingsRequest,
 ): Promise<z.output<typeof embeddingsSchema>> {
-  const data = await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => {
+  const data = await mapVectors(vectors, (vector, index) => {
     const shortened = dimensions == null ? vector : shortenVector(vector, dimensions);
     return {
       object: "embedding" as const,
@@ -152,19 +143,14 @@ export function toRerank(
   { model, scores, totalTokens }: RerankAnswer,
   { documents, top_n: limit, return_documents: withTexts }: Rerank,
 ): z.output<typeof rerankSchema> {
-  const ranked = scores
-    .map((score, index) => ({ index, relevance_score: sigmoid(score) }))
-    .toSorted((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)
-    .slice(0, limit ?? scores.length);
   return {
     id,
     object: "list",
     model,
-    results: ranked.map(({ index, relevance_score }) => {
+    results: rank(scores.map(sigmoid), limit ?? undefined).map(({ index, score }) => {
       const document = documents[index];
-      return withTexts && document !== undefined
-        ? { index, relevance_score, document: { text: textOf(document) } }
-        : { index, relevance_score };
+      const shown = withTexts && document !== undefined ? { text: textOf(document) } : undefined;
+      return { index, relevance_score: score, document: shown };
     }),
     usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
     meta: { tokens: { input_tokens: totalTokens, output_tokens: 0 } },

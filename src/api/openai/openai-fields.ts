@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Sampling, Usage } from "../../engine/protocol/generation.ts";
+import type { Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, repetitionGuardField, modelField, optional } from "../../http/input/common-fields.ts";
@@ -61,19 +61,9 @@ export function toStreamOptions(body: CommonFields): StreamOptions {
   };
 }
 
-export function toStop(stop: CommonFields["stop"]): readonly string[] | undefined {
-  if (stop == null) return undefined;
-  return [stop].flat().filter((text) => text !== "");
-}
-
 /** Number of choices per prompt. */
 export function toChoices(body: Pick<CommonFields, "n" | "n_cmpl">): number {
   return body.n_cmpl ?? body.n ?? 1;
-}
-
-/** Returns the sampling settings of a choice. Each has a different seed; otherwise all would be equal. */
-export function withChoice(sampling: Sampling, choice: number): Sampling {
-  return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
 }
 
 export function unsupported(message: string, param: string): ServiceError {

@@ -92,6 +92,13 @@ export function tokenList({ min = 0 }: { min?: number } = {}): z.ZodArray<z.ZodI
   return list(z.int(), { min, max: MAX_TOKENS });
 }
 
+/** Returns the texts of a field that has one or several, each as a string or as token ids. */
+export function textItems(field: string | readonly (string | number | number[])[]): (string | number[])[] {
+  if (typeof field === "string") return [field];
+  const ids = field.filter((item) => typeof item === "number");
+  return ids.length > 0 ? [ids] : field.filter((item) => typeof item !== "number");
+}
+
 /** Schema of an object with at most {@link MAX_LIST_LENGTH} fields of arbitrary names. */
 export function dictionary<Value extends z.ZodType>(
   value: Value,

@@ -27,6 +27,11 @@ export function optional<Type extends z.ZodType>(
   return type.nullish().describe(description);
 }
 
+/** Field of a query: the maximum number of entries per page, by default 20. */
+export function pageLimit(most: number, description: string, usual = 20): z.ZodType<number> {
+  return z.coerce.number().int().min(1).max(most).default(usual).describe(description);
+}
+
 /** Schema of a compatible API's field without effect; accepts any value. */
 export function ignored(why?: string): z.ZodOptional<z.ZodType> {
   return z

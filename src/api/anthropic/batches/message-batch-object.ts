@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Page } from "../../../batches/batch-store.ts";
 import type { AnsweredLine, Batch, BatchFormat, BatchUsage } from "../../../batches/batch.ts";
 import { anthropicErrorBody } from "../anthropic-error.ts";
+import { pageSchema } from "../model-list.ts";
 
 const time = z.string().describe("RFC 3339.");
 
@@ -32,14 +32,7 @@ export const messageBatchSchema = z
   })
   .meta({ id: "MessageBatch" });
 
-export const messageBatchListSchema = z
-  .object({
-    data: z.array(messageBatchSchema),
-    has_more: z.boolean(),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-  })
-  .meta({ id: "MessageBatchList" });
+export const messageBatchListSchema = pageSchema(messageBatchSchema).meta({ id: "MessageBatchList" });
 
 export const deletedMessageBatchSchema = z
   .object({ id: z.string(), type: z.literal("message_batch_deleted") })
@@ -75,18 +68,6 @@ export function toMessageBatch(batch: Batch, origin: string): z.output<typeof me
 /** Number of requests. `total` is 0 until the input file has been read; the number sent is in the metadata. */
 function requestCount({ total, metadata }: Batch): number {
   return total || Number(metadata?.["requests"] ?? 0);
-}
-
-export function toMessageBatchList(
-  { items, hasMore }: Page<Batch>,
-  origin: string,
-): z.output<typeof messageBatchListSchema> {
-  return {
-    data: items.map((batch) => toMessageBatch(batch, origin)),
-    has_more: hasMore,
-    first_id: items[0]?.id ?? null,
-    last_id: items.at(-1)?.id ?? null,
-  };
 }
 
 function toTime(millis: number): string {

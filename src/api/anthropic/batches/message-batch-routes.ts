@@ -12,16 +12,14 @@ import {
   messageBatchSchema,
   MESSAGES_PATH,
   toMessageBatch,
-  toMessageBatchList,
 } from "./message-batch-object.ts";
-import { invalidField } from "../../../http/input/common-fields.ts";
+import { invalidField, pageLimit } from "../../../http/input/common-fields.ts";
+import { checkCursors, MAX_PAGE, toPage } from "../model-list.ts";
 
 const tag = "Messages API";
 const PATH = "/v1/messages/batches";
 /** Limits of Anthropic's API. */
 const MAX_REQUESTS = 100_000;
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 1000;
 
 const createSchema = z
   .object({
@@ -39,13 +37,7 @@ const createSchema = z
   .meta({ id: "MessageBatchRequest" });
 
 const listQuerySchema = z.object({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of batches per page, newest first."),
+  limit: pageLimit(MAX_PAGE, "Maximum number of batches per page, newest first."),
   after_id: z.string().optional().describe("Return the batches after this one."),
   before_id: z.string().optional().describe("Return the batches right before this one."),
 });
@@ -88,7 +80,7 @@ function createRoute({ batches }: BatchServices): Route {
         inputFile,
         metadata: { requests: String(requests.length) },
       });
-      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
+      return context.json(toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -102,12 +94,19 @@ function listRoute({ batches }: BatchServices): Route {
     query: listQuerySchema,
     answers: [{ description: "A page of batches.", schema: messageBatchListSchema }],
     async handle(context, { query: { limit, after_id: after, before_id: before } }) {
-      if (after !== undefined && before !== undefined) {
-        throw invalidField("before_id", "send either after_id or before_id.");
-      }
+      checkCursors(after, before);
       const viewer = context.get("owner");
-      const page = { viewer, api: ANTHROPIC_BATCHES, limit, after, before, descending: true };
-      return jsonResponse(context, toMessageBatchList(await batches.batches(page), requestOrigin(context)));
+      const { items, hasMore } = await batches.batches({
+        viewer,
+        api: ANTHROPIC_BATCHES,
+        limit,
+        after,
+        before,
+        descending: true,
+      });
+      const origin = requestOrigin(context);
+      const data = items.map((batch) => toMessageBatch(batch, origin));
+      return context.json(toPage(data, hasMore));
     },
   });
 }
@@ -121,7 +120,7 @@ function batchRoute({ batches }: BatchServices): Route {
     answers: [{ description: "The batch.", schema: messageBatchSchema }],
     async handle(context) {
       const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
-      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
+      return context.json(toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -135,7 +134,7 @@ function cancelRoute({ batches }: BatchServices): Route {
     answers: [{ description: "The batch, which is being canceled.", schema: messageBatchSchema }],
     async handle(context) {
       const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
-      return jsonResponse(context, toMessageBatch(batch, requestOrigin(context)));
+      return context.json(toMessageBatch(batch, requestOrigin(context)));
     },
   });
 }
@@ -158,7 +157,7 @@ function resultsRoute({ batches }: BatchServices): Route {
       if (outputFile === undefined)
         throw new ServiceError("batch_conflict", "The batch has not ended; it has no results yet.");
       const content = await batches.content(viewer, outputFile, ["results"]);
-      const headers = { "content-type": "application/x-jsonl", "request-id": context.get("requestId") };
+      const headers = { "content-type": "application/x-jsonl" };
       return new Response(content.read(0, content.size - 1), { headers });
     },
   });
@@ -174,7 +173,7 @@ function deleteRoute({ batches }: BatchServices): Route {
     async handle(context) {
       const id = batchId(context);
       await batches.deleteBatch(context.get("owner"), ANTHROPIC_BATCHES, id);
-      return jsonResponse(context, { id, type: "message_batch_deleted" });
+      return context.json({ id, type: "message_batch_deleted" });
     },
   });
 }
@@ -186,12 +185,6 @@ function batchId(context: AppContext): string {
 /** Origin under which the client reaches the daemon. */
 function requestOrigin(context: AppContext): string {
   return new URL(context.req.url).origin;
-}
-
-function jsonResponse(context: AppContext, body: object): Response {
-  const response = context.json(body);
-  response.headers.set("request-id", context.get("requestId"));
-  return response;
 }
 
 function checkUniqueIds(requests: readonly { readonly custom_id: string }[]): void {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { FilePurpose } from "../../../batches/batch.ts";
 import { dictionary } from "../../../http/input/bounded-lists.ts";
-import { parseInput, optional } from "../../../http/input/common-fields.ts";
+import { optional, pageLimit, parseInput } from "../../../http/input/common-fields.ts";
 import { readUpload } from "../../../http/input/form-data.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import { sendFile } from "../../../http/streaming/send-file.ts";
@@ -28,7 +28,6 @@ const MAX_PAIRS = 16;
 const MAX_KEY_LENGTH = 64;
 const MAX_VALUE_LENGTH = 512;
 const MAX_LIMIT = 100;
-const DEFAULT_LIMIT = 20;
 
 const createSchema = z
   .object({
@@ -56,13 +55,7 @@ const createSchema = z
 
 const listQuerySchema = z.object({
   after: z.string().optional().describe("Return the batches after this one."),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of batches per page, newest first."),
+  limit: pageLimit(MAX_LIMIT, "Maximum number of batches per page, newest first."),
 });
 
 /** Routes under /v1/batches. */
@@ -159,13 +152,7 @@ const uploadFields = z.object({
 
 const fileListQuerySchema = z.object({
   after: z.string().optional().describe("Return the files after this one."),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_FILES_PER_PAGE)
-    .default(MAX_FILES_PER_PAGE)
-    .describe("Maximum number of files per page."),
+  limit: pageLimit(MAX_FILES_PER_PAGE, "Maximum number of files per page.", MAX_FILES_PER_PAGE),
   order: z.enum(["asc", "desc"]).default("desc").describe("Order by creation time."),
   purpose: z.string().optional().describe("Return only files of this purpose."),
 });

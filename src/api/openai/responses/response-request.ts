@@ -1,6 +1,5 @@
 import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type {
   Inference,
   InferenceRequest,
@@ -15,7 +14,7 @@ import type { ResponseStore } from "./response-store.ts";
 import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
 import { chatInput } from "../../chat-input.ts";
 import { invalidField } from "../../../http/input/common-fields.ts";
-import { thinkingFromEffort, toEngineFields, toReasoningBudget, toSampling } from "../../request-settings.ts";
+import { commonSettings, thinkingFromEffort, toReasoningBudget } from "../../request-settings.ts";
 import { checkFormatWithTools, toSingleFormat } from "../../structured-output.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
@@ -48,7 +47,7 @@ export function toInferenceRequest(
   checkFormatWithTools(format, tools.tools.length > 0 && tools.toolChoice !== "none");
   return {
     endpoint: "chat",
-    model: body.model ?? undefined,
+    ...commonSettings(body),
     isBuffered: !body.stream,
     input: chatInput(messages, {
       // Input items are complete; the answer is a new item.
@@ -58,14 +57,10 @@ export function toInferenceRequest(
       ...thinkingFromEffort(body.reasoning?.effort),
     }),
     maxTokens: body.max_output_tokens ?? undefined,
-    sampling: toSampling(body),
     format,
     ...(toolGrammars.length > 0 && { toolGrammars }),
-    ...toEngineFields(body),
     ...toReasoningBudget(body),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
-    repetitionGuard: body.repetition_guard ?? undefined,
-    defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };
 }

@@ -13,7 +13,7 @@ import { generateWithTruncation, resolveConversation, toInferenceRequest } from 
 import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
 import { StoredResponses, ResponseStore, type StoredResponse } from "./response-store.ts";
 import { type ResponseEvent, ResponseWriter } from "./response-writer.ts";
-import { invalidField } from "../../../http/input/common-fields.ts";
+import { invalidField, pageLimit } from "../../../http/input/common-fields.ts";
 
 const tag = "Responses API";
 
@@ -200,18 +200,11 @@ function notFound(id: string): ServiceError {
   );
 }
 
-const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
 /** Query of GET /v1/responses/{id}/input_items. */
 const inputItemQuerySchema = z.object({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(DEFAULT_LIMIT)
-    .describe("Maximum number of items to return."),
+  limit: pageLimit(MAX_LIMIT, "Maximum number of items to return."),
   order: z.enum(["asc", "desc"]).default("desc").describe("desc: last item first."),
   after: z.string().optional().describe("Return the items after the one with this ID."),
 });

@@ -5,7 +5,7 @@ import { toCallId } from "../openai-fields.ts";
 import { toBuiltInCall } from "./built-in-calls.ts";
 import { type ItemStatus, newId, type OutputItem, type ResponseObject, toUsage } from "./response-object.ts";
 import { type BuiltInTool, type ClientTool, toolKinds } from "./response-tools.ts";
-import { limitFields, toTokenLogprobs } from "../../answer-fields.ts";
+import { toTokenLogprobs } from "../../answer-fields.ts";
 import type { TokenLogprobs } from "../../wire/answer-fields.ts";
 
 /** Event of a streamed response. */
@@ -61,7 +61,7 @@ export class ResponseWriter {
       this.#end({
         status,
         incomplete_details:
-          status === "incomplete" ? { reason: "max_output_tokens", ...limitFields(event) } : null,
+          status === "incomplete" ? { reason: "max_output_tokens", limited_by: event.limitedBy } : null,
         usage: toUsage(event.usage),
       });
       await this.#onComplete(this.#response);
