@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ErrorType } from "../errors/error-codes.ts";
+import { ERROR_TYPES } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AppContext } from "./app-env.ts";
 import { covers, type Api, type RenderedError } from "./route.ts";
@@ -55,15 +55,6 @@ function logError(context: AppContext, error: ServiceError): void {
   if (error.status === 503) logger.warn({ code: error.code }, error.message);
   else logger.error({ err: error }, error.message);
 }
-
-const ERROR_TYPES = [
-  "invalid_request",
-  "not_found",
-  "model_error",
-  "conflict",
-  "internal_error",
-  "overloaded",
-] as const satisfies readonly ErrorType[];
 
 /** Error body of the native API. */
 export const nativeErrorSchema = z

@@ -156,9 +156,7 @@ export function createMetrics(options: MetricsOptions): Metrics & DaemonMetrics 
       totals.activeRequests += 1;
       requestsTotal.inc({ endpoint });
     },
-    requestsWaiting(change) {
-      requestsWaiting.inc(change);
-    },
+    requestsWaiting: (change) => requestsWaiting.inc(change),
     requestFinished(_endpoint, seconds) {
       totals.activeRequests -= 1;
       duration.observe(seconds);
@@ -166,46 +164,28 @@ export function createMetrics(options: MetricsOptions): Metrics & DaemonMetrics 
     tokenGenerated() {
       totals.tokensGenerated += 1;
     },
-    firstToken(seconds) {
-      firstToken.observe(seconds);
-    },
+    firstToken: (seconds) => firstToken.observe(seconds),
     tokensGenerated(model, tokens, rate) {
       totals.tokensGenerated += tokens;
       // A generation that took no time has no speed; Prometheus would accept NaN or Infinity.
       if (Number.isFinite(rate)) speeds.set(model, rate);
     },
-    tokenInterval(seconds) {
-      tokenInterval.observe(seconds);
-    },
-    cachedTokens(tokens) {
-      cachedTokens.inc(tokens);
-    },
+    tokenInterval: (seconds) => tokenInterval.observe(seconds),
+    cachedTokens: (tokens) => cachedTokens.inc(tokens),
     draftTokens(tokens, accepted) {
       draftTokens.inc(tokens);
       acceptedTokens.inc(accepted);
     },
-    promptTokens(tokens) {
-      promptTokens.inc(tokens);
-    },
+    promptTokens: (tokens) => promptTokens.inc(tokens),
     answerMoved(isExact) {
       fleet?.moved.inc();
       if (!isExact) fleet?.movedOtherwise.inc();
     },
-    engineRestarted() {
-      engineRestarts.inc();
-    },
-    batchLine(outcome) {
-      batchLines.inc({ outcome });
-    },
-    repetitionStopped() {
-      repetitions.inc();
-    },
-    gpuLost() {
-      gpuLosses.inc();
-    },
-    gpuAbandoned() {
-      gpuAbandonments.inc();
-    },
+    engineRestarted: () => engineRestarts.inc(),
+    batchLine: (outcome) => batchLines.inc({ outcome }),
+    repetitionStopped: () => repetitions.inc(),
+    gpuLost: () => gpuLosses.inc(),
+    gpuAbandoned: () => gpuAbandonments.inc(),
     async render() {
       await refresh();
       return withDecimals(await registry.metrics());
