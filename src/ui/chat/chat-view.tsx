@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { bound, Button, FileButton } from "../controls.tsx";
 import { saveAs } from "../browser.ts";
 import { showProblem } from "../page-state.ts";
 import { ToolsForm } from "../tools/tools-form.tsx";
@@ -78,23 +79,21 @@ interface SidebarProps {
 function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
   return (
     <aside id="sidebar" class={isOpen ? "open" : ""} aria-label="Conversations">
-      <button
+      <Button
         id="new"
-        type="button"
         onClick={() => {
           startConversation();
           onChoose();
         }}
       >
         New conversation
-      </button>
+      </Button>
       <input
         id="search"
         type="search"
         placeholder="Search"
         aria-label="Search conversations"
-        value={search}
-        onInput={({ currentTarget }) => (search.value = currentTarget.value)}
+        {...bound(search)}
       />
       {listedConversations.value.length === 0 && search.value !== "" && <p class="hint">Nothing found.</p>}
       <ul id="conversations">
@@ -103,31 +102,22 @@ function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
         ))}
       </ul>
       <p class="buttons">
-        <button
+        <Button
           id="export"
-          type="button"
           disabled={conversations.value.length === 0}
           onClick={() => saveAs("daybreak-conversations.json", toExport(conversations.value))}
         >
           Export
-        </button>
-        <label class="file">
+        </Button>
+        <FileButton id="import" accept=".json,application/json" onFiles={importFrom}>
           Import
-          <input
-            id="import"
-            type="file"
-            accept=".json,application/json"
-            onChange={({ currentTarget }) => void importFrom(currentTarget)}
-          />
-        </label>
+        </FileButton>
       </p>
     </aside>
   );
 }
 
-async function importFrom(input: HTMLInputElement): Promise<void> {
-  const [file] = input.files ?? [];
-  input.value = "";
+async function importFrom([file]: readonly File[]): Promise<void> {
   if (!file) return;
   try {
     for (const each of parseExport(await file.text())) saveAndShow(each);
@@ -151,29 +141,26 @@ function ConversationEntry({
   };
   return (
     <li class={id === current.value.id ? "chosen" : ""}>
-      <button
+      <Button
         class="open"
-        type="button"
         onClick={() => {
           openConversation(conversation);
           onChoose();
         }}
       >
         {name}
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         aria-pressed={isPinned}
         title={isPinned ? "Unpin" : "Pin"}
         onClick={() => saveAndShow({ ...conversation, isPinned: !isPinned })}
       >
         {isPinned ? "★" : "☆"}
-      </button>
-      <button type="button" title="Rename" onClick={rename}>
+      </Button>
+      <Button title="Rename" onClick={rename}>
         ✎
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         class="delete"
         title="Delete"
         onClick={() => {
@@ -181,7 +168,7 @@ function ConversationEntry({
         }}
       >
         ✕
-      </button>
+      </Button>
     </li>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { bound, Button, FileButton, Form } from "../controls.tsx";
 import { chosenDaemon } from "../daemons.ts";
 import { openAsExperiment } from "../browser.ts";
 import { problem, showProblem } from "../page-state.ts";
@@ -39,12 +40,9 @@ export function Composer(): JSX.Element {
     }
   };
   return (
-    <form
+    <Form
       id="chat"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
+      onSubmit={send}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault();
@@ -54,25 +52,23 @@ export function Composer(): JSX.Element {
       {(images.value.length > 0 || files.value.length > 0) && (
         <p class="attached">
           {images.value.map((url) => (
-            <button
+            <Button
               key={url}
-              type="button"
               title="Leave this image out"
               onClick={() => (images.value = images.value.filter((each) => each !== url))}
             >
               <img src={url} alt="To be sent" /> ✕
-            </button>
+            </Button>
           ))}
           {files.value.map((file) => (
-            <button
+            <Button
               key={file.name}
-              type="button"
               class="attachment"
               title="Leave this file out"
               onClick={() => (files.value = files.value.filter((each) => each !== file))}
             >
               {file.name} <small>{file.text.length.toLocaleString("en")} characters</small> ✕
-            </button>
+            </Button>
           ))}
         </p>
       )}
@@ -86,8 +82,7 @@ export function Composer(): JSX.Element {
         rows={2}
         placeholder="Say something"
         aria-label="Message"
-        value={text}
-        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+        {...bound(text)}
         onPaste={(event) => {
           const pasted = [...(event.clipboardData?.files ?? [])];
           if (pasted.length === 0) return;
@@ -104,43 +99,32 @@ export function Composer(): JSX.Element {
         <button id="send" type="submit" disabled={running.value !== undefined}>
           Send
         </button>
-        <button
-          id="stop"
-          type="button"
-          disabled={running.value === undefined}
-          onClick={() => running.value?.abort()}
-        >
+        <Button id="stop" disabled={running.value === undefined} onClick={() => running.value?.abort()}>
           Stop
-        </button>
+        </Button>
         <ModelSelect />
-        <label class="file" title="Images, text files and PDF files; or paste or drop them">
+        <FileButton
+          id="attach"
+          title="Images, text files and PDF files; or paste or drop them"
+          multiple
+          onFiles={attach}
+        >
           Attach
-          <input
-            id="attach"
-            type="file"
-            multiple
-            onChange={({ currentTarget }) => {
-              const chosen = [...(currentTarget.files ?? [])];
-              currentTarget.value = "";
-              void attach(chosen);
-            }}
-          />
-        </label>
+        </FileButton>
         {PANELS.map(([name, label]) => (
           <PanelButton key={name} name={name} label={label} />
         ))}
         {chosenDaemon() && (
-          <button
+          <Button
             id="experiment"
-            type="button"
             title="Opens the last question on the page of experiments"
             onClick={() => openLastQuestionAsExperiment(text.value)}
           >
             Experiment
-          </button>
+          </Button>
         )}
       </p>
-    </form>
+    </Form>
   );
 }
 
@@ -185,15 +169,14 @@ function ModelSelect(): JSX.Element {
 function PanelButton({ name, label }: { readonly name: Panel; readonly label: string }): JSX.Element {
   const isShown = visiblePanel.value === name;
   return (
-    <button
+    <Button
       id={`show-${name}`}
-      type="button"
       aria-expanded={isShown}
       onClick={() => (visiblePanel.value = isShown ? undefined : name)}
     >
       {label}
       {name === "tools" && offeredTools().length > 0 && ` (${offeredTools().length})`}
-    </button>
+    </Button>
   );
 }
 

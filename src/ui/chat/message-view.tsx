@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AnswerToken } from "../../api/wire/native.ts";
+import { Button, Form, bound } from "../controls.tsx";
 import type { ListedModel } from "../daemon-api.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { formatProbability } from "../../json/quantities.ts";
@@ -57,46 +58,41 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
       {message.summary && !isSideBySide.value && <Summary summary={message.summary} message={message} />}
       <p class="actions">
         <Versions message={message} />
-        <button type="button" onClick={() => copyText(message.content)}>
-          Copy
-        </button>
+        <Button onClick={() => copyText(message.content)}>Copy</Button>
         {isAnswer ? (
           <>
             <AnswerAgain message={message} />
-            <button
+            <Button
               class="continue"
-              type="button"
               title="Lets the model go on where this answer ends"
               disabled={isRunning || message.content === ""}
               onClick={() => void continueAnswer(message)}
             >
               Continue
-            </button>
+            </Button>
             {message.tokens && (
-              <button
+              <Button
                 class="tokens"
-                type="button"
                 aria-pressed={showsTokens}
                 onClick={() => (showsTokens.value = !showsTokens.value)}
               >
                 Tokens
-              </button>
+              </Button>
             )}
             {siblings(current.value, message).length > 1 && (
-              <button
+              <Button
                 class="beside"
-                type="button"
                 aria-pressed={isSideBySide}
                 onClick={() => (isSideBySide.value = !isSideBySide.value)}
               >
                 Side by side
-              </button>
+              </Button>
             )}
           </>
         ) : (
-          <button class="edit" type="button" disabled={isRunning} onClick={() => (isEditing.value = true)}>
+          <Button class="edit" disabled={isRunning} onClick={() => (isEditing.value = true)}>
             Edit
-          </button>
+          </Button>
         )}
       </p>
     </article>
@@ -120,9 +116,7 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
           {each.id === message.id ? (
             <small>The conversation goes on from this one.</small>
           ) : (
-            <button type="button" onClick={() => showVersion(each)}>
-              Go on from this one
-            </button>
+            <Button onClick={() => showVersion(each)}>Go on from this one</Button>
           )}
         </section>
       ))}
@@ -157,23 +151,13 @@ function Versions({ message }: { readonly message: ChatMessage }): JSX.Element |
   const at = all.findIndex(({ id }) => id === message.id);
   return (
     <span class="versions">
-      <button
-        type="button"
-        title="Version before"
-        disabled={at === 0}
-        onClick={() => showVersion(all[at - 1])}
-      >
+      <Button title="Version before" disabled={at === 0} onClick={() => showVersion(all[at - 1])}>
         ‹
-      </button>
+      </Button>
       {` ${at + 1} of ${all.length} `}
-      <button
-        type="button"
-        title="Next version"
-        disabled={at === all.length - 1}
-        onClick={() => showVersion(all[at + 1])}
-      >
+      <Button title="Next version" disabled={at === all.length - 1} onClick={() => showVersion(all[at + 1])}>
         ›
-      </button>
+      </Button>
     </span>
   );
 }
@@ -190,30 +174,21 @@ function Editor({
   useEffect(() => field.current?.focus(), []);
   const { images = [], files = [] } = message;
   return (
-    <form
+    <Form
       class="editor"
-      onSubmit={(event) => {
-        event.preventDefault();
+      onSubmit={() => {
         onDone();
-        void sendQuestion(text.value, { images, files }, message.parent);
+        return sendQuestion(text.value, { images, files }, message.parent);
       }}
     >
-      <textarea
-        ref={field}
-        rows={3}
-        aria-label="Changed message"
-        value={text}
-        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
-      />
+      <textarea ref={field} rows={3} aria-label="Changed message" {...bound(text)} />
       <p class="buttons">
         <button class="main" type="submit">
           Send as a new branch
         </button>
-        <button type="button" onClick={onDone}>
-          Cancel
-        </button>
+        <Button onClick={onDone}>Cancel</Button>
       </p>
-    </form>
+    </Form>
   );
 }
 
@@ -235,9 +210,9 @@ function AnswerAgain({ message }: { readonly message: ChatMessage }): JSX.Elemen
   };
   return (
     <>
-      <button class="again" type="button" disabled={isRunning} onClick={() => again({})}>
+      <Button class="again" disabled={isRunning} onClick={() => again({})}>
         Answer again
-      </button>
+      </Button>
       <select
         class="again-with"
         aria-label="Answer again with"

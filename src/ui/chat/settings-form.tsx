@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { z } from "zod";
+import { Button, Choice, bound } from "../controls.tsx";
 import { toError } from "../../errors/service-error.ts";
 import { storedList } from "../browser.ts";
 import { parseSchema } from "./chat-request.ts";
@@ -136,25 +137,21 @@ export function SettingsForm(): JSX.Element {
         </label>
       </div>
       <Format settings={settings} set={set} />
-      <label class="choice">
-        <input
-          id="think"
-          type="checkbox"
-          checked={settings.think ?? false}
-          disabled={chosenModel.value?.capabilities?.["thinking"] !== true}
-          onChange={({ currentTarget }) => set({ think: currentTarget.checked || undefined })}
-        />
+      <Choice
+        id="think"
+        checked={settings.think ?? false}
+        disabled={chosenModel.value?.capabilities?.["thinking"] !== true}
+        onChange={(isChecked) => set({ think: isChecked || undefined })}
+      >
         Think before answering (models that can)
-      </label>
-      <label class="choice">
-        <input
-          id="logprobs"
-          type="checkbox"
-          checked={settings.logprobs ?? false}
-          onChange={({ currentTarget }) => set({ logprobs: currentTarget.checked || undefined })}
-        />
+      </Choice>
+      <Choice
+        id="logprobs"
+        checked={settings.logprobs ?? false}
+        onChange={(isChecked) => set({ logprobs: isChecked || undefined })}
+      >
         Record how likely each token was: “Tokens” below an answer then shows it
-      </label>
+      </Choice>
     </section>
   );
 }
@@ -231,29 +228,21 @@ function Presets(): JSX.Element {
           ))}
         </select>
       </label>
-      <input
-        id="preset-name"
-        placeholder="Name of a preset"
-        aria-label="Name of a preset"
-        value={name}
-        onInput={({ currentTarget }) => (name.value = currentTarget.value)}
-      />
-      <button
+      <input id="preset-name" placeholder="Name of a preset" aria-label="Name of a preset" {...bound(name)} />
+      <Button
         id="save-preset"
-        type="button"
         disabled={name.value.trim() === ""}
         onClick={() => savePreset(name.value.trim(), current.value.settings)}
       >
         Save
-      </button>
-      <button
+      </Button>
+      <Button
         id="delete-preset"
-        type="button"
         disabled={!presets.value.some((each) => each.name === name.value.trim())}
         onClick={() => deletePreset(name.value.trim())}
       >
         Delete
-      </button>
+      </Button>
     </p>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { Button, Form, bound } from "../controls.tsx";
 import { showProblem } from "../page-state.ts";
 import { findTool } from "../tools/tools.ts";
 import { answerCall, runCall } from "./answering.ts";
@@ -25,31 +26,20 @@ function ToolDecision({ call }: { readonly call: ToolCall }): JSX.Element | null
   const tool = findTool(call.name);
   if (running.value) return null;
   return (
-    <form
-      class="decision"
-      onSubmit={(event) => {
-        event.preventDefault();
-        answerCall(call, text.value).catch(showProblem);
-      }}
-    >
+    <Form class="decision" onSubmit={() => answerCall(call, text.value).catch(showProblem)}>
       {tool?.run && (
         <p>
-          <button class="run" type="button" onClick={() => void runCall(call).catch(showProblem)}>
+          <Button class="run" onClick={() => void runCall(call).catch(showProblem)}>
             Run it
-          </button>{" "}
+          </Button>{" "}
           or answer for it:
         </p>
       )}
-      <textarea
-        rows={2}
-        aria-label={`Result of ${call.name}`}
-        value={text}
-        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
-      />
+      <textarea rows={2} aria-label={`Result of ${call.name}`} {...bound(text)} />
       <button class="give-result" type="submit">
         Give this result
       </button>
-    </form>
+    </Form>
   );
 }
 

@@ -5,7 +5,7 @@ import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
-import { DeletionDialog } from "./dialog.tsx";
+import { Button, DeletionDialog, FileButton } from "../controls.tsx";
 import { FromHub } from "./from-hub.tsx";
 import { chatWith } from "./model-card.tsx";
 import { deleteStored, isDaemonModel, storePickedFiles } from "./store-files.ts";
@@ -14,7 +14,7 @@ import { deleteStored, isDaemonModel, storePickedFiles } from "./store-files.ts"
 export function BrowserModelsView(): JSX.Element {
   return (
     <main id="models">
-      <BrowserModels onFiles={(files) => void storePickedFiles(files)}>
+      <BrowserModels onFiles={storePickedFiles}>
         <FromHub />
       </BrowserModels>
     </main>
@@ -22,7 +22,7 @@ export function BrowserModelsView(): JSX.Element {
 }
 
 interface BrowserModelsProps {
-  readonly onFiles: (files: readonly File[]) => void;
+  readonly onFiles: (files: readonly File[]) => unknown;
   /** Further forms for adding models. */
   readonly children?: ComponentChildren;
 }
@@ -48,19 +48,9 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
         <>
           {children}
           <p class="drop">
-            <label class="file">
+            <FileButton id="gguf" accept=".gguf" multiple onFiles={onFiles}>
               Choose a .gguf file …
-              <input
-                id="gguf"
-                type="file"
-                accept=".gguf"
-                multiple
-                onChange={({ currentTarget }) => {
-                  onFiles([...(currentTarget.files ?? [])]);
-                  currentTarget.value = "";
-                }}
-              />
-            </label>{" "}
+            </FileButton>{" "}
             or drag it onto this page. Of a model in several files, choose all.
           </p>
           <ul id="stored" class="cards">
@@ -74,12 +64,12 @@ export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.El
                   {isDaemonModel(name) ? "copy of the daemon's" : "only here"}
                 </p>
                 <p class="buttons">
-                  <button type="button" class="main" onClick={() => chatInTab(name)}>
+                  <Button class="main" onClick={() => chatInTab(name)}>
                     Chat in this tab
-                  </button>
-                  <button type="button" class="danger" onClick={() => (toDelete.value = name)}>
+                  </Button>
+                  <Button class="danger" onClick={() => (toDelete.value = name)}>
                     Delete …
-                  </button>
+                  </Button>
                 </p>
               </li>
             ))}

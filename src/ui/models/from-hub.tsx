@@ -1,6 +1,7 @@
 import { signal as createSignal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { HUB_ORIGINS } from "../../api/wire/page-policy.ts";
+import { Button, Form, bound } from "../controls.tsx";
 import { chooseModelFiles, chooseProjector, HUB_PREFIX, parseHubSpec } from "../../models/names/hub-spec.ts";
 import { hubPaths } from "../../tab/store/hub-files.ts";
 import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
@@ -35,13 +36,7 @@ export function FromHub(): JSX.Element {
   const isHubAllowed = isExported || isAllowed(HUB_ORIGINS[0]);
   if (download.value) return <Progress {...download.value} />;
   return (
-    <form
-      id="from-hub"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void downloadModel(spec.value.trim());
-      }}
-    >
+    <Form id="from-hub" onSubmit={() => downloadModel(spec.value.trim())}>
       <label>
         From the hub{" "}
         <input
@@ -49,21 +44,20 @@ export function FromHub(): JSX.Element {
           placeholder="hf:owner/repository:Q4_K_M"
           required
           autocomplete="off"
-          value={spec}
-          onInput={({ currentTarget }) => (spec.value = currentTarget.value)}
+          {...bound(spec)}
         />
       </label>{" "}
       {isHubAllowed ? (
         <button type="submit">Download</button>
       ) : (
         <>
-          <button type="button" id="allow-hub" onClick={allowHub}>
+          <Button id="allow-hub" onClick={allowHub}>
             Let this page ask the hub
-          </button>{" "}
+          </Button>{" "}
           <small>The page loads again, since it asks no other servers until you say so.</small>
         </>
       )}
-    </form>
+    </Form>
   );
 }
 
@@ -73,9 +67,7 @@ function Progress({ spec, share }: { readonly spec: string; readonly share: numb
       <label>
         Storing {spec} <progress value={share} /> {Math.floor(100 * share)} %
       </label>{" "}
-      <button type="button" onClick={() => controller.abort()}>
-        Stop
-      </button>
+      <Button onClick={() => controller.abort()}>Stop</Button>
     </p>
   );
 }

@@ -5,7 +5,7 @@ import { toError } from "../../errors/service-error.ts";
 import { chooseByQuantization } from "../../models/names/model-file-names.ts";
 import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
 import { models, showProblem } from "../page-state.ts";
-import { LinkedText } from "./dialog.tsx";
+import { Button, Form, LinkedText, bound } from "../controls.tsx";
 import { chatWith } from "./model-card.tsx";
 import {
   type HubFiles,
@@ -67,28 +67,20 @@ function Search(): JSX.Element {
   };
   return (
     <>
-      <form
-        role="search"
-        class="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void search();
-        }}
-      >
+      <Form role="search" class="search" onSubmit={search}>
         <label>
           <span class="unseen">Search the hub</span>
           <input
             id="hub-query"
             type="search"
             placeholder="Search the hub: qwen3, or owner/repository"
-            value={query}
-            onInput={({ currentTarget }) => (query.value = currentTarget.value)}
+            {...bound(query)}
           />
         </label>
         <button type="submit" class="main">
           Search
         </button>
-      </form>
+      </Form>
       <div id="hub-results" role="status">
         {searching.value && <p>Asking the hub …</p>}
         {problem.value !== "" && (
@@ -127,9 +119,7 @@ function Suggestions(): JSX.Element {
       </ul>
       {!showsAll.value && list.value.length > INITIAL_SUGGESTIONS && (
         <p class="buttons">
-          <button type="button" onClick={() => (showsAll.value = true)}>
-            Show all {list.value.length}
-          </button>
+          <Button onClick={() => (showsAll.value = true)}>Show all {list.value.length}</Button>
         </p>
       )}
     </>
@@ -154,13 +144,12 @@ function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JS
       </ul>
       <PullStatus name={name} />
       <p class="buttons">
-        <button
-          type="button"
+        <Button
           disabled={isInstalled}
           onClick={() => (isDownloading ? goToDownloads() : void startPull(name))}
         >
           {isInstalled ? "On disk" : isDownloading ? "See downloads" : "Download"}
-        </button>
+        </Button>
       </p>
     </li>
   );
@@ -278,19 +267,16 @@ function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: b
       <PullStatus name={spec} />
       <p class="buttons">
         {isInstalled ? (
-          <button type="button" onClick={() => chatWith(alias)}>
-            Chat
-          </button>
+          <Button onClick={() => chatWith(alias)}>Chat</Button>
         ) : (
-          <button
-            type="button"
+          <Button
             class={offer.fits ? "main" : ""}
             aria-label={`${label} ${quantization ?? file}`}
             disabled={isDownloading}
             onClick={() => void startPull(spec)}
           >
             {label}
-          </button>
+          </Button>
         )}
       </p>
     </li>

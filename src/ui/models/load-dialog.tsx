@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { type ListedModel, loadModel, type LoadSettings } from "../daemon-api.ts";
 import { showProblem } from "../page-state.ts";
-import { Dialog } from "./dialog.tsx";
+import { Button, Dialog, Form } from "../controls.tsx";
 import { canChat } from "./model-facts.ts";
 import { runAction, readGpu, type ModelDetail, readModel, unloadModel } from "./models-api.ts";
 import { formatInteger } from "../../json/quantities.ts";
@@ -40,12 +40,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   const layerCount = detail.value && detail.value.block_count + 1;
   return (
     <Dialog title={`Load ${alias}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void load();
-        }}
-      >
+      <Form onSubmit={load}>
         <label>
           Context, in tokens
           <input
@@ -96,11 +91,9 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
           <button type="submit" class="main">
             Load
           </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
+          <Button onClick={onClose}>Cancel</Button>
         </p>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { Button } from "../controls.tsx";
 import { chooseModel } from "../chat/chat-state.ts";
 import { type ListedModel, loadModel } from "../daemon-api.ts";
 import { formatBytes, formatCount, formatDate, formatInteger } from "../../json/quantities.ts";
@@ -35,13 +36,12 @@ export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Eleme
       <Facts model={model} />
       <p class="buttons">
         {canChat(model) && (
-          <button type="button" class="main" onClick={() => chatWith(alias)}>
+          <Button class="main" onClick={() => chatWith(alias)}>
             Chat
-          </button>
+          </Button>
         )}
         {isStable && (
-          <button
-            type="button"
+          <Button
             disabled={activity !== undefined}
             onClick={() =>
               void (isLoaded
@@ -50,51 +50,40 @@ export function ModelCard({ model }: { readonly model: ListedModel }): JSX.Eleme
             }
           >
             {isLoaded ? "Unload" : "Load"}
-          </button>
+          </Button>
         )}
         {isStable && (
-          <button
-            type="button"
+          <Button
             disabled={activity !== undefined}
             onClick={() => (openDialog.value = { kind: "load", model })}
           >
             {isLoaded ? "Reload …" : "Load with …"}
-          </button>
+          </Button>
         )}
-        <button
-          type="button"
+        <Button
           class="more"
           aria-expanded={showsMore.value}
           onClick={() => (showsMore.value = !showsMore.value)}
         >
           Details
-        </button>
+        </Button>
       </p>
       {showsMore.value && (
         <>
           <p class="buttons">
             {canChat(model) && !model.is_default && (
-              <button
-                type="button"
+              <Button
                 title="Requests that name no model get the default"
                 onClick={() => void runAction(alias, "becoming the default …", () => makeDefault(alias))}
               >
                 Make default
-              </button>
+              </Button>
             )}
-            <button type="button" onClick={() => (openDialog.value = { kind: "copy", model })}>
-              Copy …
-            </button>
-            <button type="button" onClick={() => (openDialog.value = { kind: "modelfile", model })}>
-              Modelfile …
-            </button>
-            <button
-              type="button"
-              class="danger"
-              onClick={() => (openDialog.value = { kind: "delete", model })}
-            >
+            <Button onClick={() => (openDialog.value = { kind: "copy", model })}>Copy …</Button>
+            <Button onClick={() => (openDialog.value = { kind: "modelfile", model })}>Modelfile …</Button>
+            <Button class="danger" onClick={() => (openDialog.value = { kind: "delete", model })}>
               Delete …
-            </button>
+            </Button>
           </p>
           <ModelDetails alias={alias} />
         </>

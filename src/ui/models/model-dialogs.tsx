@@ -5,7 +5,7 @@ import { toError } from "../../errors/service-error.ts";
 import type { ListedModel } from "../daemon-api.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { models, refresh, showProblem } from "../page-state.ts";
-import { DeletionDialog, Dialog } from "./dialog.tsx";
+import { Button, DeletionDialog, Dialog, Form, bound } from "../controls.tsx";
 import { LoadDialog } from "./load-dialog.tsx";
 import { describeDeletion } from "./model-facts.ts";
 import { copyModel, createModel, deleteModel, runAction, openDialog, readModelfile } from "./models-api.ts";
@@ -52,20 +52,10 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
   };
   return (
     <Dialog title={`Copy ${alias}`} onClose={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void copy();
-        }}
-      >
+      <Form onSubmit={copy}>
         <label>
           Name of the copy
-          <input
-            name="name"
-            required
-            value={name}
-            onInput={({ currentTarget }) => (name.value = currentTarget.value)}
-          />
+          <input name="name" required {...bound(name)} />
         </label>
         <p>The copy shares the files of the model, so it takes no space. Its Modelfile can be changed.</p>
         <p class="wrong" role="alert">
@@ -75,11 +65,9 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
           <button type="submit" class="main">
             Copy
           </button>
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <Button onClick={close}>Cancel</Button>
         </p>
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -125,20 +113,10 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
   );
   return (
     <Dialog title={model ? `Modelfile of ${model.alias}` : "New Modelfile"} onClose={onClose} isWide>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void create();
-        }}
-      >
+      <Form onSubmit={create}>
         <label>
           Name of the model that it makes
-          <input
-            name="name"
-            required
-            value={name}
-            onInput={({ currentTarget }) => (name.value = currentTarget.value)}
-          />
+          <input name="name" required {...bound(name)} />
         </label>
         <div class="code">
           <pre ref={gutter} aria-hidden="true">
@@ -158,8 +136,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
             rows={MIN_ROWS}
             wrap="off"
             spellcheck={false}
-            value={text}
-            onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+            {...bound(text)}
             onScroll={({ currentTarget }) => {
               if (gutter.current) gutter.current.scrollTop = currentTarget.scrollTop;
             }}
@@ -172,15 +149,13 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
           <button type="submit" class="main" disabled={isSaving.value}>
             {replaces ? "Replace the model" : "Create the model"}
           </button>
-          <button type="button" onClick={onClose}>
-            Close
-          </button>
+          <Button onClick={onClose}>Close</Button>
           <small>
             FROM names a model on disk; PARAMETER, SYSTEM, TEMPLATE and others change it. Its files are
             shared.
           </small>
         </p>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { Button } from "../controls.tsx";
 import type { ListedModel } from "../daemon-api.ts";
 import { models } from "../page-state.ts";
 import { IN_BROWSER } from "../stored-models.ts";
@@ -45,15 +46,15 @@ export function ModelsView(): JSX.Element {
     >
       <p class="buttons places">
         {SECTIONS.map(([id, label]) => (
-          <button key={id} type="button" onClick={() => goToSection(id)}>
+          <Button key={id} onClick={() => goToSection(id)}>
             {label}
-          </button>
+          </Button>
         ))}
       </p>
       <PullList />
       <Installed />
       <GetModel />
-      <BrowserModels onFiles={(files) => void storeFiles(files)} />
+      <BrowserModels onFiles={storeFiles} />
       <OpenDialog />
     </main>
   );
@@ -77,9 +78,9 @@ function Installed(): JSX.Element {
           ))}
       </ul>
       <p class="buttons">
-        <button type="button" onClick={() => (openDialog.value = { kind: "modelfile", model: undefined })}>
+        <Button onClick={() => (openDialog.value = { kind: "modelfile", model: undefined })}>
           New Modelfile …
-        </button>
+        </Button>
       </p>
     </section>
   );

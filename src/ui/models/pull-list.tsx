@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { refresh } from "../page-state.ts";
-import { LinkedText } from "./dialog.tsx";
+import { Button, LinkedText } from "../controls.tsx";
 import { chatWith } from "./model-card.tsx";
 import { cancelPull, forgetPull, type Pull, pausePull, pulls, startPull } from "./pulls.ts";
 import { formatBytes, formatDuration } from "../../json/quantities.ts";
@@ -53,35 +53,26 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
         </p>
       )}
       <p class="buttons">
-        {state === "running" && (
-          <button type="button" onClick={() => pausePull(name)}>
-            Pause
-          </button>
-        )}
+        {state === "running" && <Button onClick={() => pausePull(name)}>Pause</Button>}
         {(state === "paused" || state === "failed") && (
-          <button type="button" class="main" onClick={() => void startPull(name)}>
+          <Button class="main" onClick={() => void startPull(name)}>
             {state === "failed" ? "Try again" : "Resume"}
-          </button>
+          </Button>
         )}
         {state === "done" && model !== undefined && (
-          <button type="button" class="main" onClick={() => chatWith(model)}>
+          <Button class="main" onClick={() => chatWith(model)}>
             Chat
-          </button>
+          </Button>
         )}
-        {state === "done" && (
-          <button type="button" onClick={() => forgetPull(name)}>
-            Close
-          </button>
-        )}
+        {state === "done" && <Button onClick={() => forgetPull(name)}>Close</Button>}
         {(state === "running" || state === "paused" || state === "failed") && (
-          <button
-            type="button"
+          <Button
             class="danger"
             title={isEmpty ? undefined : "Stops the download and deletes what has arrived"}
             onClick={() => void cancelPull(name)}
           >
             {isEmpty ? "Close" : "Cancel"}
-          </button>
+          </Button>
         )}
       </p>
     </li>

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { LOG_LEVELS, type LogLevel } from "../../api/wire/activity.ts";
+import { Button, bound } from "../controls.tsx";
 import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
@@ -44,22 +45,15 @@ export function LogsView(): JSX.Element {
           </select>
         </label>
         <label>
-          With the words{" "}
-          <input
-            id="log-filter"
-            type="search"
-            value={text}
-            onInput={({ currentTarget }) => (text.value = currentTarget.value)}
-          />
+          With the words <input id="log-filter" type="search" {...bound(text)} />
         </label>
-        <button
+        <Button
           id="log-pause"
-          type="button"
           aria-pressed={paused.value !== undefined}
           onClick={() => (paused.value = paused.value ? undefined : logs.value)}
         >
           {paused.value ? `Paused${newCount > 0 ? `, ${newCount} new` : ""}` : "Pause"}
-        </button>
+        </Button>
       </p>
       <div class="scrolling" tabIndex={0} role="region" aria-label="Records of the log">
         <ol id="logs">
@@ -167,11 +161,7 @@ export function Incidents(): JSX.Element {
           </details>
         )}
       </div>
-      {newest && (
-        <button type="button" onClick={() => (lastSeenNumber.value = newest.number)}>
-          Mark as seen
-        </button>
-      )}
+      {newest && <Button onClick={() => (lastSeenNumber.value = newest.number)}>Mark as seen</Button>}
       <details id="events">
         <summary>All events of models and batches ({events.value.length})</summary>
         <div class="scrolling" tabIndex={0} role="region" aria-label="All events of models and batches">

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { Button, bound } from "../controls.tsx";
 import { formatDuration, formatInteger, formatNumber, formatTime } from "../../json/quantities.ts";
 import { Charts } from "./charts.tsx";
 import { Incidents, LogsView } from "./logs-view.tsx";
@@ -82,13 +83,7 @@ function RequestsTable(): JSX.Element {
           </select>
         </label>
         <label>
-          Path, model or id{" "}
-          <input
-            id="request-filter"
-            type="search"
-            value={text}
-            onInput={({ currentTarget }) => (text.value = currentTarget.value)}
-          />
+          Path, model or id <input id="request-filter" type="search" {...bound(text)} />
         </label>
       </p>
       {/* On small screens, CSS shows rows as cards. The roles keep it a table for screen readers. */}
@@ -110,9 +105,9 @@ function RequestsTable(): JSX.Element {
       </table>
       {list.length === 0 && <p>No such request has come yet.</p>}
       {list.length > rows.value && (
-        <button type="button" onClick={() => (rows.value += ROWS_PER_PAGE)}>
+        <Button onClick={() => (rows.value += ROWS_PER_PAGE)}>
           Show more ({formatInteger(list.length - rows.value)})
-        </button>
+        </Button>
       )}
     </section>
   );

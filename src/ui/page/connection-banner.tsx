@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
+import { Button } from "../controls.tsx";
 import { allowKeyRequest } from "../key-dialog.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { connection, models, refresh, showProblem } from "../page-state.ts";
@@ -49,18 +50,18 @@ function Message(): JSX.Element | null {
             {models.value.some(({ in_browser: isStored }) => isStored) &&
               " Models that this browser has answer meanwhile."}
           </span>
-          <button type="button" id="retry" onClick={retryNow}>
+          <Button id="retry" onClick={retryNow}>
             Try now
-          </button>
+          </Button>
         </p>
       );
     case "locked":
       return (
         <p class="warning">
           <span>The daemon answers only with an API key.</span>
-          <button type="button" id="give-key" onClick={giveKey}>
+          <Button id="give-key" onClick={giveKey}>
             Enter the key
-          </button>
+          </Button>
         </p>
       );
     case "starting":

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { Button, Dialog, Form } from "../controls.tsx";
 import { toError } from "../../errors/service-error.ts";
 import {
   addDaemon,
@@ -17,9 +17,7 @@ import { updateAllowed } from "./allowed-servers.ts";
 
 /** Dialog that chooses where models run: this daemon, another daemon, or the browser. */
 export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
   const daemons = useSignal(knownDaemons());
-  useEffect(() => dialog.current?.showModal(), []);
   const chosen = chosenDaemon()?.address;
   const remove = (address: string): void => {
     removeDaemon(address);
@@ -27,8 +25,7 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
     daemons.value = knownDaemons();
   };
   return (
-    <dialog id="daemon-dialog" ref={dialog} aria-labelledby="daemon-title" onClose={onClose}>
-      <h2 id="daemon-title">Where models run</h2>
+    <Dialog id="daemon-dialog" title="Where models run" onClose={onClose}>
       <ul>
         {daemons.value.map((daemon) => (
           <DaemonEntry
@@ -39,8 +36,7 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
           />
         ))}
         <li>
-          <button
-            type="button"
+          <Button
             class="choice"
             id="browser-only"
             aria-pressed={chosen === undefined}
@@ -48,16 +44,16 @@ export function DaemonDialog({ onClose }: { readonly onClose: () => void }): JSX
           >
             <strong>This browser only</strong>
             <small>No daemon: models that are stored here run in this tab.</small>
-          </button>
+          </Button>
         </li>
       </ul>
       <AddForm />
       <p class="buttons">
-        <button type="button" id="close-daemons" onClick={() => dialog.current?.close()}>
+        <Button id="close-daemons" onClick={onClose}>
           Close
-        </button>
+        </Button>
       </p>
-    </dialog>
+    </Dialog>
   );
 }
 
@@ -73,17 +69,17 @@ function DaemonEntry({ daemon, isChosen, onRemove }: DaemonEntryProps): JSX.Elem
   const isServing = address === servingDaemon?.address;
   return (
     <li>
-      <button type="button" class="choice" aria-pressed={isChosen} onClick={() => choose(address)}>
+      <Button class="choice" aria-pressed={isChosen} onClick={() => choose(address)}>
         <strong>{isServing ? "This daemon" : name}</strong>
         <small>
           {address}
           {keyOf(address) !== undefined && " · with an API key"}
         </small>
-      </button>
+      </Button>
       {onRemove && (
-        <button type="button" class="remove" title={`Remove ${name}`} onClick={onRemove}>
+        <Button class="remove" title={`Remove ${name}`} onClick={onRemove}>
           ✕
-        </button>
+        </Button>
       )}
     </li>
   );
@@ -106,13 +102,7 @@ function AddForm(): JSX.Element {
     }
   };
   return (
-    <form
-      id="add-daemon"
-      onSubmit={(event) => {
-        event.preventDefault();
-        add(event.currentTarget);
-      }}
-    >
+    <Form id="add-daemon" onSubmit={add}>
       <h3>Another daemon</h3>
       <label>
         Address <input name="address" placeholder="http://box:8080" required autocomplete="off" />
@@ -137,7 +127,7 @@ function AddForm(): JSX.Element {
           lists other pages. Names and keys stay in this browser.
         </small>
       </p>
-    </form>
+    </Form>
   );
 }
 

@@ -2,6 +2,7 @@ import "../../tab/older-browsers.ts";
 import { signal, useSignal } from "@preact/signals";
 import { type ComponentType, type JSX, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Button } from "../controls.tsx";
 import { ChatView } from "../chat/chat-view.tsx";
 import { isListOpen, loadChats } from "../chat/chat-state.ts";
 import { chosenDaemon, isExported } from "../daemons.ts";
@@ -25,15 +26,14 @@ function App(): JSX.Element {
     <>
       <header>
         {view.value === "" && (
-          <button
+          <Button
             id="show-list"
-            type="button"
             aria-expanded={isListOpen}
             aria-controls="sidebar"
             onClick={() => (isListOpen.value = !isListOpen.value)}
           >
             ☰<span class="unseen"> Conversations</span>
-          </button>
+          </Button>
         )}
         <h1>Daybreak</h1>
         <p id="status" class={isIdle.value ? "idle" : ""} role="status">
@@ -63,9 +63,9 @@ function App(): JSX.Element {
       <p id="problem" role="alert">
         {problem}
         {problem.value !== "" && (
-          <button type="button" title="Close" onClick={() => (problem.value = "")}>
+          <Button title="Close" onClick={() => (problem.value = "")}>
             ✕
-          </button>
+          </Button>
         )}
       </p>
     </>
@@ -101,10 +101,10 @@ function DaemonMenu(): JSX.Element {
   const isOpen = useSignal(false);
   return (
     <>
-      <button id="daemons" type="button" aria-haspopup="dialog" onClick={() => (isOpen.value = true)}>
+      <Button id="daemons" aria-haspopup="dialog" onClick={() => (isOpen.value = true)}>
         <span class="unseen">Daemon: </span>
         {chosenDaemon()?.name ?? "This browser only"} <span aria-hidden="true">▾</span>
-      </button>
+      </Button>
       {isOpen.value && <DaemonDialog onClose={() => (isOpen.value = false)} />}
     </>
   );

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { Button, Choice, Form, bound } from "../controls.tsx";
 import { isRecord } from "../../json/json-values.ts";
 import { toError } from "../../errors/service-error.ts";
 import { showProblem } from "../page-state.ts";
@@ -34,35 +35,30 @@ export function ToolsForm(): JSX.Element {
       <ul>
         {userTools.value.map((tool, index) => (
           <li key={tool.name}>
-            <label class="choice">
-              <input
-                type="checkbox"
-                checked={tool.isOn}
-                onChange={({ currentTarget }) =>
-                  (userTools.value = userTools.value.with(index, { ...tool, isOn: currentTarget.checked }))
-                }
-              />
+            <Choice
+              checked={tool.isOn}
+              onChange={(isChecked) =>
+                (userTools.value = userTools.value.with(index, { ...tool, isOn: isChecked }))
+              }
+            >
               <code>{tool.name}</code>
-            </label>{" "}
+            </Choice>{" "}
             {tool.description} <small>{tool.code.trim() === "" ? "you answer" : "runs JavaScript"}</small>{" "}
-            <button type="button" onClick={() => (edited.value = tool)}>
-              Edit
-            </button>
-            <button
-              type="button"
+            <Button onClick={() => (edited.value = tool)}>Edit</Button>
+            <Button
               onClick={() => (userTools.value = userTools.value.filter(({ name }) => name !== tool.name))}
             >
               Delete
-            </button>
+            </Button>
           </li>
         ))}
       </ul>
       {edited.value ? (
         <ToolForm key={edited.value.name} tool={edited.value} onDone={() => (edited.value = undefined)} />
       ) : (
-        <button id="new-tool" type="button" onClick={() => (edited.value = NEW_TOOL)}>
+        <Button id="new-tool" onClick={() => (edited.value = NEW_TOOL)}>
           New tool
-        </button>
+        </Button>
       )}
       <McpServersForm />
     </section>
@@ -82,14 +78,7 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
     onDone();
   };
   return (
-    <form
-      id="tool"
-      class="editor"
-      onSubmit={(event) => {
-        event.preventDefault();
-        save();
-      }}
-    >
+    <Form id="tool" class="editor" onSubmit={save}>
       <label>
         Name
         <input
@@ -137,11 +126,9 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
         <button id="save-tool" type="submit">
           Save tool
         </button>
-        <button type="button" onClick={onDone}>
-          Cancel
-        </button>
+        <Button onClick={onDone}>Cancel</Button>
       </p>
-    </form>
+    </Form>
   );
 }
 
@@ -182,14 +169,7 @@ function McpServersForm(): JSX.Element {
           <Server key={server.url} server={server} />
         ))}
       </ul>
-      <form
-        id="mcp-server"
-        class="fields"
-        onSubmit={(event) => {
-          event.preventDefault();
-          addServer();
-        }}
-      >
+      <Form id="mcp-server" class="fields" onSubmit={addServer}>
         <label>
           Address (streamable HTTP)
           <input
@@ -198,24 +178,17 @@ function McpServersForm(): JSX.Element {
             required
             pattern="https?://.+"
             placeholder="http://127.0.0.1:3000/mcp"
-            value={url}
-            onInput={({ currentTarget }) => (url.value = currentTarget.value)}
+            {...bound(url)}
           />
         </label>
         <label>
           Token, if it asks for one
-          <input
-            id="mcp-token"
-            type="password"
-            autocomplete="off"
-            value={token}
-            onInput={({ currentTarget }) => (token.value = currentTarget.value)}
-          />
+          <input id="mcp-token" type="password" autocomplete="off" {...bound(token)} />
         </label>
         <button id="add-mcp" type="submit">
           Add server
         </button>
-      </form>
+      </Form>
     </>
   );
 }
@@ -234,32 +207,23 @@ function Server({ server }: { readonly server: McpServer }): JSX.Element {
   };
   return (
     <li>
-      <label class="choice">
-        <input
-          type="checkbox"
-          checked={isOn}
-          onChange={({ currentTarget }) => change({ isOn: currentTarget.checked })}
-        />
+      <Choice checked={isOn} onChange={(isChecked) => change({ isOn: isChecked })}>
         {url}
-      </label>{" "}
+      </Choice>{" "}
       <small class="mcp-status" role="status">
         {serverStates.value.get(url)?.status ?? "off"}
       </small>
-      <label class="choice">
-        <input
-          class="asks-first"
-          type="checkbox"
-          checked={asksFirst}
-          onChange={({ currentTarget }) => change({ asksFirst: currentTarget.checked })}
-        />
+      <Choice
+        class="asks-first"
+        checked={asksFirst}
+        onChange={(isChecked) => change({ asksFirst: isChecked })}
+      >
         Ask me before each call
-      </label>
-      <button type="button" disabled={!isOn} onClick={() => void connect(server)}>
+      </Choice>
+      <Button disabled={!isOn} onClick={() => void connect(server)}>
         Connect again
-      </button>
-      <button type="button" onClick={() => remove(server)}>
-        Remove
-      </button>
+      </Button>
+      <Button onClick={() => remove(server)}>Remove</Button>
     </li>
   );
 }
