@@ -12,6 +12,21 @@ export function tryJson(text: string): unknown {
   }
 }
 
+/** Splits a stream into its complete lines, one list for each chunk that arrives. Works in browsers, too. */
+export async function* lineChunks(
+  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
+): AsyncGenerator<readonly string[], void, undefined> {
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const chunk = await reader?.read();
+    if (!chunk || chunk.done) return;
+    const lines = (rest + chunk.value).split("\n");
+    rest = lines.pop() ?? "";
+    yield lines;
+  }
+}
+
 /**
  * Approximates the length of a value as JSON without writing it: counts names and texts, and one per value. Not recursive,
  * because the value may be nested to any depth.

@@ -4,6 +4,7 @@ import { embeddingsAnswerSchema, tokensSchema } from "../api/native/token-routes
 import { generateAnswerSchema, generateLineSchema } from "../api/native/native-generate.ts";
 import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
+import { lineChunks } from "../json/json-values.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { generationFields } from "../api/wire/native.ts";
 
@@ -82,13 +83,7 @@ export class EngineCalls {
 
   async *#lines(path: string, body: object, signal: AbortSignal | undefined): AsyncGenerator {
     const answer = await this.#post(path, { ...body, stream: true }, signal);
-    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let buffered = "";
-    for (;;) {
-      const chunk = await reader?.read();
-      if (!chunk || chunk.done) return;
-      const lines = (buffered + chunk.value).split("\n");
-      buffered = lines.pop() ?? "";
+    for await (const lines of lineChunks(answer.body)) {
       for (const line of lines) {
         const value: unknown = JSON.parse(line);
         throwIfError(value);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { lineChunks } from "../json/json-values.ts";
 import { requestKey } from "./key-dialog.ts";
 import { chosenDaemon, isExported, keyOf } from "./daemons.ts";
 
@@ -135,6 +136,17 @@ export async function request(
   );
 }
 
+/** Requests JSON from the daemon. @throws ApiError with the code and the message of an error response */
+export async function fetchJson<Schema extends z.ZodType>(
+  schema: Schema,
+  path: string,
+  init?: RequestInit,
+  send?: Fetch,
+): Promise<z.output<Schema>> {
+  const answer = await request(path, init, send);
+  return schema.parse(await answer.json());
+}
+
 /** Returns the daemon's state. The endpoint requires no API key. */
 export async function fetchHealth(): Promise<Health> {
   const answer = await fetchDaemon("/health");
@@ -142,8 +154,7 @@ export async function fetchHealth(): Promise<Health> {
 }
 
 export async function listModels(): Promise<ListedModel[]> {
-  const answer = await request("/api/models");
-  return z.object({ models: z.array(modelSchema) }).parse(await answer.json()).models;
+  return (await fetchJson(z.object({ models: z.array(modelSchema) }), "/api/models")).models;
 }
 
 /** Returns the options of a POST request with a JSON body. */
@@ -178,16 +189,10 @@ export function hasCode(error: unknown, code: string): boolean {
  * @throws DaemonUnreachable if the stream breaks off
  */
 export async function* jsonLines(answer: Response): AsyncGenerator<unknown, void, undefined> {
-  if (!answer.body) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let buffered = "";
-  for (;;) {
-    const { done, value } = await reader.read().catch((error: unknown) => {
-      throw error instanceof TypeError ? new DaemonUnreachable(error) : error;
-    });
-    if (done) return;
-    const lines = (buffered + value).split("\n");
-    buffered = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") yield JSON.parse(line);
+  try {
+    for await (const lines of lineChunks(answer.body))
+      for (const line of lines) if (line !== "") yield JSON.parse(line);
+  } catch (error) {
+    throw error instanceof TypeError ? new DaemonUnreachable(error) : error;
   }
 }

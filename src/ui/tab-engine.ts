@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
 import type { DownloadOptions } from "../tab/store/model-store.ts";
-import { DaemonUnreachable, hasCode, request } from "./daemon-api.ts";
+import { DaemonUnreachable, fetchJson, hasCode } from "./daemon-api.ts";
 import { chosenDaemon, keyOf } from "./daemons.ts";
 import { pageStore } from "./stored-models.ts";
 import { modelFilesSchema } from "../api/wire/models.ts";
@@ -80,6 +80,5 @@ export async function fetchModelFiles(
   signal?: AbortSignal,
 ): Promise<z.output<typeof modelFilesSchema>> {
   const path = `/api/models/${encodeURIComponent(model)}/files`;
-  const answer = await request(path, signal ? { signal } : {});
-  return modelFilesSchema.parse(await answer.json());
+  return await fetchJson(modelFilesSchema, path, signal ? { signal } : {});
 }

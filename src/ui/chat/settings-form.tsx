@@ -13,73 +13,55 @@ const NUMBER_SETTINGS = [
     name: "temperature",
     label: "Temperature",
     meaning: "0 takes the likeliest token; higher is more surprising",
-    min: 0,
-    max: 2,
-    step: "any",
+    range: { min: 0, max: 2, step: "any" },
   },
   {
     name: "top_p",
     label: "top_p",
     meaning: "only the likeliest tokens that together have this probability",
-    min: 0,
-    max: 1,
-    step: "any",
+    range: { min: 0, max: 1, step: "any" },
   },
   {
     name: "top_k",
     label: "top_k",
     meaning: "only so many of the likeliest tokens",
-    min: 0,
-    max: 1000,
-    step: "1",
+    range: { min: 0, max: 1000, step: 1 },
   },
   {
     name: "min_p",
     label: "min_p",
     meaning: "only tokens at least so likely, relative to the likeliest",
-    min: 0,
-    max: 1,
-    step: "any",
+    range: { min: 0, max: 1, step: "any" },
   },
   {
     name: "repeat_penalty",
     label: "Repeat penalty",
     meaning: "above 1: tokens of the last text become less likely",
-    min: 0,
-    max: 2,
-    step: "any",
+    range: { min: 0, max: 2, step: "any" },
   },
   {
     name: "presence_penalty",
     label: "Presence penalty",
     meaning: "above 0: tokens that were there become less likely",
-    min: -2,
-    max: 2,
-    step: "any",
+    range: { min: -2, max: 2, step: "any" },
   },
   {
     name: "frequency_penalty",
     label: "Frequency penalty",
     meaning: "above 0: the same, growing with how often a token was there",
-    min: -2,
-    max: 2,
-    step: "any",
+    range: { min: -2, max: 2, step: "any" },
   },
   {
     name: "seed",
     label: "Seed",
     meaning: "the same seed gives the same answer",
-    min: 0,
-    max: 4_294_967_295,
-    step: "1",
+    range: { min: 0, max: 4_294_967_295, step: 1 },
   },
   {
     name: "max_tokens",
     label: "Max tokens",
     meaning: "ends an answer; empty: as many as the context holds",
-    min: 1,
-    max: 1_000_000,
-    step: "1",
+    range: { min: 1, max: 1_000_000, step: 1 },
   },
 ] as const;
 
@@ -103,13 +85,13 @@ export function SettingsForm(): JSX.Element {
         />
       </label>
       <div class="fields">
-        {NUMBER_SETTINGS.map(({ name, label, meaning, min, max, step }) => (
+        {NUMBER_SETTINGS.map(({ name, label, meaning, range }) => (
           <label key={name} title={meaning}>
             {label}
             <input
               id={name}
               type="number"
-              {...{ min, max, step }}
+              {...range}
               placeholder="default"
               value={settings[name] ?? ""}
               onInput={({ currentTarget }) =>

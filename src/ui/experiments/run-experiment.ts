@@ -4,7 +4,7 @@ import {
   experimentResultSchema,
 } from "../../api/wire/native.ts";
 import type { ExperimentModelFile } from "../../experiments/experiments.ts";
-import { fetchDaemon, hasCode, listModels, loadModel, post, request as send } from "../daemon-api.ts";
+import { fetchJson, hasCode, listModels, loadModel, post } from "../daemon-api.ts";
 import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 
 /** Engine that runs an experiment: this tab's or the daemon's. */
@@ -33,14 +33,15 @@ export class ExperimentRunner {
   ): Promise<ExperimentResult> {
     const engine = location === "browser" ? await this.#tab.start(model, this.#usesGpu(), signal) : undefined;
     this.#onProgress(`${model} answers in ${engine ? "this tab" : "the daemon"} …`);
-    const sendRequest = async (): Promise<Response> =>
-      await send("/api/experiment", post({ ...request, model }, signal), engine?.fetch ?? fetchDaemon);
-    const answer = await sendRequest().catch(async (error: unknown) => {
+    const sendRequest = async (): Promise<ExperimentResult> => {
+      const init = post({ ...request, model }, signal);
+      return await fetchJson(experimentResultSchema, "/api/experiment", init, engine?.fetch);
+    };
+    return await sendRequest().catch(async (error: unknown) => {
       if (!hasCode(error, "model_not_loaded")) throw error;
       await loadModel(model, {}, signal);
       return await sendRequest();
     });
-    return experimentResultSchema.parse(await answer.json());
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defaultModelSchema, hubFilesSchema, hubSearchSchema } from "../../api/wire/hub.ts";
 import { modelDetailSchema, modelfileSchema } from "../../api/wire/models.ts";
 import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
+import { fetchJson, jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { refresh, showProblem } from "../page-state.ts";
 
 /** Requests of the view Models. All functions throw errors with a message for the user. */
@@ -15,15 +16,6 @@ export type Suggestion = z.output<typeof defaultModelSchema>;
 
 function modelPath(alias: string): string {
   return `/api/models/${encodeURIComponent(alias)}`;
-}
-
-async function fetchJson<Schema extends z.ZodType>(
-  schema: Schema,
-  path: string,
-  init?: RequestInit,
-): Promise<z.output<Schema>> {
-  const answer = await request(path, init);
-  return schema.parse(await answer.json());
 }
 
 export async function readModel(alias: string): Promise<ModelDetail> {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type ActivityReport, activitySchema } from "../../api/wire/activity.ts";
 import { fleetSchema } from "../../api/wire/machines.ts";
 import { request } from "../daemon-api.ts";
+import { fetchJson, request } from "../daemon-api.ts";
 import { formatBytes, formatInteger, formatNumber } from "../../json/quantities.ts";
 import { Metrics } from "./samples.ts";
 
@@ -64,23 +65,21 @@ export async function readMetrics(signal: AbortSignal): Promise<Metrics> {
 }
 
 export async function readStatus(signal: AbortSignal): Promise<Status> {
-  return statusSchema.parse(await (await request("/api/system/status", { signal })).json());
+  return await fetchJson(statusSchema, "/api/system/status", { signal });
 }
 
 export async function readFleet(signal: AbortSignal): Promise<Fleet> {
-  return fleetSchema.parse(await (await request("/api/fleet", { signal })).json());
+  return await fetchJson(fleetSchema, "/api/fleet", { signal });
 }
 
 export async function readEngines(signal: AbortSignal): Promise<readonly Engine[]> {
-  const answer = await request("/api/models", { signal });
-  const { models } = z.object({ models: z.array(engineSchema) }).parse(await answer.json());
+  const { models } = await fetchJson(z.object({ models: z.array(engineSchema) }), "/api/models", { signal });
   return models.filter(({ state }) => IN_MEMORY.has(state));
 }
 
 /** Reads the requests, events and log records after a number. */
 export async function readActivity(after: number, signal: AbortSignal): Promise<ActivityReport> {
-  const answer = await request(`/api/system/activity?after=${after}`, { signal });
-  return activitySchema.parse(await answer.json());
+  return await fetchJson(activitySchema, `/api/system/activity?after=${after}`, { signal });
 }
 
 export type FleetMachine = Fleet["machines"][number];

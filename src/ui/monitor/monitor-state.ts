@@ -2,6 +2,7 @@ import { computed, signal as createSignal } from "@preact/signals";
 import { pause } from "../../async/promises.ts";
 import type { ActivityReport } from "../../api/wire/activity.ts";
 import { toError } from "../../errors/service-error.ts";
+import { lineChunks } from "../../json/json-values.ts";
 import { request } from "../daemon-api.ts";
 import {
   type Engine,
@@ -55,7 +56,6 @@ const history = new SampleHistory();
 let lastNumber = 0;
 /** Aborts running requests; undefined while the view is stopped. */
 let watching: AbortController | undefined;
-let stream: EventStream | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Polls the daemon while the page is visible. Returns a function that stops it. */
@@ -77,18 +77,14 @@ function start(): void {
   if (watching) return;
   const controller = new AbortController();
   watching = controller;
-  stream = new EventStream(
-    () => void catchUp(controller.signal),
-    (isOpen) => (isLive.value = isOpen),
-  );
+  void listen(controller.signal);
   void sample(controller.signal, 0);
 }
 
 function stop(): void {
   watching?.abort();
   watching = undefined;
-  stream?.close();
-  stream = undefined;
+  isLive.value = false;
   clearTimeout(timer);
 }
 
@@ -153,50 +149,25 @@ function addActivity(activity: ActivityReport): void {
 
 const RETRY_MS = 3000;
 
-/** Listens to GET /api/events of the chosen daemon. Reconnects when the stream breaks, until it is closed. */
-class EventStream {
-  readonly #onEvent: () => void;
-  readonly #onState: (isOpen: boolean) => void;
-  readonly #controller = new AbortController();
-
-  constructor(onEvent: () => void, onState: (isOpen: boolean) => void) {
-    this.#onEvent = onEvent;
-    this.#onState = onState;
-    void this.#listen();
+/** Listens to GET /api/events of the chosen daemon. Reconnects when the stream breaks, until the signal aborts. */
+async function listen(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    // The poll reports an unreachable daemon.
+    await readEvents(signal).catch(() => undefined);
+    if (signal.aborted) return;
+    isLive.value = false;
+    await pause(RETRY_MS);
   }
+}
 
-  close(): void {
-    this.#controller.abort();
-    this.#onState(false);
-  }
-
-  async #listen(): Promise<void> {
-    const { signal } = this.#controller;
-    while (!signal.aborted) {
-      // The poll reports an unreachable daemon.
-      await this.#read(signal).catch(() => undefined);
-      if (signal.aborted) return;
-      this.#onState(false);
-      await pause(RETRY_MS);
-    }
-  }
-
-  /** Reads one stream with fetch(), since an EventSource cannot send the API key. */
-  async #read(signal: AbortSignal): Promise<void> {
-    const answer = await request("/api/events", { signal, headers: { accept: "text/event-stream" } });
-    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    if (!reader) return;
-    this.#onState(true);
-    // Events may have happened before the connection was open.
-    this.#onEvent();
-    let buffered = "";
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      const lines = (buffered + value).split("\n");
-      buffered = lines.pop() ?? "";
-      // Heartbeats are comments.
-      if (lines.some((line) => line.startsWith("event:"))) this.#onEvent();
-    }
+/** Reads one stream with fetch(), since an EventSource cannot send the API key. */
+async function readEvents(signal: AbortSignal): Promise<void> {
+  const answer = await request("/api/events", { signal, headers: { accept: "text/event-stream" } });
+  isLive.value = true;
+  // Events may have happened before the connection was open.
+  void catchUp(signal);
+  for await (const lines of lineChunks(answer.body)) {
+    // Heartbeats are comments.
+    if (lines.some((line) => line.startsWith("event:"))) void catchUp(signal);
   }
 }
