@@ -171,6 +171,5 @@ function unusedIo(): CliIo {
     env: {},
     signal,
     stopSignal: signal,
-    catchInterrupts: () => ({ [Symbol.dispose]() {} }),
   };
 }

@@ -1,3 +1,5 @@
+import { toError } from "../errors/service-error.ts";
+
 /** Failure that ends a command with one sentence; `code` is for scripts, as in the daemon's errors. */
 export class CliError extends Error {
   override readonly name = "CliError";
@@ -14,6 +16,12 @@ export class CliError extends Error {
 /** Error for a wrong command line. */
 export function usageError(message: string): CliError {
   return new CliError(EXIT.usage, "usage", message);
+}
+
+/** Error for a file that cannot be written. */
+export function writeError(what: string, cause: unknown): CliError {
+  const message = `${what} cannot be written: ${toError(cause).message}`;
+  return new CliError(EXIT.error, "output_failed", message, cause);
 }
 
 /**

@@ -19,8 +19,6 @@ export interface CliIo {
   readonly stopSignal: AbortSignal;
   /** Aborted as `stopSignal` is, and also when the reader of the output has ended. */
   readonly signal: AbortSignal;
-  /** Calls `handler` for every Ctrl-C instead of aborting `signal`, until the result is disposed. */
-  catchInterrupts(handler: () => void): Disposable;
 }
 
 /** One Ctrl-C may arrive twice: from the terminal, and from a parent process that forwards it. A person is slower. */
@@ -33,7 +31,6 @@ const SAME_SIGNAL_MS = 250;
 export function processIo(now: () => number = () => performance.now()): CliIo {
   const stop = new AbortController();
   const outputClosed = new AbortController();
-  let interruptHandler: (() => void) | undefined;
   let interruptedAt: number | undefined;
   const interrupt = (exitCode: Interruption["exitCode"]): void => {
     if (interruptedAt === undefined) {
@@ -43,7 +40,7 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
       process.exit(exitCode);
     }
   };
-  process.on("SIGINT", () => (interruptHandler ? interruptHandler() : interrupt(EXIT.interrupted)));
+  process.on("SIGINT", () => interrupt(EXIT.interrupted));
   process.on("SIGTERM", () => interrupt(EXIT.terminated));
   process.on("SIGHUP", () => interrupt(EXIT.hungUp));
   // The launcher above this process was killed, so it forwards no signal.
@@ -62,14 +59,6 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
     env: process.env,
     stopSignal: stop.signal,
     signal: AbortSignal.any([stop.signal, outputClosed.signal]),
-    catchInterrupts(handler) {
-      interruptHandler = handler;
-      return {
-        [Symbol.dispose]() {
-          interruptHandler = undefined;
-        },
-      };
-    },
   };
 }
 
@@ -100,6 +89,10 @@ export async function write(output: Output, text: string): Promise<void> {
 /** Writes a line. */
 export function writeLine(output: Output, text = ""): Promise<void> {
   return write(output, `${text}\n`);
+}
+
+export function writeLines(output: Output, lines: readonly string[]): Promise<void> {
+  return write(output, lines.map((line) => `${line}\n`).join(""));
 }
 
 /** Writes a value as one line of JSON, or indented. */

@@ -35,6 +35,13 @@ const experimentSchema = z
   .meta({ id: "Experiment", title: "Daybreak experiment" });
 export type Experiment = z.output<typeof experimentSchema>;
 
+/** Selects what an experiment records of a model's files. */
+export function experimentFiles(files: readonly ExperimentModelFile[]): ExperimentModelFile[] {
+  return files.map(({ role, sha256, scale }) =>
+    scale === undefined ? { role, sha256 } : { role, sha256, scale },
+  );
+}
+
 /** The published JSON Schema of the format. */
 export function experimentJsonSchema(): z.core.JSONSchema.BaseSchema {
   return z.toJSONSchema(experimentSchema, { io: "input" });
@@ -170,6 +177,13 @@ export function compareResults(left: ExperimentResult, right: ExperimentResult):
       ...pairs.map(([one, other]) => (other ? maxLogprobDifference(one, other) : 0)),
     ),
   };
+}
+
+/** Describes how far the log-probabilities of two results differ. */
+export function describeDifference({ logprobDifference }: Comparison): string {
+  return logprobDifference === 0
+    ? "log-probabilities equal to the last bit"
+    : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
 }
 
 /** Returns all output besides the tokens, without the random IDs of tool calls. */

@@ -8,8 +8,8 @@ const ARCHS_OF_32_BITS = new Set(["arm", "ia32", "mips", "mipsel", "ppc", "s390"
 export const WASM_IS_OFF =
   "Models run in WebAssembly, which this Node has switched off: start Daybreak without --jitless (NODE_OPTIONS), or with another Node.";
 
-/** A module with one memory64 memory. */
-const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
+/** A WebAssembly module with one 64-bit memory. */
+export const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
 
 /**
  * Explains why Daybreak cannot run on this machine, or not with this build of Node; undefined if it can.

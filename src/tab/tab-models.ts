@@ -80,12 +80,6 @@ export class TabModels implements Pick<
     return await this.#starting.join(signal);
   }
 
-  /** Ends the engine; requests in flight fail. */
-  async close(): Promise<void> {
-    this.#starting?.abort(new ServiceError("model_not_loaded", "The engine was closed."));
-    await this.#engine?.close();
-  }
-
   async #load(signal: AbortSignal): Promise<Engine> {
     const { spec, alias } = this.#model;
     this.#engine = await this.#start(spec, { alias, signal });

@@ -27,7 +27,7 @@ export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Prom
     health = await client.health();
   }
   if (health === "ok") return;
-  const logFile = daemonLogFile(loaded.config.cache_dir);
+  const logFile = path.join(loaded.config.cache_dir, "daemon.log");
   await writeLine(io.stderr, `Starting a daemon in the background (log: ${logFile}) ...`);
   // "run" must not open this machine to the network unless the configuration says so.
   const flags = loaded.origins.has("http.addr") ? [] : ["--http-addr", "127.0.0.1"];
@@ -90,9 +90,16 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
   }
 }
 
-async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
+/** Opens the log for appending, for the user alone. Close the result. */
+async function openLog(
+  logFile: string,
+): Promise<Disposable & { readonly fd: number; readonly size: number }> {
   try {
-    return await openDaemonLog(logFile);
+    mkdirSync(path.dirname(logFile), { recursive: true });
+    if ((statSync(logFile, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES)
+      await replaceFile(logFile, `${logFile}.old`);
+    const fd = openSync(logFile, "a", 0o600);
+    return { fd, size: statSync(logFile).size, [Symbol.dispose]: () => closeSync(fd) };
   } catch (error) {
     const reason = writeRefusal(error);
     if (reason === undefined) throw error;
@@ -129,22 +136,6 @@ function startError(reason: string, logFile: string, sizeBefore: number): CliErr
 const MAX_LOG_BYTES = 5_000_000;
 /** Lines of the log in the error message. */
 const LAST_LINES = 5;
-
-/** Log file of a daemon that runs in the background. */
-function daemonLogFile(cacheDir: string): string {
-  return path.join(cacheDir, "daemon.log");
-}
-
-/** Opens the log for appending, for the user alone. Close the result. */
-async function openDaemonLog(
-  file: string,
-): Promise<Disposable & { readonly fd: number; readonly size: number }> {
-  mkdirSync(path.dirname(file), { recursive: true });
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES)
-    await replaceFile(file, `${file}.old`);
-  const fd = openSync(file, "a", 0o600);
-  return { fd, size: statSync(file).size, [Symbol.dispose]: () => closeSync(fd) };
-}
 
 /** The last lines that were written after the log was `size` bytes long. */
 function lastLogLines(file: string, size: number): string {

@@ -43,10 +43,17 @@ export class BatchClient {
   }
 
   /** Lists all batches, the newest first. */
-  async *list(): AsyncGenerator<BatchObject, void, undefined> {
+  list(): AsyncGenerator<BatchObject, void, undefined> {
+    return this.#pages(batchListSchema, `/v1/batches?limit=${BATCHES_PER_PAGE}`);
+  }
+
+  async *#pages<Item>(
+    schema: z.ZodType<unknown, { data: Item[]; has_more: boolean; last_id: string | null }>,
+    route: string,
+  ): AsyncGenerator<Item, void, undefined> {
     for (let after = ""; ;) {
-      const query = `limit=${BATCHES_PER_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
-      const page = await this.#client.json(batchListSchema, "GET", `/v1/batches?${query}`);
+      const query = after && `&after=${encodeURIComponent(after)}`;
+      const page = await this.#client.json(schema, "GET", route + query);
       yield* page.data;
       if (!page.has_more || page.last_id === null) return;
       after = page.last_id;
@@ -127,13 +134,9 @@ export class BatchClient {
   /** Names of all uploaded files by id. */
   async fileNames(): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>();
-    for (let after = ""; ;) {
-      const query = `purpose=batch&limit=${FILES_PER_PAGE}${after && `&after=${encodeURIComponent(after)}`}`;
-      const page = await this.#client.json(fileListSchema, "GET", `/v1/files?${query}`);
-      for (const { id, filename } of page.data) names.set(id, filename);
-      if (!page.has_more || page.last_id === null) return names;
-      after = page.last_id;
-    }
+    const files = this.#pages(fileListSchema, `/v1/files?purpose=batch&limit=${FILES_PER_PAGE}`);
+    for await (const { id, filename } of files) names.set(id, filename);
+    return names;
   }
 }
 

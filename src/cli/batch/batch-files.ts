@@ -8,7 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { codeOrReason, isSystemError, toError } from "../../errors/service-error.ts";
 import { tryJson } from "../../json/json-values.ts";
-import { CliError, EXIT, usageError } from "../cli-error.ts";
+import { CliError, EXIT, usageError, writeError } from "../cli-error.ts";
 
 const requestLineSchema = z.looseObject({ url: z.string() });
 /** Requests for Anthropic's API: a single one, or all in one body. */
@@ -152,7 +152,7 @@ export class OutputFile {
     } catch (error) {
       await rm(this.#partialFile, { force: true });
       signal.throwIfAborted();
-      throw error instanceof CliError ? error : writeError(error);
+      throw error instanceof CliError ? error : writeError("The file", error);
     }
   }
 }
@@ -174,13 +174,4 @@ function describeWriteProblem(path: string, error: unknown): string {
     return `There is no folder ${folder}; make it, or name another file for the answers.`;
   if (code === "ENOTDIR") return `${folder} is not a folder; name another file for the answers.`;
   return `Nothing can be written into the folder ${folder} (${code}); name another file for the answers.`;
-}
-
-function writeError(error: unknown): CliError {
-  return new CliError(
-    EXIT.error,
-    "output_failed",
-    `The file cannot be written: ${toError(error).message}`,
-    error,
-  );
 }

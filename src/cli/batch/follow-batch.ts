@@ -54,17 +54,16 @@ function isTemporary(error: unknown): boolean {
 }
 
 /** Progress of a batch: a bar on a terminal, otherwise nothing. */
-export class BatchDisplay implements Disposable {
+export class BatchDisplay extends ProgressBar {
   readonly #output: Output;
   readonly #now: () => number;
-  readonly #bar: ProgressBar;
   #first: { readonly at: number; readonly done: number } | undefined;
   /** Last change of the count. */
   #last: { readonly at: number; readonly done: number } | undefined;
 
   constructor(output: Output, now: () => number = () => performance.now()) {
+    super(output);
     this.#output = output;
-    this.#bar = new ProgressBar(output);
     this.#now = now;
   }
 
@@ -78,12 +77,7 @@ export class BatchDisplay implements Disposable {
       ...(failed > unanswered ? [`${failed - unanswered} failed`] : []),
       waiting === undefined ? (this.#timeLeft(total - done, status) ?? status) : printable(waiting),
     ];
-    this.#bar.update(done, total, text.join(", "));
-  }
-
-  /** Leaves the bar as it is and goes to the next line. */
-  [Symbol.dispose](): void {
-    this.#bar.end();
+    this.update(done, total, text.join(", "));
   }
 
   /** Estimate by the speed so far; undefined if unknown, or if that time has passed without an answer. */

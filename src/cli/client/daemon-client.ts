@@ -59,16 +59,10 @@ export class DaemonClient {
     signal = this.#options.signal,
   ): AsyncGenerator<z.input<Schema>, void, undefined> {
     const answer = await this.#send(method, path, body, signal);
-    try {
-      for await (const line of readLines(answer)) {
-        const failure = parseAs(errorBodySchema, line);
-        if (failure) throw new ApiError(failure);
-        yield this.#parse(schema, line);
-      }
-    } catch (error) {
-      throw this.#toCliError(error, signal);
-    } finally {
-      answer.destroy();
+    for await (const line of readLines(this.#chunks(answer, signal))) {
+      const failure = parseAs(errorBodySchema, line);
+      if (failure) throw new ApiError(failure);
+      yield this.#parse(schema, line);
     }
   }
 
@@ -86,7 +80,10 @@ export class DaemonClient {
   /** Streams the raw body of a response. */
   async *bytes(path: string): AsyncGenerator<Uint8Array, void, undefined> {
     const { signal } = this.#options;
-    const answer = await this.#send("GET", path, undefined, signal);
+    yield* this.#chunks(await this.#send("GET", path, undefined, signal), signal);
+  }
+
+  async *#chunks(answer: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       yield* answer;
     } catch (error) {
@@ -174,15 +171,11 @@ export class DaemonClient {
   #toCliError(error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
     if (error instanceof CliError) return error;
-    return this.#connectionLost(error);
-  }
-
-  #connectionLost(cause: unknown): CliError {
     return new CliError(
       EXIT.error,
       "connection_lost",
       `The connection to ${this.description} ended before the answer was complete.`,
-      cause,
+      error,
     );
   }
 

@@ -72,6 +72,11 @@ export function modelPath(name: string, route?: "unload" | "modelfile"): string 
 }
 
 const statusSchema = z.object({ default_model: z.string() });
+
+export async function defaultModel(client: DaemonClient): Promise<string> {
+  return (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
+}
+
 const stateSchema = z.object({ state: z.string() });
 
 /** Delay before a wait is explained. */
@@ -87,8 +92,7 @@ export async function withLoadedModel<Result>(
   model: string | undefined,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const modelName = async (): Promise<string> =>
-    model ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
+  const modelName = async (): Promise<string> => model ?? (await defaultModel(client));
   const reportLoading = async (alias: string): Promise<void> =>
     await writeLine(io.stderr, `Loading ${alias} ...`);
   const reportIfLoading = async (): Promise<void> => {

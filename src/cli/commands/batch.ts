@@ -3,7 +3,7 @@ import { BatchClient, type BatchObject, FILE_NAME_KEY } from "../batch/batch-cli
 import { OutputFile, readBatchFile } from "../batch/batch-files.ts";
 import { followBatch } from "../batch/follow-batch.ts";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
-import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, write, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { commandLine, formatFields, formatTable, printable } from "../terminal/format.ts";
@@ -112,8 +112,10 @@ async function list(io: CliIo, client: BatchClient, _id: string, { json }: Batch
       printable(metadata?.[FILE_NAME_KEY] ?? names.get(batch.input_file_id) ?? ""),
     ];
   });
-  for (const line of formatTable(["ID", "STATUS", "DONE", "FAILED", "UNANSWERED", "CREATED", "FILE"], rows))
-    await writeLine(io.stdout, line);
+  await writeLines(
+    io.stdout,
+    formatTable(["ID", "STATUS", "DONE", "FAILED", "UNANSWERED", "CREATED", "FILE"], rows),
+  );
 }
 
 async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {
@@ -133,8 +135,8 @@ async function show(io: CliIo, client: BatchClient, id: string, { json }: BatchO
     ["created", new Date(batch.created_at * 1000).toISOString()],
     ["file", printable(name ?? batch.input_file_id)],
   ];
-  for (const line of formatFields(fields)) await writeLine(io.stdout, line);
-  for (const line of problemLines(batch)) await writeLine(io.stdout, line);
+  await writeLines(io.stdout, formatFields(fields));
+  await writeLines(io.stdout, problemLines(batch));
 }
 
 async function cancel(io: CliIo, client: BatchClient, id: string, { json }: BatchOptions): Promise<void> {

@@ -36,7 +36,7 @@ export function chatCommand(io: CliIo): Command {
 
 /** Runs a conversation until the user ends it. */
 export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
-  const { model, system, hideThinking, json } = options;
+  const { model } = options;
   const fields = await generationFields(options);
   await startDaemonIfNone(io, options);
   const client = connect(io, options);
@@ -44,7 +44,7 @@ export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   const missing = model === undefined ? undefined : await findModelError(client, model);
   if (missing) throw missing;
   using prompter = await openPrompter(io);
-  const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
+  const conversation = new Conversation(io, client, options, fields);
   if (io.stdin.isTTY)
     await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists the commands."));
   await converse(io, prompter, conversation, options);
@@ -116,27 +116,25 @@ interface Message {
   readonly content: string;
 }
 
-interface ConversationOptions {
-  readonly system?: string | undefined;
-  readonly model?: string | undefined;
-  readonly hideThinking?: boolean | undefined;
-  /** Print the daemon's lines instead of the text in them. */
-  readonly json?: boolean | undefined;
-  /** Additional fields of every request. */
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
 /** Conversation with a model: stores the messages, requests answers and shows them. */
 class Conversation {
   readonly #io: CliIo;
   readonly #client: DaemonClient;
-  readonly #options: ConversationOptions;
+  readonly #options: ChatOptions;
+  readonly #fields: Readonly<Record<string, unknown>>;
   #messages: Message[] = [];
 
-  constructor(io: CliIo, client: DaemonClient, options: ConversationOptions) {
+  /** @param fields additional fields of every request */
+  constructor(
+    io: CliIo,
+    client: DaemonClient,
+    options: ChatOptions,
+    fields: Readonly<Record<string, unknown>>,
+  ) {
     this.#io = io;
     this.#client = client;
     this.#options = options;
+    this.#fields = fields;
     this.clear();
   }
 
@@ -157,7 +155,7 @@ class Conversation {
     let summary: AnswerSummary | undefined;
     try {
       await withLoadedModel(this.#io, this.#client, this.#options.model, async () => {
-        const request = { ...this.#options.fields, messages: this.#messages, stream: true };
+        const request = { ...this.#fields, messages: this.#messages, stream: true };
         for await (const line of this.#client.lines(chatLineSchema, "POST", "/api/chat", request, signal)) {
           if (this.#options.json) await writeJson(this.#io.stdout, line);
           else {

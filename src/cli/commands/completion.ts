@@ -22,13 +22,10 @@ For this session, or as a line of the shell's startup file:
   });
 }
 
-/** Kind of value that the shell completes. */
-type Completable =
-  | { readonly kind: "models" }
-  | { readonly kind: "files" }
-  | { readonly kind: "choices"; readonly values: readonly string[] }
-  /** Free text. */
-  | { readonly kind: "nothing" };
+/** Kind of value that the shell completes; "nothing" is free text. */
+type ValueKind = "models" | "files" | "nothing";
+/** Value that the shell completes: one of these choices, or of a kind. */
+type Completable = readonly string[] | ValueKind;
 
 interface CompletableOption {
   /** All names: "-m", "--model". */
@@ -75,10 +72,9 @@ function describeArgument(command: Command): Completable | undefined {
 }
 
 function completable(choices: readonly string[] | undefined, name: string, valueName = ""): Completable {
-  if (choices) return { kind: "choices", values: choices };
-  if (name === "model" || name === "source") return { kind: "models" };
-  if (valueName === "file" || valueName === "path") return { kind: "files" };
-  return { kind: "nothing" };
+  if (choices) return choices;
+  if (name === "model" || name === "source") return "models";
+  return valueName === "file" || valueName === "path" ? "files" : "nothing";
 }
 
 /** Script for bash, without the bash-completion package, which not every system has. */
@@ -95,7 +91,7 @@ ${values.join("\n")}
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W "${options}" -- "$current"))
       else
-        ${bashAction(command.argument ?? { kind: "nothing" })}
+        ${bashAction(command.argument ?? "nothing")}
       fi ;;`;
   });
   const names = commands.flatMap((command) => command.names).join(" ");
@@ -129,18 +125,16 @@ complete -F _daybreak daybreak
 `;
 }
 
+const BASH_ACTIONS: Readonly<Record<ValueKind, string>> = {
+  models: "_daybreak_models",
+  files: 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))',
+  nothing: ":",
+};
+
 function bashAction(value: Completable): string {
-  switch (value.kind) {
-    case "models":
-      return "_daybreak_models";
-    case "files":
-      return 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))';
-    case "choices":
-      return `COMPREPLY=($(compgen -W "${value.values.join(" ")}" -- "$current"))`;
-    case "nothing":
-      break;
-  }
-  return ":";
+  return typeof value === "string"
+    ? BASH_ACTIONS[value]
+    : `COMPREPLY=($(compgen -W "${value.join(" ")}" -- "$current"))`;
 }
 
 /** Script for fish. */
@@ -168,7 +162,7 @@ function fishCompletion(commands: readonly CompletableCommand[]): string {
         `complete -c daybreak ${condition} ${names.join(" ")}${value} -d ${fishQuote(option.description)}`,
       );
     }
-    if (command.argument && command.argument.kind !== "nothing") {
+    if (command.argument && command.argument !== "nothing") {
       lines.push(`complete -c daybreak ${condition} ${fishAction(command.argument, "", "-F")}`.trimEnd());
     }
   }
@@ -176,17 +170,10 @@ function fishCompletion(commands: readonly CompletableCommand[]): string {
 }
 
 function fishAction(value: Completable, exclusive: string, files: string): string {
-  switch (value.kind) {
-    case "models":
-      return `${exclusive} -a '(__daybreak_models)'`.trim();
-    case "files":
-      return files;
-    case "choices":
-      return `${exclusive} -a ${fishQuote(value.values.join(" "))}`.trim();
-    case "nothing":
-      break;
-  }
-  return exclusive;
+  if (value === "files") return files;
+  if (value === "nothing") return exclusive;
+  const words = value === "models" ? "'(__daybreak_models)'" : fishQuote(value.join(" "));
+  return `${exclusive} -a ${words}`.trim();
 }
 
 function fishQuote(text: string): string {
@@ -238,18 +225,14 @@ function optionSpecs(option: CompletableOption): string[] {
   return option.names.map((name) => zshQuote(`${name}[${description}]${value}`));
 }
 
+const ZSH_ACTIONS: Readonly<Record<ValueKind, string>> = {
+  models: "_daybreak_models",
+  files: "_files",
+  nothing: " ",
+};
+
 function zshAction(value: Completable): string {
-  switch (value.kind) {
-    case "models":
-      return "_daybreak_models";
-    case "files":
-      return "_files";
-    case "choices":
-      return `(${value.values.join(" ")})`;
-    case "nothing":
-      break;
-  }
-  return " ";
+  return typeof value === "string" ? ZSH_ACTIONS[value] : `(${value.join(" ")})`;
 }
 
 function zshQuote(text: string): string {

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { pause } from "../../async/promises.ts";
 import { CliError, EXIT } from "../cli-error.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect, daemonAddress } from "../client/daemon-address.ts";
 import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
@@ -61,8 +61,7 @@ export function statusCommand(io: CliIo): Command {
         ["Sandbox", printable(describeSandbox(status.sandbox))],
         ["GPU", printable(status.gpu?.adapter ?? "none (daybreak gpu says why)")],
       ] as const;
-      for (const line of formatFields(fields)) await writeLine(io.stdout, line);
-      return undefined;
+      return writeLines(io.stdout, formatFields(fields));
     });
 }
 

@@ -5,13 +5,15 @@ import { toError } from "../../errors/service-error.ts";
 import {
   compareResults,
   type Comparison,
+  describeDifference,
   type Experiment,
+  experimentFiles,
   type ExperimentModelFile,
   parseExperiment,
   printExperiment,
 } from "../../experiments/experiments.ts";
-import { CliError, EXIT, usageError } from "../cli-error.ts";
-import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { CliError, EXIT, usageError, writeError } from "../cli-error.ts";
+import { type CliIo, write, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
 import { modelPath, withLoadedModel } from "../client/find-model.ts";
@@ -22,6 +24,7 @@ import {
   withGenerationOptions,
 } from "../options/generation-options.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
+import { formatProbability } from "../../json/quantities.ts";
 import { printable } from "../terminal/format.ts";
 import { modelFilesSchema } from "../../api/wire/models.ts";
 import { type ExperimentResult, experimentResultSchema } from "../../api/wire/native.ts";
@@ -147,9 +150,7 @@ async function describeModel(client: DaemonClient, name: string): Promise<Experi
 
 async function filesOf(client: DaemonClient, name: string): Promise<ExperimentModelFile[]> {
   const { files } = await client.json(modelFilesSchema, "GET", `${modelPath(name)}/files`);
-  return files.map(({ role, sha256, scale }) =>
-    scale === undefined ? { role, sha256 } : { role, sha256, scale },
-  );
+  return experimentFiles(files);
 }
 
 async function checkModel(client: DaemonClient, name: string, { model }: Experiment): Promise<void> {
@@ -174,7 +175,7 @@ async function report(
   const comparison = compareResults(left, right);
   const exceedsTolerance = comparison.logprobDifference > (options.tolerance ?? Number.POSITIVE_INFINITY);
   if (options.json) await writeJson(io.stdout, { ...comparison, result: right });
-  else for (const line of comparisonLines(comparison, left, right, names)) await writeLine(io.stdout, line);
+  else await writeLines(io.stdout, comparisonLines(comparison, left, right, names));
   if (comparison.isSame && !exceedsTolerance) return;
   throw new CliError(
     EXIT.error,
@@ -220,12 +221,7 @@ async function save(file: string, experiment: Experiment): Promise<void> {
   try {
     await writeFile(file, printExperiment(experiment));
   } catch (error) {
-    throw new CliError(
-      EXIT.error,
-      "output_failed",
-      `The file cannot be written: ${toError(error).message}`,
-      error,
-    );
+    throw writeError("The file", error);
   }
 }
 
@@ -234,22 +230,20 @@ async function save(file: string, experiment: Experiment): Promise<void> {
  * @param names names of the two results
  */
 function comparisonLines(
-  { isSame, sameTokens, logprobDifference, ...first }: Comparison,
+  comparison: Comparison,
   left: ExperimentResult,
   right: ExperimentResult,
   names: readonly [string, string],
 ): string[] {
-  const logprobs =
-    logprobDifference === 0
-      ? "log-probabilities equal to the last bit"
-      : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
+  const { isSame, sameTokens } = comparison;
+  const logprobs = describeDifference(comparison);
   if (isSame) return [`Same: ${sameTokens} tokens, ${logprobs}.`];
   const lines = [
     `Differs at token ${sameTokens + 1} (of ${left.tokens.length} and ${right.tokens.length}); until there ${logprobs}.`,
   ];
   for (const [name, token, { tokens }] of [
-    [names[0], first.left, left],
-    [names[1], first.right, right],
+    [names[0], comparison.left, left],
+    [names[1], comparison.right, right],
   ] as const) {
     const before = printable(
       tokens
@@ -264,5 +258,5 @@ function comparisonLines(
 }
 
 function describeToken({ token, logprob }: { token: string; logprob: number }): string {
-  return `${printable(JSON.stringify(token))} (${(100 * Math.exp(logprob)).toFixed(1)} %)`;
+  return `${printable(JSON.stringify(token))} (${formatProbability(logprob)})`;
 }

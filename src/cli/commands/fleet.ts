@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { z } from "zod";
 import { fleetSchema, describeNatsProblem } from "../../api/wire/machines.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { formatBytes } from "../../json/quantities.ts";
@@ -37,7 +37,7 @@ export function fleetCommand(io: CliIo): Command {
         ["MACHINE", "MODEL", "SIZE", "LOADED", "RUNNING", "TOKENS/S"],
         fleet.machines.flatMap((machine) => machine.models.map((model) => modelRow(machine, model))),
       );
-      for (const line of [...machines, "", ...models]) await writeLine(io.stdout, printable(line));
+      await writeLines(io.stdout, [...machines, "", ...models].map(printable));
       const { sharing_problem: sharingProblem } = fleet;
       if (sharingProblem !== undefined) await writeLine(io.stderr, `\nNote: ${printable(sharingProblem)}.`);
       return undefined;

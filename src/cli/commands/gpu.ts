@@ -2,7 +2,7 @@ import { Command } from "commander";
 import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 import { gpuJson } from "../../api/wire/machines.ts";
 import { loadConfigOrFail } from "../options/common-options.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
 import { formatBytes } from "../../json/quantities.ts";
 import { formatFields, printable } from "../terminal/format.ts";
@@ -39,7 +39,7 @@ export function gpuCommand(io: CliIo): Command {
     );
     for (const each of finder.adapters) {
       await writeLine(io.stdout, "");
-      for (const line of formatFields(describe(each))) await writeLine(io.stdout, printable(line));
+      await writeLines(io.stdout, formatFields(describe(each)).map(printable));
     }
     return undefined;
   });

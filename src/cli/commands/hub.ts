@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { z } from "zod";
 import { hubFilesSchema, hubSearchSchema } from "../../api/wire/hub.ts";
 import { pullLineSchema } from "../../api/wire/models.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
 import { clientCommand, type ClientOptions, parseInteger } from "../options/common-options.ts";
@@ -39,8 +39,7 @@ export function searchCommand(io: CliIo): Command {
       if (found.length === 0)
         return writeLine(io.stderr, `The hub has no GGUF models for ${printable(query)}.`);
       const header = ["SPEC", "SIZE", "MEMORY", "FITS"];
-      for (const line of formatTable(header, found.flatMap(modelRows))) await writeLine(io.stdout, line);
-      return undefined;
+      return writeLines(io.stdout, formatTable(header, found.flatMap(modelRows)));
     });
 }
 

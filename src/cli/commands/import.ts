@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type ImportLine, importLineSchema } from "../../api/wire/models.ts";
 import { isStore, storeFolders } from "../../models/folders/known-stores.ts";
 import { CliError, EXIT } from "../cli-error.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
 import { DownloadDisplay } from "../terminal/progress-display.ts";
@@ -99,8 +99,7 @@ async function summarize(
     printable(name),
   ]);
   if (rows.length > 0)
-    for (const line of formatTable(["NAME", "SIZE", "FILES", "RESULT", "FROM"], rows))
-      await writeLine(stdout, line);
+    await writeLines(stdout, formatTable(["NAME", "SIZE", "FILES", "RESULT", "FROM"], rows));
   if (imported.some(({ files }) => files === "in place")) {
     await writeLine(
       stderr,

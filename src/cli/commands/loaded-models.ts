@@ -9,7 +9,7 @@ import {
 } from "../../config/load-settings.ts";
 import { loadResultSchema, modelListSchema, unloadResultSchema } from "../../api/wire/models.ts";
 import { SPECULATIONS } from "../../models/model.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions, parseInteger, parseNumber } from "../options/common-options.ts";
@@ -123,8 +123,7 @@ export function psCommand(io: CliIo): Command {
         until(model.expires_at),
       ]);
       const header = ["NAME", "MEMORY", "CONTEXT", "GPU LAYERS", "REQUESTS", "UNLOADS"];
-      for (const line of formatTable(header, rows)) await writeLine(io.stdout, line);
-      return undefined;
+      return writeLines(io.stdout, formatTable(header, rows));
     });
 }
 

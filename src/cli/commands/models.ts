@@ -8,7 +8,7 @@ import {
   type modelListEntrySchema,
   modelListSchema,
 } from "../../api/wire/models.ts";
-import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, write, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect } from "../client/daemon-address.ts";
 import { modelPath } from "../client/find-model.ts";
 import { clientCommand, type ClientOptions } from "../options/common-options.ts";
@@ -26,8 +26,10 @@ export function listCommand(io: CliIo): Command {
       const answer = await client.json(modelListSchema, "GET", "/api/models");
       if (options.json) return writeJson(io.stdout, answer);
       if (options.quiet) {
-        for (const { alias } of answer.models) await writeLine(io.stdout, alias);
-        return undefined;
+        return writeLines(
+          io.stdout,
+          answer.models.map(({ alias }) => alias),
+        );
       }
       if (answer.models.length === 0)
         return writeLine(io.stderr, "No models. Get one with: daybreak pull <name>");
@@ -40,8 +42,7 @@ export function listCommand(io: CliIo): Command {
         stateOf(model) + (model.progress === undefined ? "" : ` ${Math.floor(model.progress * 100)}%`),
       ]);
       const header = ["NAME", "PARAMETERS", "QUANTIZATION", "SIZE", "CONTEXT", "STATE"];
-      for (const line of formatTable(header, rows)) await writeLine(io.stdout, line);
-      return undefined;
+      return writeLines(io.stdout, formatTable(header, rows));
     });
 }
 
@@ -141,8 +142,7 @@ export function showCommand(io: CliIo): Command {
           ? []
           : value.split("\n").map((line, index) => [index === 0 ? title : "", line] as const),
       );
-      for (const line of formatFields(known)) await writeLine(io.stdout, printable(line));
-      return undefined;
+      return writeLines(io.stdout, formatFields(known).map(printable));
     });
 }
 

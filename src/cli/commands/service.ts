@@ -1,7 +1,7 @@
 import { Argument, Command } from "commander";
 import { fileURLToPath } from "node:url";
 import { CliError, EXIT, usageError } from "../cli-error.ts";
-import { type CliIo, write, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, write, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
 import { findInstallation, PACKAGE_FOLDER, packageRoot, stablePath } from "../install/installation.ts";
@@ -74,7 +74,7 @@ async function install(task: ServiceTask): Promise<void> {
   const report = await installService(manager, run, async () => await requireNoDaemon(io, settings));
   if (options.json) return await writeJson(io.stdout, toJson(manager, report));
   await writeLine(io.stdout, `The ${manager.title} is installed and started: ${manager.file}`);
-  for (const line of [...manager.nextSteps, ...notes]) await writeLine(io.stdout, line);
+  await writeLines(io.stdout, [...manager.nextSteps, ...notes]);
 }
 
 async function uninstall(task: ServiceTask): Promise<void> {
@@ -105,7 +105,7 @@ async function status({ io, options, manager }: ServiceTask): Promise<void> {
     ["Enabled", report.enabled ? "yes" : "no"],
     ["Running", describeRunning(report)],
   ] as const;
-  for (const line of formatFields(fields)) await writeLine(io.stdout, line);
+  await writeLines(io.stdout, formatFields(fields));
 }
 
 function describeInstalled({ installed, outdated }: ServiceReport): string {
@@ -136,7 +136,7 @@ async function print(
   }
   await writeLine(io.stdout, "These commands would run:\n");
   for (const call of calls) await writeLine(io.stdout, `  ${call.join(" ")}`);
-  for (const line of notes) await writeLine(io.stderr, line);
+  await writeLines(io.stderr, notes);
 }
 
 /** Warnings about the installed service. */

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { z } from "zod";
 import { packageVersion } from "../../daemon/package-version.ts";
 import { reasonOf } from "../../errors/service-error.ts";
-import { type CliIo, writeJson, writeLine } from "../cli-io.ts";
+import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { findInstallation, type Installation, packageRoot } from "../install/installation.ts";
 import { printable } from "../terminal/format.ts";
 
@@ -22,8 +22,7 @@ export function updateCommand(io: CliIo): Command {
       if (options.json) return await writeJson(io.stdout, toJson(version, release, installation));
       await writeLine(io.stdout, `This is Daybreak ${version}, ${printable(installation.description)}.`);
       await writeLine(io.stdout, printable(describeRelease(version, release)));
-      for (const line of advice(installation)) await writeLine(io.stdout, printable(line));
-      return undefined;
+      return writeLines(io.stdout, advice(installation).map(printable));
     });
 }
 

@@ -8,7 +8,7 @@ import { SandboxFinder, type SandboxState } from "../../engine/sandbox/sandbox-f
 import { http1Fetch } from "../../models/hub/remote/http1-fetch.ts";
 import { daemonCheck, findDaemon, fleetCheck, type FoundDaemon } from "./daemon-checks.ts";
 import { gpuCheck, memoryCheck, runtimeCheck, sandboxCheck } from "./machine-checks.ts";
-import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
+import { type Check, createCheck, note, ok, problem, type Result } from "./run-checks.ts";
 import { cacheCheck, modelsCheck } from "./storage-checks.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { HubNetworkFailure } from "../../models/hub/remote/hub-error.ts";
@@ -62,8 +62,6 @@ async function findSandboxState(
   return finder.state;
 }
 
-const CONFIGURATION = "Configuration";
-
 /** Loaded configuration, or the defaults and the error. */
 type ReadConfiguration = LoadedConfig & { readonly error?: string };
 
@@ -83,31 +81,23 @@ export function readConfiguration(
 
 /** Checks the configuration file and variables. */
 export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessEnv): Check {
-  const judge = () => {
+  return createCheck("Configuration", () => {
     const { file, warnings, error } = read;
     if (error !== undefined) {
-      return problem(
-        CONFIGURATION,
-        error,
-        "Correct it (docs/configuration.md); the checks below use the defaults.",
-      );
+      return problem(error, "Correct it (docs/configuration.md); the checks below use the defaults.");
     }
     if (warnings.length === 0)
-      return ok(
-        CONFIGURATION,
-        file === undefined ? describeMissingFile(defaultConfigFile(env)) : `valid: ${file}`,
-      );
+      return ok(file === undefined ? describeMissingFile(defaultConfigFile(env)) : `valid: ${file}`);
     const what = file === undefined ? "none is read" : `valid: ${file}`;
-    return note(CONFIGURATION, `${what}; the daemon warns when it starts`, warnings.join(" "));
-  };
-  return { name: CONFIGURATION, deadlineMs: 5000, run: async () => [judge()] };
+    return note(`${what}; the daemon warns when it starts`, warnings.join(" "));
+  });
 }
 
 function describeMissingFile(defaultFile: string | undefined): string {
   return defaultFile === undefined ? "no file" : `no file; one could be at ${defaultFile}`;
 }
 
-const [HUB, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];
+const TOKEN = "Hub token";
 
 /** Deadline of the request. */
 const HUB_DEADLINE_MS = 5000;
@@ -125,15 +115,15 @@ interface HubCheckOptions {
 
 /** Checks whether the hub answers and accepts the token, and whether the clocks agree. */
 export function hubCheck(options: HubCheckOptions): Check {
-  return {
-    name: HUB,
-    deadlineMs: HUB_DEADLINE_MS + 1000,
-    run: async (signal) =>
+  return createCheck(
+    "Hub",
+    async (signal) =>
       await checkHub(options, AbortSignal.any([signal, AbortSignal.timeout(HUB_DEADLINE_MS)])),
-  };
+    HUB_DEADLINE_MS + 1000,
+  );
 }
 
-async function checkHub(options: HubCheckOptions, signal: AbortSignal): Promise<readonly Finding[]> {
+async function checkHub(options: HubCheckOptions, signal: AbortSignal): Promise<Result | readonly Result[]> {
   const { hubUrl, token, fetch, now = Date.now } = options;
   const base = hubUrl.replace(/\/+$/, "");
   const hub = new HubFetch({ hubUrl, token, fetch });
@@ -144,50 +134,47 @@ async function checkHub(options: HubCheckOptions, signal: AbortSignal): Promise<
     const answeredAt = (startedAt + now()) / 2;
     await closeBody(response);
     const { status, headers } = response;
+    const clock = clockFinding(headers, answeredAt);
     return [
       status >= 500
-        ? note(HUB, `${base} answers with status ${status}`, "Try again later.")
-        : ok(HUB, `${base} answers`),
-      ...(token === undefined ? [] : [tokenFinding(status, base)]),
-      ...clockFindings(headers, answeredAt),
+        ? note(`${base} answers with status ${status}`, "Try again later.")
+        : ok(`${base} answers`),
+      ...(token === undefined ? [] : [{ name: TOKEN, ...tokenFinding(status, base) }]),
+      ...(clock ? [{ name: "Clock", ...clock }] : []),
     ];
   } catch (error) {
-    return [failureFinding(error, base)];
+    return failureFinding(error, base);
   }
 }
 
-function tokenFinding(status: number, base: string): Finding {
-  if (status >= 200 && status < 300) return ok(TOKEN, "accepted");
+function tokenFinding(status: number, base: string): Result {
+  if (status >= 200 && status < 300) return ok("accepted");
   if (status === 401 || status === 403) {
     return problem(
-      TOKEN,
       `${base} does not accept it (status ${status})`,
       `Make a new one at ${base}/settings/tokens and set HUB_TOKEN to it, or unset HUB_TOKEN: only gated models need one.`,
     );
   }
-  return note(TOKEN, `${base} does not say whether the token is valid (status ${status})`);
+  return note(`${base} does not say whether the token is valid (status ${status})`);
 }
 
-function clockFindings(headers: Headers, now: number): readonly Finding[] {
+function clockFinding(headers: Headers, now: number): Result | undefined {
   const date = Date.parse(headers.get("date") ?? "");
-  if (Number.isNaN(date)) return [];
+  if (Number.isNaN(date)) return undefined;
   // A cached response is as old as its age header says.
   const hubTime = date + Number(headers.get("age") ?? 0) * 1000;
   const difference = now - hubTime;
-  if (Math.abs(difference) <= MAX_CLOCK_SKEW_MS) return [ok(CLOCK, "agrees with the hub's")];
+  if (Math.abs(difference) <= MAX_CLOCK_SKEW_MS) return ok("agrees with the hub's");
   const how = `${formatDuration(Math.abs(difference))} ${difference > 0 ? "ahead of" : "behind"}`;
-  return [
-    note(
-      CLOCK,
-      `${how} the hub's; certificates and signed URLs may be rejected`,
-      "Set the clock, preferably from the network (Linux: timedatectl set-ntp true).",
-    ),
-  ];
+  return note(
+    `${how} the hub's; certificates and signed URLs may be rejected`,
+    "Set the clock, preferably from the network (Linux: timedatectl set-ntp true).",
+  );
 }
 
-function failureFinding(error: unknown, base: string): Finding {
+function failureFinding(error: unknown, base: string): Result {
   if (error instanceof ServiceError)
-    return problem(TOKEN, error.message, "Set HUB_TOKEN again, without spaces or line ends.");
+    return { name: TOKEN, ...problem(error.message, "Set HUB_TOKEN again, without spaces or line ends.") };
   const isTimeout = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError");
   const reason = isTimeout
     ? `no answer in ${HUB_DEADLINE_MS / 1000} s`
@@ -196,13 +183,11 @@ function failureFinding(error: unknown, base: string): Finding {
       : String(error);
   if (error instanceof HubNetworkFailure && error.isFinal) {
     return problem(
-      HUB,
       `${base} cannot be used: ${reason}`,
       "Until then nothing can be downloaded; models on disk work.",
     );
   }
   return note(
-    HUB,
     `${base} cannot be reached (${reason})`,
     "Models on disk work without it. To download, check the network connection, and set HTTPS_PROXY if a proxy is needed.",
   );

@@ -7,11 +7,13 @@ import { isNatsAuthFailure, describeNatsProblem } from "../../api/wire/machines.
 import { codeOrReason } from "../../errors/service-error.ts";
 import { DaemonClient } from "../client/daemon-client.ts";
 import { localEndpoints } from "../client/send-request.ts";
-import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
+import { type Check, createCheck, note, ok, problem, type Result } from "./run-checks.ts";
 
 /** Addresses of all interfaces. The check connects to the loopback address instead. */
 const WILDCARD_ADDRESSES: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
-const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
+
+/** Longer than the requests to the daemon. */
+const CHECK_DEADLINE_MS = 8000;
 
 interface DaemonCheckOptions {
   readonly where: LocalDaemon;
@@ -22,32 +24,31 @@ interface DaemonCheckOptions {
 
 /** Checks whether a daemon runs, and whether its port and its socket are free. */
 export function daemonCheck({ where, daemon, version }: DaemonCheckOptions): Check {
-  return {
-    name: NAME,
-    deadlineMs: 8000,
-    run: async () => {
+  return createCheck(
+    "Daemon",
+    async () => {
       const look = await daemon;
       // A daemon that runs without the port of this configuration was started with another one, or without any.
       const usesOtherPort = look.socketHealth !== undefined && look.portHealth === undefined;
       return [
         daemonFinding(look, version),
-        ...(usesOtherPort ? [] : [await portFinding(where, look)]),
-        await socketFinding(where, look),
+        ...(usesOtherPort ? [] : [{ name: "Port", ...(await portFinding(where, look)) }]),
+        { name: "Socket", ...(await socketFinding(where, look)) },
       ];
     },
-  };
+    CHECK_DEADLINE_MS,
+  );
 }
 
-function daemonFinding({ socketHealth, portHealth, status }: FoundDaemon, version: string): Finding {
+function daemonFinding({ socketHealth, portHealth, status }: FoundDaemon, version: string): Result {
   const health = socketHealth ?? portHealth;
-  if (health === undefined) return ok(NAME, "does not run; daybreak serve, run and chat start one");
-  if (health !== "ok") return note(NAME, `runs, and is ${health}`);
+  if (health === undefined) return ok("does not run; daybreak serve, run and chat start one");
+  if (health !== "ok") return note(`runs, and is ${health}`);
   if (!status)
-    return note(NAME, "runs, but does not report its status", "Set SERVICE_API_KEY if it asks for a key.");
+    return note("runs, but does not report its status", "Set SERVICE_API_KEY if it asks for a key.");
   const models = `${status.models_loaded} ${status.models_loaded === 1 ? "model" : "models"} in memory`;
-  if (status.version === version) return ok(NAME, `runs, version ${version}, ${models}`);
+  if (status.version === version) return ok(`runs, version ${version}, ${models}`);
   return note(
-    NAME,
     `runs version ${status.version}, but this is ${version}`,
     "Run daybreak stop, then start it again.",
   );
@@ -56,17 +57,15 @@ function daemonFinding({ socketHealth, portHealth, status }: FoundDaemon, versio
 async function portFinding(
   { http }: LocalDaemon,
   { socketHealth, portHealth, status }: FoundDaemon,
-): Promise<Finding> {
+): Promise<Result> {
   const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
-  if (http.port === 0) return ok(PORT, "chosen by the system at each start");
+  if (http.port === 0) return ok("chosen by the system at each start");
   if (portHealth !== undefined) {
     // The daemon may have been started with another address; only the port is certain.
     const where = WILDCARD_ADDRESSES.has(http.addr) ? String(http.port) : place;
     const otherUrl = socketHealth === undefined ? undefined : otherEndpoint(http.port, status);
-    if (socketHealth !== undefined && otherUrl === undefined)
-      return ok(PORT, `${where}: the daemon listens there`);
+    if (socketHealth !== undefined && otherUrl === undefined) return ok(`${where}: the daemon listens there`);
     return note(
-      PORT,
       otherUrl === undefined
         ? `${where}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`
         : `${where}: another daemon listens there; the one at the socket ${otherUrl === "" ? "has no port" : `listens at ${otherUrl}`}`,
@@ -76,25 +75,22 @@ async function portFinding(
   const code = await listenProblem(http);
   switch (code) {
     case undefined:
-      return ok(PORT, `${place} is free`);
+      return ok(`${place} is free`);
     case "EADDRINUSE":
       return problem(
-        PORT,
         `${place} is taken by another program`,
         "Choose another port (http.port, --http-port), or end that program.",
       );
     case "EACCES":
       return problem(
-        PORT,
         `${place}: this account is not allowed to listen there`,
         "Choose a port of 1024 or higher (http.port).",
       );
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return problem(PORT, `${place}: this machine has no such address`, "Correct http.addr.");
+      return problem(`${place}: this machine has no such address`, "Correct http.addr.");
     default:
       return problem(
-        PORT,
         `${place}: the system refuses it (${code})`,
         "Choose another with http.addr and http.port.",
       );
@@ -109,29 +105,26 @@ function otherEndpoint(port: number, status: FoundDaemon["status"]): string | un
   return (URL.parse(endpoint)?.port || "80") === String(port) ? undefined : endpoint;
 }
 
-async function socketFinding({ socket }: LocalDaemon, { socketHealth }: FoundDaemon): Promise<Finding> {
-  if (socket === "")
-    return note(SOCKET, "switched off; commands use the port, and daybreak stop does not work");
-  if (socketHealth !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
+async function socketFinding({ socket }: LocalDaemon, { socketHealth }: FoundDaemon): Promise<Result> {
+  if (socket === "") return note("switched off; commands use the port, and daybreak stop does not work");
+  if (socketHealth !== undefined) return ok(`${socket}: the daemon listens there`);
   const pathProblem = socketPathProblem(socket);
   if (pathProblem !== undefined)
-    return problem(SOCKET, pathProblem.replace(/\.$/, ""), "Choose another (socket, --socket).");
+    return problem(pathProblem.replace(/\.$/, ""), "Choose another (socket, --socket).");
   // A named pipe disappears with its daemon.
-  if (isNamedPipe(socket)) return ok(SOCKET, `${socket} is free`);
+  if (isNamedPipe(socket)) return ok(`${socket} is free`);
   const stats = lstatSync(socket, { throwIfNoEntry: false });
-  if (!stats) return ok(SOCKET, `${socket} is free`);
+  if (!stats) return ok(`${socket} is free`);
   if (!stats.isSocket()) {
     return problem(
-      SOCKET,
       `${socket} exists and is not a socket`,
       "Remove it, or choose another (socket, --socket).",
     );
   }
   const code = await tryToConnect(socket);
   if (code === "ECONNREFUSED")
-    return ok(SOCKET, `${socket} was left by a daemon that ended; the next one replaces it`);
+    return ok(`${socket} was left by a daemon that ended; the next one replaces it`);
   return problem(
-    SOCKET,
     `${socket} belongs to a program that does not answer as a daemon does${code === undefined ? "" : ` (${code})`}`,
     "End that program, or choose another socket (socket, --socket).",
   );
@@ -239,14 +232,10 @@ export async function findDaemon(where: LocalDaemon, signal: AbortSignal): Promi
   const [socketHealth, portHealth, status, fleet] = await Promise.all([
     undefinedIfLate(client(["ipc"]).health(), signal),
     undefinedIfLate(client(["http"]).health(), signal),
-    undefinedIfLate(fetchStatus(client(["ipc", "http"])), signal),
+    undefinedIfLate(client(["ipc", "http"]).json(statusSchema, "GET", "/api/system/status"), signal),
     undefinedIfLate(client(["ipc", "http"]).json(fleetSchema, "GET", "/api/fleet"), signal),
   ]);
   return { socketHealth, portHealth, status, fleet };
-}
-
-async function fetchStatus(client: DaemonClient): Promise<FoundDaemon["status"]> {
-  return statusSchema.parse(await client.json(statusSchema, "GET", "/api/system/status"));
 }
 
 async function undefinedIfLate<Value>(
@@ -261,39 +250,30 @@ async function undefinedIfLate<Value>(
   }
 }
 
-const FLEET_CHECK_NAME = "Fleet";
-
 /**
  * Checks whether the daemon has joined the fleet that its configuration or its flags name; no finding without a fleet.
  */
 export function fleetCheck(daemon: Promise<FoundDaemon>, isConfigured: boolean): Check {
-  return {
-    name: FLEET_CHECK_NAME,
-    deadlineMs: 8000,
-    run: async () => {
+  return createCheck(
+    "Fleet",
+    async () => {
       const { fleet } = await daemon;
-      return isConfigured || fleet?.joined ? [fleetFinding(fleet)] : [];
+      return isConfigured || fleet?.joined ? fleetFinding(fleet) : [];
     },
-  };
+    CHECK_DEADLINE_MS,
+  );
 }
 
-function fleetFinding(fleet: FoundDaemon["fleet"]): Finding {
-  if (!fleet)
-    return note(
-      FLEET_CHECK_NAME,
-      "fleet.nats is set, and no daemon tells of it",
-      "Start one: daybreak serve.",
-    );
+function fleetFinding(fleet: FoundDaemon["fleet"]): Result {
+  if (!fleet) return note("fleet.nats is set, and no daemon tells of it", "Start one: daybreak serve.");
   if (!fleet.joined) {
     return note(
-      FLEET_CHECK_NAME,
       "fleet.nats is set, but the daemon was started without it",
       "Run daybreak stop, then start it again.",
     );
   }
   if (!fleet.connected) {
     return problem(
-      FLEET_CHECK_NAME,
       `the NATS server ${describeNatsProblem(fleet.problem)}; this machine works alone`,
       isNatsAuthFailure(fleet.problem)
         ? "Correct them in fleet.nats, or fleet.credentials, then run daybreak stop and start it again."
@@ -302,6 +282,6 @@ function fleetFinding(fleet: FoundDaemon["fleet"]): Finding {
   }
   const { length } = fleet.machines;
   const joined = `joined as ${fleet.name}, ${length} ${length === 1 ? "machine" : "machines"}`;
-  if (fleet.sharing_problem === undefined) return ok(FLEET_CHECK_NAME, joined);
-  return note(FLEET_CHECK_NAME, `${joined}; ${fleet.sharing_problem}`, "Models are shared all the same.");
+  if (fleet.sharing_problem === undefined) return ok(joined);
+  return note(`${joined}; ${fleet.sharing_problem}`, "Models are shared all the same.");
 }

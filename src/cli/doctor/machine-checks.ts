@@ -6,16 +6,13 @@ import { machineProcessors, type Processors } from "../../engine/machine-limits.
 import type { SandboxState } from "../../engine/sandbox/sandbox-finder.ts";
 import { TRIAL_MS } from "../../engine/sandbox/try-engine-start.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
+import { LARGE_MEMORY } from "../../launch/machine-problem.mjs";
 import { MINIMUM_NODE, isSuitableRuntime } from "../../launch/runtime.mjs";
 import { type MemoryLimit, memoryLimits } from "../../machine/memory.ts";
 import { formatBytes } from "../../json/quantities.ts";
-import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
+import { type Check, createCheck, note, ok, problem, type Result } from "./run-checks.ts";
 
-const RUNTIME = "Runtime";
-const PROCESSORS = "Processors";
-
-/** Minimal WebAssembly modules that need a feature of engines: 64-bit memory, and 128-bit vectors. */
-const MEMORY64 = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
+/** A minimal WebAssembly module that needs 128-bit vectors. */
 const SIMD = Uint8Array.from(
   [
     [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123],
@@ -37,24 +34,19 @@ export interface RuntimeProperties {
 
 /** Checks Node and the processors. */
 export function runtimeCheck(facts: () => RuntimeProperties = readRuntimeProperties): Check {
-  return {
-    name: RUNTIME,
-    deadlineMs: 5000,
-    run: async () => {
-      const found = facts();
-      return [runtimeFinding(found), processorsFinding(found)];
-    },
-  };
+  return createCheck("Runtime", () => {
+    const found = facts();
+    return [runtimeFinding(found), { name: "Processors", ...processorsFinding(found) }];
+  });
 }
 
-function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeProperties): Finding {
+function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeProperties): Result {
   const origin = isBundled(binary) ? "which came with Daybreak" : binary;
   const what = `Node ${version}, ${origin}`;
   const missing = [...(jspi ? [] : ["JSPI"]), ...(memory64 ? [] : ["memory64"])];
   if (isSuitableRuntime({ node: version }) && missing.length === 0)
-    return ok(RUNTIME, `${what}; JSPI and memory64 work`);
+    return ok(`${what}; JSPI and memory64 work`);
   return problem(
-    RUNTIME,
     missing.length === 0
       ? `${what}, is too old`
       : `${what}, lacks ${missing.join(" and ")}, which engines need`,
@@ -71,20 +63,18 @@ function isBundled(binary: string): boolean {
   );
 }
 
-function processorsFinding({ simd, processors, instructions }: RuntimeProperties): Finding {
+function processorsFinding({ simd, processors, instructions }: RuntimeProperties): Result {
   const { usable, cores } = processors;
   const count = `${usable} usable, ${cores} ${cores === 1 ? "core" : "cores"}`;
   if (!simd) {
     return problem(
-      PROCESSORS,
       `${count}; they have no SIMD that WebAssembly can use, so no engine can run`,
       "Use a machine with SSE4.1 or NEON; in a virtual machine, pass the host's processor through.",
     );
   }
   const slow = instructions !== undefined && !["avx2", "fma"].every((name) => instructions.includes(name));
-  if (!slow) return ok(PROCESSORS, `${count}; SIMD is available`);
+  if (!slow) return ok(`${count}; SIMD is available`);
   return note(
-    PROCESSORS,
     `${count}; SIMD is available but AVX2 with FMA is not, so models are slow`,
     "In a virtual machine, pass the host's processor through.",
   );
@@ -95,7 +85,7 @@ function readRuntimeProperties(): RuntimeProperties {
     version: process.versions.node,
     binary: process.execPath,
     jspi: "Suspending" in WebAssembly,
-    memory64: WebAssembly.validate(MEMORY64),
+    memory64: WebAssembly.validate(LARGE_MEMORY),
     simd: WebAssembly.validate(SIMD),
     processors: machineProcessors(),
     instructions: process.arch === "x64" ? instructionsOfLinux() : undefined,
@@ -110,59 +100,49 @@ function instructionsOfLinux(): readonly string[] | undefined {
   }
 }
 
-const SANDBOX = "Sandbox";
-
 /** Longer than the trials of two sandboxes, so that the finding says which one is slow. */
 const SANDBOX_DEADLINE_MS = 2 * TRIAL_MS + 10_000;
 
 /** Reports the system's sandbox for engines. */
 export function sandboxCheck(look: () => Promise<SandboxState>): Check {
-  return { name: SANDBOX, deadlineMs: SANDBOX_DEADLINE_MS, run: async () => [sandboxFinding(await look())] };
+  return createCheck("Sandbox", async () => sandboxFinding(await look()), SANDBOX_DEADLINE_MS);
 }
 
-function sandboxFinding({ mode, wall: sandbox, parts, problem: reason }: SandboxState): Finding {
+function sandboxFinding({ mode, wall: sandbox, parts, problem: reason }: SandboxState): Result {
   if (sandbox === "unknown")
-    return note(SANDBOX, "not known yet: the daemon has started no engine", "daybreak load <model>");
+    return note("not known yet: the daemon has started no engine", "daybreak load <model>");
   if (sandbox === "none") {
     const what = "only Node's permission model confines engines";
     if (mode === "off")
-      return note(SANDBOX, `${what}: ${reason}`, "Set sandbox to auto to use the system's sandbox too.");
+      return note(`${what}: ${reason}`, "Set sandbox to auto to use the system's sandbox too.");
     if (mode === "require")
-      return problem(SANDBOX, "no model can be loaded: a sandbox is required, and none works", reason ?? "");
-    return note(SANDBOX, what, reason);
+      return problem("no model can be loaded: a sandbox is required, and none works", reason ?? "");
+    return note(what, reason);
   }
   const what = `Node's permission model and ${sandbox}: ${parts.join(", ")}`;
-  return reason === undefined ? ok(SANDBOX, what) : note(SANDBOX, what, reason);
+  return reason === undefined ? ok(what) : note(what, reason);
 }
-
-const GPU = "GPU";
 
 /** Opening a driver for the first time takes long. */
 const GPU_DEADLINE_MS = 45_000;
 
 /** Summarizes what `daybreak gpu` shows. */
 export function gpuCheck(mode: GpuMode, look: () => Promise<GpuState>): Check {
-  return {
-    name: GPU,
-    deadlineMs: GPU_DEADLINE_MS,
-    run: async () => [gpuFinding(mode, await look())],
-  };
+  return createCheck("GPU", async () => gpuFinding(mode, await look()), GPU_DEADLINE_MS);
 }
 
-function gpuFinding(mode: GpuMode, { adapter, adapters, problem: why }: GpuState): Finding {
+function gpuFinding(mode: GpuMode, { adapter, adapters, problem: why }: GpuState): Result {
   if (adapter) {
     const memory = adapter.memory === undefined ? "" : `, ${formatBytes(adapter.memory)}`;
-    return ok(GPU, `models use ${adapter.name} (${adapter.backend}${memory})`);
+    return ok(`models use ${adapter.name} (${adapter.backend}${memory})`);
   }
   const found =
     adapters.length === 0 ? "" : ` (${adapters.map(({ name }) => name).join(", ")}: daybreak gpu shows more)`;
   if (mode === "require") {
-    return problem(GPU, `no model can be loaded: a GPU is required, and none can be used${found}`, why ?? "");
+    return problem(`no model can be loaded: a GPU is required, and none can be used${found}`, why ?? "");
   }
-  return note(GPU, `models run on the CPU${found}`, why);
+  return note(`models run on the CPU${found}`, why);
 }
-
-const MEMORY = "Memory";
 
 /** Free memory below which almost no model runs; only the model that ships needs less. */
 const TOO_LITTLE_BYTES = 400e6;
@@ -174,25 +154,21 @@ export function memoryCheck(
   limits: () => readonly MemoryLimit[] = memoryLimits,
   platform: NodeJS.Platform = process.platform,
 ): Check {
-  return {
-    name: MEMORY,
-    deadlineMs: 5000,
-    run: async () => [memoryFinding(limits(), platform)],
-  };
+  return createCheck("Memory", () => memoryFinding(limits(), platform));
 }
 
 function memoryFinding(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
   const [narrowest] = limits.toSorted((a, b) => freeBytes(a) - freeBytes(b));
-  if (narrowest === undefined) return note(MEMORY, "not known");
+  if (narrowest === undefined) return note("not known");
   // Other systems do not report what other programs would free.
-  if (platform !== "linux") return ok(MEMORY, `${formatBytes(narrowest.bytes)} in total`);
+  if (platform !== "linux") return ok(`${formatBytes(narrowest.bytes)} in total`);
   const free = freeBytes(narrowest);
   const what = `${formatBytes(free)} free of ${formatBytes(narrowest.bytes)} (${narrowest.name})`;
-  if (free >= SCARCE_BYTES) return ok(MEMORY, what);
+  if (free >= SCARCE_BYTES) return ok(what);
   const cure =
     "Unload models (daybreak unload), end other programs, or raise the limit of the container or control group.";
-  if (free >= TOO_LITTLE_BYTES) return note(MEMORY, `${what}: enough for small models only`, cure);
-  return problem(MEMORY, `${what}: too little for almost any model`, cure);
+  if (free >= TOO_LITTLE_BYTES) return note(`${what}: enough for small models only`, cure);
+  return problem(`${what}: too little for almost any model`, cure);
 }
 
 function freeBytes({ bytes, usedBytes }: MemoryLimit): number {

@@ -23,16 +23,30 @@ export interface Check {
   run(signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
-export function ok(name: string, message: string): Finding {
-  return { name, verdict: "ok", message };
+/** A finding of a check, with the name of the check unless it has its own. */
+export type Result = Omit<Finding, "name"> & { readonly name?: string };
+
+export function ok(message: string): Result {
+  return { verdict: "ok", message };
 }
 
-export function note(name: string, message: string, cure?: string): Finding {
-  return { name, verdict: "note", message, ...(cure !== undefined && { cure }) };
+export function note(message: string, cure?: string): Result {
+  return { verdict: "note", message, ...(cure !== undefined && { cure }) };
 }
 
-export function problem(name: string, message: string, cure: string): Finding {
-  return { name, verdict: "problem", message, cure };
+export function problem(message: string, cure: string): Result {
+  return { verdict: "problem", message, cure };
+}
+
+/** Creates a check of a function that returns what it finds. */
+export function createCheck(
+  name: string,
+  find: (signal: AbortSignal) => Promise<Result | readonly Result[]> | Result | readonly Result[],
+  deadlineMs = 5000,
+): Check {
+  const run = async (signal: AbortSignal): Promise<readonly Finding[]> =>
+    [await find(signal)].flat().map((result) => Object.assign({ name }, result));
+  return { name, deadlineMs, run };
 }
 
 /**
@@ -54,19 +68,16 @@ async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Fin
     return await abortable(check.run(both), both);
   } catch (error) {
     signal.throwIfAborted();
-    if (timeout.signal.aborted) {
-      const seconds = deadlineMs / 1000;
-      return [
-        note(name, `unknown: it took longer than ${seconds} s`, "Try again when the machine is less busy."),
-      ];
-    }
-    return [
-      problem(
-        name,
-        `the check failed: ${toError(error).message}`,
-        "This may be a bug in Daybreak: please report it.",
-      ),
-    ];
+    const result = timeout.signal.aborted
+      ? note(
+          `unknown: it took longer than ${deadlineMs / 1000} s`,
+          "Try again when the machine is less busy.",
+        )
+      : problem(
+          `the check failed: ${toError(error).message}`,
+          "This may be a bug in Daybreak: please report it.",
+        );
+    return [{ name, ...result }];
   }
 }
 

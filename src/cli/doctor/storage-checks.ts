@@ -24,9 +24,7 @@ import { RepoCache, repoOfFolder } from "../../models/hub/cache/repo-cache.ts";
 import { DiskHubStore } from "../../models/hub/disk-hub-store.ts";
 import { savedStateSchema } from "../../models/registry/state-file.ts";
 import { formatBytes } from "../../json/quantities.ts";
-import { type Check, type Finding, note, ok, problem } from "./run-checks.ts";
-
-const CACHE_FOLDER = "Cache folder";
+import { type Check, createCheck, note, ok, problem, type Result } from "./run-checks.ts";
 
 /** Space for a model of seven billion weights. */
 const SCARCE_BYTES = 5e9;
@@ -42,10 +40,10 @@ const REAL_CALLS: FileSystemCalls = { measure: freeSpace, symlink: symlinkSync, 
 
 /** Checks that the cache folder is writable, has free space, and supports links. */
 export function cacheCheck(folder: string, calls: FileSystemCalls = REAL_CALLS): Check {
-  return { name: CACHE_FOLDER, deadlineMs: 10_000, run: async () => [await look(folder, calls)] };
+  return createCheck("Cache folder", async () => await look(folder, calls), 10_000);
 }
 
-async function look(folder: string, calls: FileSystemCalls): Promise<Finding> {
+async function look(folder: string, calls: FileSystemCalls): Promise<Result> {
   const exists = existsSync(folder);
   const existing = exists ? folder : nearestExisting(folder);
   let links: Links;
@@ -56,7 +54,6 @@ async function look(folder: string, calls: FileSystemCalls): Promise<Finding> {
     accessSync(path.join(existing, path.sep), constants.W_OK);
   } catch (error) {
     return problem(
-      CACHE_FOLDER,
       `${folder} cannot be ${exists ? "written" : "created"}: ${writeRefusal(error) ?? String(error)}`,
       "Make the folder writable for this account, or choose another (cache_dir, SERVICE_CACHE_DIR).",
     );
@@ -66,26 +63,23 @@ async function look(folder: string, calls: FileSystemCalls): Promise<Finding> {
   const what = `${folder}${exists ? "" : " (created when needed)"}${space}`;
   if (free !== undefined && free < RESERVE_BYTES) {
     return problem(
-      CACHE_FOLDER,
       `${what}: too little to download anything`,
       "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
   if (links === "none") {
     return note(
-      CACHE_FOLDER,
       `${what}; its file system does not support links`,
       "Models can be downloaded, but versions of a model cannot share files and take more space. Prefer a folder on another file system.",
     );
   }
   if (free !== undefined && free < SCARCE_BYTES) {
     return note(
-      CACHE_FOLDER,
       `${what}: enough for small models only`,
       "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
-  return ok(CACHE_FOLDER, what);
+  return ok(what);
 }
 
 type Links = "symbolic" | "hard" | "none";
@@ -117,8 +111,6 @@ function nearestExisting(folder: string): string {
   return existsSync(parent) || parent === folder ? parent : nearestExisting(parent);
 }
 
-const MODELS = "Models";
-
 /** The check reads the header of every model. */
 const MODELS_DEADLINE_MS = 20_000;
 
@@ -127,32 +119,29 @@ const MODELS_DEADLINE_MS = 20_000;
  */
 export function modelsCheck(cacheDir: string): Check {
   const inspect = createGgufInspector();
-  return {
-    name: MODELS,
-    deadlineMs: MODELS_DEADLINE_MS,
-    run: async (signal) => {
+  return createCheck(
+    "Models",
+    async (signal) => {
       const unreadable = await findReadProblem(cacheDir);
       if (unreadable !== undefined)
-        return [note(MODELS, `not known: ${unreadable}`, "See the check of the cache folder.")];
+        return note(`not known: ${unreadable}`, "See the check of the cache folder.");
       const store = new DiskHubStore({ cacheDir, hubUrl: "http://localhost" });
       const models = await store.list();
-      const findings: Finding[] = [];
+      const findings: Result[] = [];
       for (const { spec, files } of models) {
         signal.throwIfAborted();
         const damage = await findDamage(files, inspect);
-        if (damage !== undefined) {
-          findings.push(
-            problem(MODELS, `${spec}: ${damage}`, `daybreak rm ${spec}, then daybreak pull ${spec}`),
-          );
-        }
+        if (damage !== undefined)
+          findings.push(problem(`${spec}: ${damage}`, `daybreak rm ${spec}, then daybreak pull ${spec}`));
       }
       findings.push(...(await incompleteFindings(cacheDir)), ...(await userFileFindings(cacheDir)));
       if (findings.length > 0) return findings;
       const count =
         models.length === 0 ? "none downloaded" : `${models.length} downloaded, none damaged or incomplete`;
-      return [ok(MODELS, `${count}, besides those that ship`)];
+      return ok(`${count}, besides those that ship`);
     },
-  };
+    MODELS_DEADLINE_MS,
+  );
 }
 
 /** Reason why the folder cannot be listed; undefined if it can, or does not exist yet. */
@@ -177,7 +166,7 @@ async function findDamage(files: readonly string[], inspect: InspectGguf): Promi
 }
 
 /** Reports interrupted downloads, and links without content. */
-async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]> {
+async function incompleteFindings(cacheDir: string): Promise<readonly Result[]> {
   const repos = (await listNames(cacheDir)).map(repoOfFolder).filter((repo) => repo !== undefined);
   const findings = await Promise.all(
     repos.map(async (repo) => {
@@ -188,7 +177,7 @@ async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]>
   return findings.flat(2);
 }
 
-async function interruptedDownloads(cache: RepoCache): Promise<readonly Finding[]> {
+async function interruptedDownloads(cache: RepoCache): Promise<readonly Result[]> {
   let bytes = 0;
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
@@ -198,22 +187,18 @@ async function interruptedDownloads(cache: RepoCache): Promise<readonly Finding[
   }
   if (bytes === 0) return [];
   const what = `${cache.repo}: a download was interrupted after ${formatBytes(bytes)}`;
-  return [note(MODELS, what, `daybreak pull hf:${cache.repo} resumes it; it is removed after a month.`)];
+  return [note(what, `daybreak pull hf:${cache.repo} resumes it; it is removed after a month.`)];
 }
 
-async function missingFiles(cache: RepoCache): Promise<readonly Finding[]> {
+async function missingFiles(cache: RepoCache): Promise<readonly Result[]> {
   const entries = await readdir(cache.snapshots, { recursive: true, withFileTypes: true }).catch(() => []);
   const findings = await Promise.all(
     entries
       .filter((entry) => entry.isSymbolicLink() && /\.gguf$/i.test(entry.name))
-      .map(async ({ parentPath, name }): Promise<readonly Finding[]> => {
+      .map(async ({ parentPath, name }): Promise<readonly Result[]> => {
         if (!(await isMissing(path.join(parentPath, name)))) return [];
         return [
-          problem(
-            MODELS,
-            `${cache.repo}: the content of ${name} is gone`,
-            `daybreak pull hf:${cache.repo}:${name}`,
-          ),
+          problem(`${cache.repo}: the content of ${name} is gone`, `daybreak pull hf:${cache.repo}:${name}`),
         ];
       }),
   );
@@ -221,12 +206,12 @@ async function missingFiles(cache: RepoCache): Promise<readonly Finding[]> {
 }
 
 /** Reports registered files of the user that no longer exist. */
-async function userFileFindings(cacheDir: string): Promise<readonly Finding[]> {
+async function userFileFindings(cacheDir: string): Promise<readonly Result[]> {
   const files = await rememberedFiles(path.join(cacheDir, "models.json"));
   const findings = await Promise.all(
-    files.map(async ({ alias, path: file }): Promise<readonly Finding[]> => {
+    files.map(async ({ alias, path: file }): Promise<readonly Result[]> => {
       if (!(await isMissing(file))) return [];
-      return [note(MODELS, `${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`)];
+      return [note(`${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`)];
     }),
   );
   return findings.flat();

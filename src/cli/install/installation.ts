@@ -9,13 +9,13 @@ export const PACKAGE_FOLDER = new URL("../../../", import.meta.url);
 export interface Installation {
   readonly kind: "clone" | "global" | "project" | "npx" | "archive" | "container";
   /** Folder in which the update command runs; undefined if any will do. */
-  readonly folder: string | undefined;
+  readonly folder?: string;
   /** For people: "a package of the project /home/ada/app". */
   readonly description: string;
   /** Command that updates; undefined if no command on this machine does. */
-  readonly command: string | undefined;
+  readonly command?: string;
   /** Instructions without a command, or in addition to it. */
-  readonly advice: string | undefined;
+  readonly advice?: string | undefined;
 }
 
 /** Files that container runtimes create. */
@@ -53,13 +53,11 @@ export function findInstallation(root: string, exists: (file: string) => boolean
       folder: root,
       description: `a clone of the repository in ${root}`,
       command: "git pull && npm ci",
-      advice: undefined,
     };
   }
   if (/[/\\]_npx[/\\]/.test(root)) {
     return {
       kind: "npx",
-      folder: undefined,
       description: "a copy in npx's cache, which npm may delete",
       command: "npx daybreak@latest",
       advice: "To keep it, install it: npm install --global daybreak",
@@ -84,7 +82,6 @@ function installedPackage(
   if (managerCommand !== undefined || !exists(path.join(project, "package.json"))) {
     return {
       kind: "global",
-      folder: undefined,
       description: `installed for the whole account or machine (${root})`,
       command: managerCommand ?? "npm install --global daybreak@latest",
       advice,
@@ -103,9 +100,7 @@ function installedPackage(
 function containerImage(root: string): Installation {
   return {
     kind: "container",
-    folder: undefined,
     description: `part of a container image (${root})`,
-    command: undefined,
     advice:
       "Pull or build a newer image and start the container from it: changes inside a container are lost.",
   };
@@ -116,7 +111,6 @@ function unpackedArchive(root: string): Installation {
     kind: "archive",
     folder: root,
     description: `an archive unpacked in ${root}`,
-    command: undefined,
     advice: "Replace the folder with the archive of the newer version.",
   };
 }

@@ -4,14 +4,13 @@ import { supportedContext } from "../../models/loading/choose-settings.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type CliIo, writeLine } from "../cli-io.ts";
 import { ApiError, type DaemonClient } from "../client/daemon-client.ts";
-import { modelPath } from "../client/find-model.ts";
+import { defaultModel, modelPath } from "../client/find-model.ts";
 
 /** Tokens of context, unless the user chooses: agents begin with 8,000 to 20,000 tokens of instructions and tools. */
 const DEFAULT_AGENT_CONTEXT = 32_768;
 /** Most agents do not work with less. */
 export const MIN_AGENT_CONTEXT = 16_384;
 
-const statusSchema = z.object({ default_model: z.string() });
 const modelSchema = z.object({
   alias: z.string(),
   state: z.string(),
@@ -41,7 +40,7 @@ export async function loadForAgent(
   name: string | undefined,
   requestedContext: number | undefined,
 ): Promise<LoadedForAgent> {
-  const modelName = name ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
+  const modelName = name ?? (await defaultModel(client));
   const model = await client.json(modelSchema, "GET", modelPath(modelName));
   const [wanted, ...smaller] = contextSizes(model, requestedContext);
   if (!model.capabilities.tools) {

@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import type { z } from "zod";
 import type { modelListEntrySchema } from "../../api/wire/models.ts";
 import type { CliIo, Output } from "../cli-io.ts";
@@ -53,31 +53,20 @@ const CONTEXT_REASONS: Readonly<Record<NonNullable<Entry["context_source"]>, str
 
 /** "8192 tokens (limited by memory)" */
 export function describeContext(model: Pick<Entry, "context_size" | "context_source">): string {
-  const reason = contextReason(model);
-  return `${model.context_size} tokens${reason === "" ? "" : ` (${reason})`}`;
-}
-
-/** Reason for the size of a context; empty if unknown. */
-function contextReason({ context_source: source }: Pick<Entry, "context_source">): string {
-  return source === undefined ? "" : CONTEXT_REASONS[source];
+  const reason = model.context_source && CONTEXT_REASONS[model.context_source];
+  return `${model.context_size} tokens${reason === undefined ? "" : ` (${reason})`}`;
 }
 
 /** Text attributes of a terminal. */
-interface Style {
-  bold(text: string): string;
-  dim(text: string): string;
-  red(text: string): string;
-}
-
-const unstyled = (text: string): string => text;
-const attribute = (on: number, off: number) => (text: string) => `\u001b[${on}m${text}\u001b[${off}m`;
+type Style = Readonly<Record<"bold" | "dim" | "red", (text: string) => string>>;
 
 /** Returns the attributes of a terminal; plain text for a file or a pipe, NO_COLOR or TERM=dumb. */
 export function styleFor(output: Output, env: CliIo["env"]): Style {
   // https://no-color.org: any value that is not empty.
-  if (!output.isTTY || env["NO_COLOR"] || env["TERM"] === "dumb")
-    return { bold: unstyled, dim: unstyled, red: unstyled };
-  return { bold: attribute(1, 22), dim: attribute(2, 22), red: attribute(31, 39) };
+  const isPlain = !output.isTTY || Boolean(env["NO_COLOR"]) || env["TERM"] === "dumb";
+  const style = (name: keyof Style) => (text: string) =>
+    isPlain ? text : styleText(name, text, { validateStream: false });
+  return { bold: style("bold"), dim: style("dim"), red: style("red") };
 }
 
 /** Control characters that a terminal interprets, except tab and newline. */

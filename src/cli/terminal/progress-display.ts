@@ -62,15 +62,14 @@ const RATE_WINDOW_MS = 10_000;
 type Downloading = Extract<PullLine, { status: "downloading" }>;
 
 /** Progress of a download: a bar on a terminal, otherwise only problems. */
-export class DownloadDisplay implements Disposable {
+export class DownloadDisplay extends ProgressBar {
   readonly #output: Output;
-  readonly #bar: ProgressBar;
   readonly #now: () => number;
   readonly #samples: { at: number; bytes: number }[] = [];
 
   constructor(output: Output, name: string, now: () => number = () => performance.now()) {
+    super(output, `${name.slice(0, 20)} `);
     this.#output = output;
-    this.#bar = new ProgressBar(output, `${name.slice(0, 20)} `);
     this.#now = now;
   }
 
@@ -90,16 +89,7 @@ export class DownloadDisplay implements Disposable {
     this.#samples.push(sample);
     while ((this.#samples[0]?.at ?? 0) < sample.at - RATE_WINDOW_MS) this.#samples.shift();
     const text = describeProgress(line, transferRate(this.#samples));
-    this.#bar.update(line.downloaded_bytes, line.total_bytes, text);
-  }
-
-  /** Leaves the bar as it is and goes to the next line. */
-  end(): void {
-    this.#bar.end();
-  }
-
-  [Symbol.dispose](): void {
-    this.end();
+    this.update(line.downloaded_bytes, line.total_bytes, text);
   }
 }
 

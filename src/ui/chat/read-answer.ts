@@ -40,7 +40,8 @@ export async function readAnswer(
   };
   const response = await request("/api/chat", post(body, signal), send);
   try {
-    for await (const line of answerLines(response)) {
+    for await (const json of jsonLines(response)) {
+      const line = lineSchema.parse(json);
       if (line.error) throw new Error(line.error.message);
       if (line.prompt_progress) onPrompt(line.prompt_progress.processed / line.prompt_progress.total);
       const next = withLine(answer, line);
@@ -106,11 +107,3 @@ const lineSchema = z.object({
   tokens_per_second: z.number().optional(),
 });
 type AnswerLine = z.output<typeof lineSchema>;
-
-/**
- * Parses the lines of a streamed answer.
- * @throws DaemonUnreachable if the stream breaks off
- */
-async function* answerLines(answer: Response): AsyncGenerator<AnswerLine, void, undefined> {
-  for await (const line of jsonLines(answer)) yield lineSchema.parse(line);
-}

@@ -3,7 +3,7 @@ import {
   type ExperimentResult,
   experimentResultSchema,
 } from "../../api/wire/native.ts";
-import type { ExperimentModelFile } from "../../experiments/experiments.ts";
+import { experimentFiles, type ExperimentModelFile } from "../../experiments/experiments.ts";
 import { fetchJson, hasCode, listModels, loadModel, post } from "../daemon-api.ts";
 import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 
@@ -55,8 +55,5 @@ export async function generatingModels(): Promise<string[]> {
 
 /** Returns the hashes of a model's files, as experiments record them. */
 export async function describeFiles(model: string): Promise<ExperimentModelFile[]> {
-  const { files } = await fetchModelFiles(model);
-  return files.map(({ role, sha256, scale }) =>
-    scale === undefined ? { role, sha256 } : { role, sha256, scale },
-  );
+  return experimentFiles((await fetchModelFiles(model)).files);
 }

@@ -1,7 +1,7 @@
 import type { AnswerToken, ExperimentResult } from "../../api/wire/native.ts";
 import { element, shadeClass } from "../browser.ts";
 import { formatProbability } from "../../json/quantities.ts";
-import { compareResults } from "../../experiments/experiments.ts";
+import { compareResults, describeDifference } from "../../experiments/experiments.ts";
 
 /** A result with its label on the page. */
 export interface NamedResult {
@@ -84,11 +84,9 @@ export function showRates(results: readonly NamedResult[]): HTMLElement[] {
 function outcome(result: ExperimentResult, reference: NamedResult | undefined): HTMLElement {
   const length = `${result.tokens.length} tokens, ended by ${result.done_reason}`;
   if (!reference) return element("p", {}, length);
-  const { isSame, sameTokens, logprobDifference } = compareResults(reference.result, result);
-  const logprobs =
-    logprobDifference === 0
-      ? "log-probabilities equal to the last bit"
-      : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
+  const comparison = compareResults(reference.result, result);
+  const { isSame, sameTokens } = comparison;
+  const logprobs = describeDifference(comparison);
   return element(
     "p",
     { className: isSame ? "same" : "different" },

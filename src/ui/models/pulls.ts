@@ -57,8 +57,8 @@ export async function startPull(name: string): Promise<void> {
   if (controllers.has(name)) return;
   const controller = new AbortController();
   controllers.set(name, controller);
-  const known = localPulls.value.find((each) => each.name === name) ?? { downloaded: 0, total: 0 };
-  setPull({ name, state: "running", downloaded: known.downloaded, total: known.total });
+  const { downloaded: stored, total: size } = findPull(name);
+  setPull({ name, state: "running", downloaded: stored, total: size });
   const meter = new DownloadSpeed();
   try {
     for await (const line of pullModel(name, controller.signal)) {

@@ -1,56 +1,39 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import type { McpServer, Tool } from "./tools.ts";
+import type { McpServer, Tool, ToolConnection } from "./tools.ts";
 
 const argumentsSchema = z.record(z.string(), z.unknown());
 
-/** Connection to an MCP server over streamable HTTP. */
-export class McpConnection {
-  readonly #client: Client;
-  readonly #tools: readonly Omit<Tool, "isAutomatic">[];
-
-  private constructor(client: Client, tools: readonly Omit<Tool, "isAutomatic">[]) {
-    this.#client = client;
-    this.#tools = tools;
+/**
+ * Connects to an MCP server over streamable HTTP.
+ * @param onLost called if the connection fails later
+ * @throws Error if the server is unreachable or rejects this page (CORS)
+ */
+export async function openMcpConnection(
+  { url, token }: McpServer,
+  onLost: (error: Error) => void,
+): Promise<ToolConnection> {
+  const client = new Client({ name: "daybreak", version: "1" });
+  const headers = token === "" ? {} : { authorization: `Bearer ${token}` };
+  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  try {
+    await client.connect(transport);
+  } catch (error) {
+    throw error instanceof TypeError
+      ? new Error("it cannot be reached, or does not allow pages of this address (CORS).", { cause: error })
+      : error;
   }
-
-  /**
-   * @param onLost called if the connection fails later
-   * @throws Error if the server is unreachable or rejects this page (CORS)
-   */
-  static async open({ url, token }: McpServer, onLost: (error: Error) => void): Promise<McpConnection> {
-    const client = new Client({ name: "daybreak", version: "1" });
-    const headers = token === "" ? {} : { authorization: `Bearer ${token}` };
-    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
-    try {
-      await client.connect(transport);
-    } catch (error) {
-      throw error instanceof TypeError
-        ? new Error("it cannot be reached, or does not allow pages of this address (CORS).", { cause: error })
-        : error;
-    }
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- it has no events, only this property
-    client.onerror = onLost;
-    const { tools } = await client.listTools();
-    return new McpConnection(
-      client,
-      tools.map(({ name, description = "", inputSchema }) => ({
-        name,
-        description,
-        parameters: inputSchema,
-        run: async (args, signal) => await callTool(client, name, args, signal),
-      })),
-    );
-  }
-
-  /** @param isAutomatic true if calls need no consent */
-  tools(isAutomatic: boolean): readonly Tool[] {
-    return this.#tools.map((tool) => ({ ...tool, isAutomatic }));
-  }
-
-  close(): void {
-    void this.#client.close();
-  }
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- it has no events, only this property
+  client.onerror = onLost;
+  const { tools } = await client.listTools();
+  return {
+    tools: (isAutomatic) =>
+      tools.map(({ name, description = "", inputSchema: parameters }) => {
+        const run: Tool["run"] = async (args, signal) => await callTool(client, name, args, signal);
+        return { name, description, parameters, isAutomatic, run };
+      }),
+    close: () => void client.close(),
+  };
 }
 
 /** Calls a tool and returns its text. Parts of other types, such as images, are replaced by their type. */

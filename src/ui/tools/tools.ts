@@ -86,7 +86,7 @@ function toTool({ name, description, parameters, code }: UserTool): Tool {
 }
 
 /** Open connection to a server of tools. */
-interface ToolConnection {
+export interface ToolConnection {
   /** @param isAutomatic true if calls need no consent */
   tools(isAutomatic: boolean): readonly Tool[];
   close(): void;
@@ -126,8 +126,8 @@ export async function connect(server: McpServer): Promise<void> {
   setState(url, { status: "Connecting …" });
   try {
     // The client library is large and rarely needed.
-    const { McpConnection } = await import("./mcp-connection.ts");
-    const connection = await McpConnection.open(server, (error) => {
+    const { openMcpConnection } = await import("./mcp-connection.ts");
+    const connection = await openMcpConnection(server, (error) => {
       if (serverStates.peek().get(url)?.connection === connection) setState(url, { status: error.message });
     });
     const names = connection.tools(false).map(({ name }) => name);

@@ -34,7 +34,6 @@ export function fakeIo({ stdin, env = {} }: { stdin?: string; env?: NodeJS.Proce
       env: { XDG_CONFIG_HOME: "/nonexistent", HOME: "/nonexistent", ...env },
       signal: controller.signal,
       stopSignal: controller.signal,
-      catchInterrupts: () => ({ [Symbol.dispose]() {} }),
     },
   };
 }

@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Check, ok, runChecks } from "../../../../src/cli/doctor/run-checks.ts";
+import { createCheck as check, ok, runChecks } from "../../../../src/cli/doctor/run-checks.ts";
 
 const never = (): AbortSignal => new AbortController().signal;
-
-function check(name: string, run: Check["run"], deadlineMs = 5000): Check {
-  return { name, deadlineMs, run };
-}
 
 describe("runChecks", () => {
   it("runs checks concurrently and returns their findings in order", async () => {
@@ -14,11 +10,11 @@ describe("runChecks", () => {
       [
         check("one", async () => {
           await first.promise;
-          return [ok("one", "done")];
+          return [ok("done")];
         }),
         check("two", async () => {
           first.resolve();
-          return [ok("two", "done"), ok("three", "done")];
+          return [ok("done"), { name: "three", ...ok("done") }];
         }),
       ],
       never(),
@@ -33,7 +29,7 @@ describe("runChecks", () => {
           throw new Error("no such thing");
         }),
         check("late", async () => await new Promise(() => {}), 20),
-        check("fine", async () => [ok("fine", "done")]),
+        check("fine", async () => [ok("done")]),
       ],
       never(),
     );
