@@ -2,7 +2,6 @@ import { signal as createSignal } from "@preact/signals";
 import { z } from "zod";
 import { defaultModelSchema, hubFilesSchema, hubSearchSchema } from "../../api/wire/hub.ts";
 import { modelDetailSchema, modelfileSchema } from "../../api/wire/models.ts";
-import { jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { fetchJson, jsonLines, type ListedModel, post, request } from "../daemon-api.ts";
 import { refresh, showProblem } from "../page-state.ts";
 

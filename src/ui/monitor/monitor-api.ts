@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type ActivityReport, activitySchema } from "../../api/wire/activity.ts";
 import { fleetSchema } from "../../api/wire/machines.ts";
-import { request } from "../daemon-api.ts";
 import { fetchJson, request } from "../daemon-api.ts";
 import { formatBytes, formatInteger, formatNumber } from "../../json/quantities.ts";
 import { Metrics } from "./samples.ts";
