@@ -82,44 +82,40 @@ export class EngineHandle implements Engine, EngineReceiver {
       return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
     };
     const need = { takesSlot: true, slot: request.slot };
-    return await this.#call(read, signal, (call) => ({ type: "generate", call, request }), need);
+    await this.#call(read, signal, (call) => ({ type: "generate", call, request }), need);
   }
 
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     checkTextLength(text.length, this.info.contextSize);
-    return await this.#call(readEmbedded, signal, (call) => ({ type: "embed", call, text }));
+    return await this.#ask("embedded", signal, (call) => ({ type: "embed", call, text }));
   }
 
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     checkTextLength(query.length + document.length, this.info.contextSize);
-    return await this.#call(readReranked, signal, (call) => ({ type: "rerank", call, query, document }));
+    return await this.#ask("reranked", signal, (call) => ({ type: "rerank", call, query, document }));
   }
 
   async tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
     checkTokenized(text.length);
-    return await this.#call(
-      readTokenized,
-      signal,
-      (call) => ({ type: "tokenize", call, text, options }),
-      NO_SLOT,
-    );
+    const message = (call: number): DaemonMessage => ({ type: "tokenize", call, text, options });
+    return await this.#ask("tokenized", signal, message, NO_SLOT);
   }
 
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     checkDetokenized(tokens, this.info.vocabSize);
-    return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), NO_SLOT);
+    return await this.#ask("pieces", signal, (call) => ({ type: "pieces", call, tokens }), NO_SLOT);
   }
 
   async slots(request: SlotRequest, signal: AbortSignal): Promise<SlotResult> {
     if (request.action === "reserve") this.#calls.reserveSlot(request.slot);
     if (request.action === "release") this.#calls.releaseSlot(request.slot);
-    return await this.#call(readSlots, signal, (call) => ({ type: "slots", call, request }), NO_SLOT);
+    return await this.#ask("slots", signal, (call) => ({ type: "slots", call, request }), NO_SLOT);
   }
 
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
     const never = new AbortController().signal;
-    return await this.#call(readMemory, never, (call) => ({ type: "memory", call }), NO_SLOT).catch(() => 0);
+    return await this.#ask("memory", never, (call) => ({ type: "memory", call }), NO_SLOT).catch(() => 0);
   }
 
   async close(): Promise<void> {
@@ -130,12 +126,24 @@ export class EngineHandle implements Engine, EngineReceiver {
     await this.exited;
   }
 
+  /** Sends a call that has one answer, and returns its result. */
+  async #ask<Type extends keyof Results>(
+    type: Type,
+    signal: AbortSignal,
+    message: (call: number) => DaemonMessage,
+    need = { takesSlot: true },
+  ): Promise<Results[Type]> {
+    const read = (answer: CallMessage): Reading<Results[Type]> =>
+      isResult(answer, type) ? answer : "unexpected";
+    return await this.#call(read, signal, message, need);
+  }
+
   /** Sends a call and reads its answers; the slot is free when this settles. */
   async #call<Result>(
     read: (message: CallMessage) => Reading<Result>,
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
-    need: Parameters<CallDispatcher["start"]>[1] = { takesSlot: true },
+    need: Parameters<CallDispatcher["start"]>[1],
   ): Promise<Result> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -173,28 +181,16 @@ const NO_SLOT = { takesSlot: false };
 /** Meaning of a message for its call: the result, a part of it, or something unexpected. */
 type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
 
-function readEmbedded(message: CallMessage): Reading<EmbeddingResult> {
-  return message.type === "embedded" ? message : "unexpected";
-}
+type ResultMessage = Extract<CallMessage, { result: unknown }>;
 
-function readReranked(message: CallMessage): Reading<RerankResult> {
-  return message.type === "reranked" ? message : "unexpected";
-}
+/** Results of calls by the types of their messages. */
+type Results = { readonly [Message in ResultMessage as Message["type"]]: Message["result"] };
 
-function readTokenized(message: CallMessage): Reading<TokenIds> {
-  return message.type === "tokenized" ? { result: message.tokens } : "unexpected";
-}
-
-function readPieces(message: CallMessage): Reading<TokenPieces> {
-  return message.type === "pieces" ? { result: message.pieces } : "unexpected";
-}
-
-function readSlots(message: CallMessage): Reading<SlotResult> {
-  return message.type === "slots" ? { result: message.result } : "unexpected";
-}
-
-function readMemory(message: CallMessage): Reading<number> {
-  return message.type === "memory" ? { result: message.bytes } : "unexpected";
+function isResult<Type extends keyof Results>(
+  message: CallMessage,
+  type: Type,
+): message is CallMessage & { readonly result: Results[Type] } {
+  return message.type === type;
 }
 
 function seconds(milliseconds: number): string {

@@ -1,17 +1,18 @@
 import { exceededBound } from "../../json/json-bounds.ts";
+import { isRecord } from "../../json/json-values.ts";
 import { ChannelError, encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
-import type { KindLimits, MessageKind, MessageKinds } from "./message-kinds.ts";
+import { fromBytes, type KindLimits, type MessageKind, type MessageKinds, toBytes } from "./message-kinds.ts";
 
 /** The message exceeds the limits of its kind, so the receiver would reject it. */
 export class MessageTooLargeError extends Error {}
 
 /** Encodes and decodes the messages of one direction of a channel. */
 export class MessageCodec<Message extends { readonly type: string }> {
-  readonly #kinds: readonly (readonly [type: string, kind: MessageKind<Message>])[];
+  readonly #kinds: readonly (readonly [type: string, kind: MessageKind])[];
   readonly #numbers: ReadonlyMap<string, number>;
 
   constructor(kinds: MessageKinds<Message>) {
-    this.#kinds = Object.entries<MessageKind<Message>>(kinds);
+    this.#kinds = Object.entries<MessageKind>(kinds);
     this.#numbers = new Map(this.#kinds.map(([type], number) => [type, number]));
   }
 
@@ -26,10 +27,11 @@ export class MessageCodec<Message extends { readonly type: string }> {
     const number = this.#numbers.get(message.type) ?? -1;
     const kind = this.#kinds[number]?.[1];
     if (!kind) throw new TypeError(`Unknown message type: ${message.type}.`);
-    const { rest, attachments } = kind.attachmentCodec?.detach(message) ?? {
-      rest: message,
-      attachments: [],
-    };
+    const attachments: Uint8Array[] = [];
+    const rest = replaceBinary(message, kind, (value, form) => {
+      const bytes = toBytes(value, form);
+      return bytes ? { attachment: attachments.push(bytes) - 1 } : value;
+    });
     const json = JSON.stringify(rest);
     checkSize(kind.limits, json, attachments);
     return [encodeFrame(number, json, attachments), ...attachments];
@@ -51,11 +53,39 @@ export class MessageCodec<Message extends { readonly type: string }> {
       if (typeof value !== "object" || value === null) throw new TypeError("is not an object");
       if (!("type" in value) || value.type !== type)
         throw new TypeError("is not of the kind that its frame states");
-      return kind.attachmentCodec?.attach(value, attachments) ?? value;
+      let attached = 0;
+      const whole = replaceBinary(value, kind, (place, form) => {
+        if (!isRecord(place) || typeof place["attachment"] !== "number") return place;
+        attached += 1;
+        return fromBytes(attachments[place["attachment"]], form);
+      });
+      if (attached !== attachments.length) throw new TypeError("has other attachments than it names");
+      return whole;
     } catch (error) {
       throw new ChannelError(error instanceof TypeError ? error.message : "is not JSON", { cause: error });
     }
   }
+}
+
+type Replace = (value: unknown, form: Parameters<typeof toBytes>[1]) => unknown;
+
+/** Copies a message and replaces what is at the paths of its binary data. */
+function replaceBinary(message: object, { binary = {} }: MessageKind, replace: Replace): unknown {
+  let copy: unknown = message;
+  for (const [path, form] of Object.entries(binary))
+    copy = replaceAt(copy, path.split("."), (value) => replace(value, form));
+  return copy;
+}
+
+function replaceAt(
+  value: unknown,
+  [key, ...rest]: readonly string[],
+  replace: (value: unknown) => unknown,
+): unknown {
+  if (key === undefined) return replace(value);
+  if (key === "*" && Array.isArray(value)) return value.map((item) => replaceAt(item, rest, replace));
+  if (!isRecord(value) || !Object.hasOwn(value, key)) return value;
+  return { ...value, [key]: replaceAt(value[key], rest, replace) };
 }
 
 function checkSize(limits: KindLimits, json: string, attachments: readonly Uint8Array[]): void {

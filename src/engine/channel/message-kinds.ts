@@ -5,23 +5,16 @@ import type { JsonBounds } from "../../json/json-bounds.ts";
 /** Limits of one kind of message. */
 export interface KindLimits extends FrameLimits, JsonBounds {}
 
-/** Moves the binary data of a message into attachments, and back. */
-interface AttachmentCodec<Message> {
-  /** Removes the binary data from a message. `rest` can be written as JSON. */
-  detach(message: Message): { readonly rest: object; readonly attachments: Uint8Array[] };
-  /** Inserts attachments into a message that is not validated yet. @throws TypeError if they do not match it */
-  attach(rest: object, attachments: readonly Uint8Array[]): object;
-}
-
-export interface MessageKind<Message = object> {
+export interface MessageKind {
   readonly limits: KindLimits;
-  readonly attachmentCodec?: AttachmentCodec<Message>;
+  /** Binary data within a message, by its path, which is sent as attachments. "*" stands for every item of a list. */
+  readonly binary?: Readonly<Record<string, BinaryForm>>;
 }
 
 /** All kinds of messages of one direction by `type`. Frames identify a kind by its position in this list. */
-export type MessageKinds<Message extends { readonly type: string }> = {
-  readonly [Type in Message["type"]]: MessageKind<Extract<Message, { type: Type }>>;
-};
+export type MessageKinds<Message extends { readonly type: string }> = Readonly<
+  Record<Message["type"], MessageKind>
+>;
 
 /** Kind of a message with a few numbers and words. */
 export const SHORT_MESSAGE: MessageKind = {
@@ -33,36 +26,27 @@ export const TEXT_MESSAGE: MessageKind = {
   limits: { json: 64 * KIB, depth: 4, values: 16, attachments: 0, binary: 0 },
 };
 
-type NumberArray = Uint8Array | Int32Array | Float64Array;
+type BinaryForm = "bytes" | "int32" | "numbers";
 
-interface ArrayType<Result extends NumberArray> {
-  readonly BYTES_PER_ELEMENT: number;
-  new (buffer: ArrayBuffer): Result;
-}
-
-export function toBytes(array: NumberArray): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+/** Bytes of a value in a message; undefined for a value that the JSON holds. */
+export function toBytes(value: unknown, form: BinaryForm): Uint8Array | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const array = form === "numbers" && Array.isArray(value) ? Float64Array.from(value) : value;
+  return ArrayBuffer.isView(array)
+    ? new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+    : undefined;
 }
 
 /**
- * Copies an attachment into a typed array, because its bytes may not be aligned and its buffer is reused.
+ * Copies an attachment into a value, because its bytes may not be aligned and its buffer is reused.
  * @throws TypeError if the attachment is missing or ends in the middle of a number
  */
-export function fromBytes<Result extends NumberArray>(
-  type: ArrayType<Result>,
-  bytes: Uint8Array | undefined,
-): Result {
+export function fromBytes(bytes: Uint8Array | undefined, form: BinaryForm): unknown {
   if (!bytes) throw new TypeError("lacks an attachment");
+  const { buffer } = new Uint8Array(bytes);
+  if (form === "bytes") return new Uint8Array(buffer);
+  const type = form === "int32" ? Int32Array : Float64Array;
   if (bytes.length % type.BYTES_PER_ELEMENT !== 0)
     throw new TypeError("has an attachment that ends in the middle of a number");
-  const copy = new ArrayBuffer(bytes.length);
-  new Uint8Array(copy).set(bytes);
-  return new type(copy);
-}
-
-/** Returns a property of an object. @throws TypeError if the property is not an object */
-export function propertyOf(value: object, name: string): object {
-  const property: unknown = Object.entries(value).find(([key]) => key === name)?.[1];
-  if (typeof property !== "object" || property === null) throw new TypeError(`has no ${name}`);
-  return property;
+  return form === "int32" ? new type(buffer) : Array.from(new type(buffer));
 }

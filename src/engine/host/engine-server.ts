@@ -4,6 +4,7 @@ import type { EngineFiles, EnginePlatform } from "../core/platform.ts";
 import { deferredSteps, warmUpBeforeRequests } from "../core/warm-up.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
+import type { GenerationEvent } from "../protocol/generation.ts";
 import { type DaemonMessage, type EngineMessage, toReportedError } from "../protocol/messages.ts";
 import { IdleWarmUp } from "./idle-warm-up.ts";
 import { Outbox } from "./outbox.ts";
@@ -48,7 +49,7 @@ export class EngineServer {
         this.#calls?.cancel(message.call);
         return;
       case "memory":
-        this.#host.send({ type: "memory", call: message.call, bytes: this.#host.memoryUsage() });
+        this.#host.send({ type: "memory", call: message.call, result: this.#host.memoryUsage() });
         return;
       default:
         if (this.#calls) void this.#calls.run(message);
@@ -148,33 +149,27 @@ class CallRunner {
 
   async #answer(message: CallMessage, signal: AbortSignal): Promise<void> {
     const { call } = message;
+    const engine = this.#engine;
+    const push = (answer: EngineMessage): void => this.#outbox.push(answer);
     switch (message.type) {
-      case "generate":
-        return await this.#engine.generate(
-          message.request,
-          (event) => this.#outbox.pushEvent(call, event),
-          signal,
-        );
-      case "embed": {
-        const result = await this.#engine.embed(message.text, signal);
-        return this.#outbox.push({ type: "embedded", call, result });
+      case "generate": {
+        const onEvent = (event: GenerationEvent): void => this.#outbox.pushEvent(call, event);
+        return await engine.generate(message.request, onEvent, signal);
       }
+      case "embed":
+        return push({ type: "embedded", call, result: await engine.embed(message.text, signal) });
       case "rerank": {
-        const result = await this.#engine.rerank(message.query, message.document, signal);
-        return this.#outbox.push({ type: "reranked", call, result });
+        const { query, document } = message;
+        return push({ type: "reranked", call, result: await engine.rerank(query, document, signal) });
       }
       case "tokenize": {
-        const tokens = await this.#engine.tokenize(message.text, message.options, signal);
-        return this.#outbox.push({ type: "tokenized", call, tokens });
+        const { text, options } = message;
+        return push({ type: "tokenized", call, result: await engine.tokenize(text, options, signal) });
       }
-      case "pieces": {
-        const pieces = await this.#engine.pieces(message.tokens, signal);
-        return this.#outbox.push({ type: "pieces", call, pieces });
-      }
-      case "slots": {
-        const result = await this.#engine.slots(message.request, signal);
-        return this.#outbox.push({ type: "slots", call, result });
-      }
+      case "pieces":
+        return push({ type: "pieces", call, result: await engine.pieces(message.tokens, signal) });
+      case "slots":
+        return push({ type: "slots", call, result: await engine.slots(message.request, signal) });
     }
   }
 }

@@ -93,12 +93,12 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema).min(1) }),
   z.object({ type: z.literal("embedded"), call, result: embeddingResultSchema }),
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
-  z.object({ type: z.literal("tokenized"), call, tokens: tokenIdsSchema }),
-  z.object({ type: z.literal("pieces"), call, pieces: tokenPiecesSchema }),
+  z.object({ type: z.literal("tokenized"), call, result: tokenIdsSchema }),
+  z.object({ type: z.literal("pieces"), call, result: tokenPiecesSchema }),
   z.object({ type: z.literal("slots"), call, result: slotResultSchema }),
   z.object({ type: z.literal("call-failed"), call, error: reportedErrorSchema }),
   z.object({ type: z.literal("cancelled"), call }),
-  z.object({ type: z.literal("memory"), call, bytes: z.int().min(0) }),
+  z.object({ type: z.literal("memory"), call, result: z.int().min(0) }),
   /** Last message of an engine that can no longer work. */
   z.object({ type: z.literal("fatal"), reason }),
 ]);

@@ -42,10 +42,10 @@ function unexpectedMessages(call: number, random: Random): EngineMessage[] {
     { type: "load-progress", progress: random.fraction() },
     { type: "embedded", call, result: { vector: [1, 2], tokens: 1 } },
     { type: "reranked", call, result: { score: 1, tokens: 1 } },
-    { type: "tokenized", call, tokens: Int32Array.of(1, 2) },
-    { type: "pieces", call, pieces: { bytes: Uint8Array.of(1), ends: Int32Array.of(1) } },
+    { type: "tokenized", call, result: Int32Array.of(1, 2) },
+    { type: "pieces", call, result: { bytes: Uint8Array.of(1), ends: Int32Array.of(1) } },
     { type: "cancelled", call },
-    { type: "memory", call, bytes: random.int(0, 2 ** 40) },
+    { type: "memory", call, result: random.int(0, 2 ** 40) },
     {
       type: "call-failed",
       call,

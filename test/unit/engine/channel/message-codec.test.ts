@@ -32,9 +32,11 @@ const fromEngine: EngineMessage[] = [
     events: [{ type: "start" }, { type: "text-delta", text: 'Grüße, \u{1F600} \u0000 "\\' }],
   },
   { type: "embedded", call: 4, result: { vector: [0.1, -1e-30, 1 / 3], tokens: 3 } },
-  { type: "tokenized", call: 5, tokens: Int32Array.of(1, 2, 1_000_000) },
-  { type: "tokenized", call: 5, tokens: new Int32Array() },
-  { type: "pieces", call: 6, pieces: { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(1, 3) } },
+  { type: "tokenized", call: 5, result: Int32Array.of(1, 2, 1_000_000) },
+  { type: "tokenized", call: 5, result: new Int32Array() },
+  { type: "pieces", call: 6, result: { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(1, 3) } },
+  { type: "slots", call: 8, result: { action: "read", data: Uint8Array.of(9) } },
+  { type: "slots", call: 9, result: { action: "erase", tokens: 0 } },
   { type: "call-failed", call: 7, error: { code: "inference_failed", message: "no" } },
 ];
 
@@ -51,6 +53,12 @@ const fromDaemon: DaemonMessage[] = [
     ]),
   },
   { type: "pieces", call: 3, tokens: Int32Array.of(4, 5) },
+  {
+    type: "slots",
+    call: 4,
+    request: { action: "restore", slot: 1, tokens: Int32Array.of(6), scales: [0.5] },
+  },
+  { type: "slots", call: 5, request: { action: "write", offset: 0, data: Uint8Array.of(8) } },
   { type: "cancel", call: 2 },
 ];
 
@@ -73,13 +81,24 @@ describe("MessageCodec", () => {
     expect(() => engineCodec.encode(tooLong)).toThrow(MessageTooLargeError);
     const events = Array.from({ length: 10_000 }, () => ({ type: "start" }) as const);
     expect(() => engineCodec.encode({ type: "events", call: 1, events })).toThrow(MessageTooLargeError);
-    const tokens = new Int32Array(8 * 1024 * 1024);
-    expect(() => engineCodec.encode({ type: "tokenized", call: 1, tokens })).toThrow(MessageTooLargeError);
+    const result = new Int32Array(8 * 1024 * 1024);
+    expect(() => engineCodec.encode({ type: "tokenized", call: 1, result })).toThrow(MessageTooLargeError);
   });
 
   test.each([
-    ["without its attachment", "tokenized", '{"type":"tokenized","call":1}', []],
-    ["with half a number", "tokenized", '{"type":"tokenized","call":1}', [Uint8Array.of(1, 2, 3)]],
+    ["without its attachment", "tokenized", '{"type":"tokenized","result":{"attachment":0}}', []],
+    [
+      "with half a number",
+      "tokenized",
+      '{"type":"tokenized","result":{"attachment":0}}',
+      [Uint8Array.of(1, 2, 3)],
+    ],
+    [
+      "with one attachment in two places",
+      "pieces",
+      '{"type":"pieces","result":{"bytes":{"attachment":0},"ends":{"attachment":0}}}',
+      [new Uint8Array(8)],
+    ],
     [
       "without the object that the attachment belongs to",
       "embedded",
