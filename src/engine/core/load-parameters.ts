@@ -1,7 +1,6 @@
 import { contextTokens, type EngineSpec, isQuantizedCacheType } from "../protocol/engine-spec.ts";
 import { withoutUndefined } from "../../json/json-values.ts";
 import { MAX_DRAFT_TOKENS } from "../protocol/sampling-fields.ts";
-import type { LoadParameters } from "./wllama-api.ts";
 
 /** An engine specification without its file names, because the engine core receives files as blobs. */
 export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters" | "draft">;
@@ -15,6 +14,9 @@ export const DRAFT_NAME = "draft.gguf";
 /** Minimum probability of a token that a draft model drafts. */
 const DRAFT_MIN_PROBABILITY = 0.6;
 
+/** Load parameters of wllama, named as in llama.cpp. */
+export type LoadParameters = ReturnType<typeof buildLoadParameters>;
+
 /**
  * Converts settings into load parameters of wllama.
  * @param adapterScales scale of each adapter, in order
@@ -23,8 +25,8 @@ const DRAFT_MIN_PROBABILITY = 0.6;
 export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
-  hasDraft = false,
-): LoadParameters {
+  hasDraft: boolean,
+) {
   const batchSize = maxStepTokens(settings);
   const isCpuOnly = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
@@ -35,14 +37,15 @@ export function buildLoadParameters(
     n_batch: batchSize,
     n_ubatch: batchSize,
     kv_unified: settings.sharedContext, // otherwise llama.cpp divides the context among the slots
+    // Only if the model and the backend support it.
     flash_attn: usesFlashAttention(settings, isCpuOnly),
     embeddings: true,
     pooling_type: settings.pooling ?? POOLING[settings.purpose],
     jinja: true,
     reasoning_format: "deepseek",
-    prefill_assistant: false,
+    prefill_assistant: false, // requests say if they continue the last message
     ctx_shift: settings.contextShift,
-    // A value one above the maximum tells our kernels that there is a draft model.
+    // With 0, no request has drafts. A value one above the maximum tells our kernels that there is a draft model.
     spec_draft_n_max: settings.purpose === "generate" ? MAX_DRAFT_TOKENS + Number(hasDraft) : 0,
     ...(hasDraft && {
       spec_draft_model: `models/${DRAFT_NAME}`,

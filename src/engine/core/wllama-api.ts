@@ -1,51 +1,10 @@
 import * as wllama from "@wllama/wllama/esm/index.js";
+import type { LoadParameters } from "./load-parameters.ts";
 
 /**
  * The part of wllama's API that we use. The package's declarations import without file extensions, which Node's module
  * resolution does not support.
  */
-
-/** Load parameters, named as in llama.cpp. */
-export interface LoadParameters {
-  readonly n_gpu_layers: number;
-  readonly n_ctx: number;
-  readonly n_threads: number;
-  readonly n_parallel: number;
-  readonly n_batch: number;
-  readonly n_ubatch: number;
-  readonly kv_unified: boolean;
-  /** True: use it if the model and backend support it. */
-  readonly flash_attn: boolean;
-  readonly embeddings: boolean;
-  readonly pooling_type: "unspecified" | "mean" | "cls" | "last" | "rank";
-  readonly jinja: boolean;
-  /** Continue the final assistant message of every chat, even if the request does not ask for it. */
-  readonly prefill_assistant: boolean;
-  readonly reasoning_format: "deepseek";
-  readonly ctx_shift: boolean;
-  readonly cache_idle_slots: boolean;
-  readonly n_keep?: number;
-  /** Minimum tokens of a prompt part that is reused at another position; 0: off. */
-  readonly n_cache_reuse?: number;
-  /** Maximum tokens of a draft; 0: no speculative decoding, even if a request asks for it. */
-  readonly spec_draft_n_max: number;
-  readonly spec_draft_model?: string;
-  readonly spec_draft_ngl?: number;
-  /** Minimum probability of a token that a draft model drafts. */
-  readonly spec_draft_p_min?: number;
-  readonly cache_type_k?: string;
-  readonly cache_type_v?: string;
-  readonly rope_scaling_type?: string;
-  readonly rope_freq_base?: number;
-  readonly rope_freq_scale?: number;
-  readonly yarn_orig_ctx?: number;
-  readonly yarn_ext_factor?: number;
-  readonly yarn_attn_factor?: number;
-  readonly yarn_beta_fast?: number;
-  readonly yarn_beta_slow?: number;
-  readonly chat_template?: string;
-  readonly lora_adapters?: readonly { readonly path: string; readonly scale: number }[];
-}
 
 /** llama.cpp's report on a loaded model. */
 export interface LoadedInfo {

@@ -2,20 +2,19 @@ import { z } from "zod";
 import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { templateTooDeep } from "./failure-text.ts";
-import { DRAFT_NAME } from "./load-parameters.ts";
+import { DRAFT_NAME, type LoadParameters } from "./load-parameters.ts";
 import { FailureLog, LoadEndWatchdog, OffloadLog, acceptLimitMs, acceptTimeout } from "./load-watch.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,
   type LoadedInfo,
-  type LoadParameters,
   Wllama,
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 import { WITHOUT_STEP_SUFFIX, type TextPatch } from "./worker-patches.ts";
-import { NO_SLOTS_ERROR, NO_TOKENIZER_ERROR } from "./worker-verbs.ts";
+import { STOCK_WASM_ERROR } from "./worker-verbs.ts";
 
 /** Errors with which wllama rejects: an Error, a string, or an object from our patches. */
 const failureSchema = z.union([
@@ -225,7 +224,7 @@ export class WllamaSession {
   #classify(error: unknown): EngineCallError | EngineFatalError {
     const { name, message } = failureSchema.parse(error);
     if (name === "CppException") return new EngineCallError(message);
-    if (name === NO_TOKENIZER_ERROR || name === NO_SLOTS_ERROR) return new StockEngineError(message);
+    if (name === STOCK_WASM_ERROR) return new StockEngineError(message);
     const reason = [this.#log.reason, message].filter(Boolean).join("\n");
     this.#lost ??= new EngineFatalError(reason, { cause: error });
     return this.#lost;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toError } from "../../errors/service-error.ts";
-import { PREFIX_TOKEN_PATCHES, SLOT_PATCHES, TOKENIZER_PATCHES } from "./worker-verbs.ts";
+import { VERB_PATCHES } from "./worker-verbs.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { applyPatches, MEMORY_VERB, type TextPatch, WORKER_PATCHES } from "./worker-patches.ts";
 
@@ -44,13 +44,7 @@ export function createWorkerClass(
 
     constructor(url: string | URL) {
       this.#worker = platform.startWorker(String(url), (script) =>
-        applyPatches(script, [
-          ...WORKER_PATCHES,
-          ...TOKENIZER_PATCHES,
-          ...SLOT_PATCHES,
-          ...PREFIX_TOKEN_PATCHES,
-          ...patches,
-        ]),
+        applyPatches(script, [...WORKER_PATCHES, ...VERB_PATCHES, ...patches]),
       );
       this.#worker.onMessage = (data) => {
         if (isMessage(data)) this.#receive(data);

@@ -6,8 +6,8 @@ import type { TextPatch } from "./worker-patches.ts";
 /** Worker verb that calls a function of `slotActions` below. Arguments: the function's name, then its arguments. */
 export const SLOTS_VERB = "daybreak.slots";
 
-/** Name of the worker's error for the stock WASM, which cannot save a slot. */
-export const NO_SLOTS_ERROR = "NoSlots";
+/** Name of the worker's error for the stock WASM, which does not export the called function. */
+export const STOCK_WASM_ERROR = "StockWasm";
 
 /** Result of an action if the heap is full. wasm/kernels/slot-state.h defines the other error numbers. */
 export const NO_MEMORY = -7;
@@ -20,35 +20,11 @@ export const TOO_LARGE = -8;
 const SPARE_BYTES = 1024;
 
 /**
- * Adds a verb to the worker that saves and restores slots with our image's kernels. A state exceeds the size of a
- * message, so it is buffered in the heap while it is transferred in chunks. There is one such buffer. Calls go through
- * wllama's queue, because a suspended WASM must not be entered. Calls that access a GPU's memory are suspended
- * themselves.
+ * Functions of the worker that save and restore slots with our image's kernels. A state exceeds the size of a message, so
+ * it is buffered in the heap while it is transferred in chunks. There is one such buffer. Calls that access a GPU's memory
+ * are suspended themselves.
  */
-export const SLOT_PATCHES: readonly TextPatch[] = [
-  {
-    purpose: "answer calls for slots",
-    find: "if (verb === 'wllama.debug') {",
-    replace: `if (verb === '${SLOTS_VERB}') {
-    await runWasmCall(callbackId, async () => {
-      try {
-        msg({ callbackId, result: await slotActions[args[0]](...args.slice(1)) });
-      } catch (err) {
-        if (err.name === '${NO_SLOTS_ERROR}') msg({ callbackId, err: { name: err.name, message: err.message } });
-        else if (err instanceof WebAssembly.Exception)
-          msg({ callbackId, err: { name: 'CppException', message: 'a slot could not be read or written' } });
-        else handleError(err);
-      }
-    });
-    return;
-  }
-
-  if (verb === 'wllama.debug') {`,
-  },
-  {
-    purpose: "define the functions for slots",
-    find: "const runAction = async (data) => {",
-    replace: `let stateBuffer;
+const SLOT_FUNCTIONS = `let stateBuffer;
 
 const dropState = () => {
   if (stateBuffer) Module.wasmExports.free(stateBuffer.pointer);
@@ -65,7 +41,7 @@ const allocateState = (bytes) => {
 
 const slotKernel = (name) => {
   const kernel = Module.plainExports['daybreak_slot_' + name];
-  if (!kernel) throw Object.assign(new Error('this WASM cannot save slots'), { name: '${NO_SLOTS_ERROR}' });
+  if (!kernel) throw Object.assign(new Error('this WASM cannot save slots'), { name: '${STOCK_WASM_ERROR}' });
   const suspends = WebAssembly.promising ? WebAssembly.promising(kernel) : kernel;
   return async (...args) => Number(await suspends(...args));
 };
@@ -142,17 +118,11 @@ const slotActions = {
     return 0;
   },
 };
-
-const runAction = async (data) => {`,
-  },
-];
+`;
 
 /** Worker verbs that call the tokenizer. */
 export const TOKENIZE_VERB = "daybreak.tokenize";
 export const PIECES_VERB = "daybreak.pieces";
-
-/** Name of the worker's error for the stock WASM, which does not export its tokenizer. */
-export const NO_TOKENIZER_ERROR = "NoTokenizer";
 
 /** Maximum tokens of a text in addition to one per byte: BOS, EOS and a leading space. */
 const EXTRA_TOKENS = 16;
@@ -160,45 +130,11 @@ const EXTRA_TOKENS = 16;
 /** Initial buffer per token, which grows if necessary. */
 const PIECE_BYTES = 8;
 
-/**
- * Adds verbs to the worker that call llama.cpp's tokenizer, which our image exports. For the stock WASM the worker
- * returns an error. Calls go through wllama's queue, because a suspended WASM must not be entered.
- */
-export const TOKENIZER_PATCHES: readonly TextPatch[] = [
-  {
-    purpose: "keep the WASM's exports",
-    find: "assignWasmExports(wasmExports);",
-    // The script wraps exports. Functions that may suspend can only be made of the original exports.
-    replace:
-      'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;Module["plainExports"]=instance.exports;',
-  },
-  {
-    purpose: "answer calls of the tokenizer",
-    find: "if (verb === 'wllama.debug') {",
-    replace: `if (verb === '${TOKENIZE_VERB}' || verb === '${PIECES_VERB}') {
-    await runWasmCall(callbackId, async () => {
-      try {
-        const result = verb === '${TOKENIZE_VERB}' ? tokenize(...args) : piecesOf(...args);
-        msg({ callbackId, result });
-      } catch (err) {
-        if (err.name === '${NO_TOKENIZER_ERROR}') msg({ callbackId, err: { name: err.name, message: err.message } });
-        else if (err instanceof WebAssembly.Exception)
-          msg({ callbackId, err: { name: 'CppException', message: 'the tokenizer failed' } });
-        else handleError(err);
-      }
-    });
-    return;
-  }
-
-  if (verb === 'wllama.debug') {`,
-  },
-  {
-    purpose: "define the functions that call the tokenizer",
-    find: "const runAction = async (data) => {",
-    replace: `const tokenizerOf = () => {
+/** Functions of the worker that call llama.cpp's tokenizer, which our image exports. */
+const TOKENIZER_FUNCTIONS = `const tokenizerOf = () => {
   const { daybreak_tokenize, daybreak_token_to_piece, malloc, free } = Module.wasmExports;
   if (!daybreak_tokenize || !daybreak_token_to_piece) {
-    throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${NO_TOKENIZER_ERROR}' });
+    throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${STOCK_WASM_ERROR}' });
   }
   const vocabulary = new BigUint64Array(getHeapU8().buffer, ${ADDRESSES.vocabulary}, 1)[0];
   if (!vocabulary) throw new Error('no model is loaded');
@@ -250,10 +186,7 @@ const piecesOf = (tokens) => {
     if (pieces) return pieces;
   }
 };
-
-const runAction = async (data) => {`,
-  },
-];
+`;
 
 /** Worker verb that calls a function of `prefixTokens` below. Arguments: the function's name, then its arguments. */
 export const PREFIX_TOKENS_VERB = "daybreak.given";
@@ -262,30 +195,10 @@ export const PREFIX_TOKENS_VERB = "daybreak.given";
 const LIST_OFFSETS = { next: 0, number: 8, count: 12, at: 16, oneByOne: 20, tokens: 24 } as const;
 
 /**
- * Adds a verb to the worker that stores the prefix tokens of answers in linked lists, which our kernels read. The stock
- * WASM ignores them. Calls go through wllama's queue, because a suspended WASM must not be entered.
+ * Functions of the worker that store the prefix tokens of answers in linked lists, which our kernels read. The stock WASM
+ * ignores them.
  */
-export const PREFIX_TOKEN_PATCHES: readonly TextPatch[] = [
-  {
-    purpose: "answer calls for prefix tokens",
-    find: "if (verb === 'wllama.debug') {",
-    replace: `if (verb === '${PREFIX_TOKENS_VERB}') {
-    await runWasmCall(callbackId, () => {
-      try {
-        msg({ callbackId, result: prefixTokens[args[0]](...args.slice(1)) });
-      } catch (err) {
-        handleError(err);
-      }
-    });
-    return;
-  }
-
-  if (verb === 'wllama.debug') {`,
-  },
-  {
-    purpose: "define the functions for prefix tokens",
-    find: "const runAction = async (data) => {",
-    replace: `const heapView = () => new DataView(getHeapU8().buffer);
+const PREFIX_TOKEN_FUNCTIONS = `const heapView = () => new DataView(getHeapU8().buffer);
 
 const prefixTokens = {
   /** Stores the prefix tokens of a request. Returns false if the heap is full. */
@@ -317,6 +230,51 @@ const prefixTokens = {
       link = list + ${LIST_OFFSETS.next};
     }
   },
+};
+`;
+
+/**
+ * Adds our verbs to the worker. For the stock WASM, which lacks the functions that they call, the worker returns an error.
+ * Calls go through wllama's queue, because a suspended WASM must not be entered.
+ */
+export const VERB_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "keep the WASM's exports",
+    find: "assignWasmExports(wasmExports);",
+    // The script wraps exports. Functions that may suspend can only be made of the original exports.
+    replace:
+      'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;Module["plainExports"]=instance.exports;',
+  },
+  {
+    purpose: "answer our verbs",
+    find: "if (verb === 'wllama.debug') {",
+    replace: `if (addedVerbs[verb]) {
+    await runWasmCall(callbackId, async () => {
+      try {
+        msg({ callbackId, result: await addedVerbs[verb](...args) });
+      } catch (err) {
+        if (err.name === '${STOCK_WASM_ERROR}') msg({ callbackId, err: { name: err.name, message: err.message } });
+        else if (err instanceof WebAssembly.Exception)
+          msg({ callbackId, err: { name: 'CppException', message: verb + ' failed' } });
+        else handleError(err);
+      }
+    });
+    return;
+  }
+
+  if (verb === 'wllama.debug') {`,
+  },
+  {
+    purpose: "define our verbs",
+    find: "const runAction = async (data) => {",
+    replace: `${SLOT_FUNCTIONS}
+${TOKENIZER_FUNCTIONS}
+${PREFIX_TOKEN_FUNCTIONS}
+const addedVerbs = {
+  '${SLOTS_VERB}': (name, ...args) => slotActions[name](...args),
+  '${TOKENIZE_VERB}': tokenize,
+  '${PIECES_VERB}': piecesOf,
+  '${PREFIX_TOKENS_VERB}': (name, ...args) => prefixTokens[name](...args),
 };
 
 const runAction = async (data) => {`,

@@ -46,7 +46,7 @@ test("fetches no code from a CDN if a WebAssembly feature is missing", async () 
     vi.restoreAllMocks();
   });
   const { platform, script } = recordingPlatform();
-  const parameters = buildLoadParameters(engineSpec("model.gguf"), []);
+  const parameters = buildLoadParameters(engineSpec("model.gguf"), [], false);
   const file = new File(["GGUF"], "model.gguf");
   const start = WllamaSession.start(platform, { blobs: [file], extra: new Map(), patches: [] }, parameters);
   await expect(start).rejects.toThrow("this worker does not run");

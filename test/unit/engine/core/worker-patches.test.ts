@@ -9,7 +9,7 @@ import {
   WORKER_PATCHES,
   workerHeapPatches,
 } from "../../../../src/engine/core/worker-patches.ts";
-import { TOKENIZER_PATCHES } from "../../../../src/engine/core/worker-verbs.ts";
+import { VERB_PATCHES } from "../../../../src/engine/core/worker-verbs.ts";
 import { IMAGE_HEAP_BYTES } from "../../../../wasm/changes.ts";
 import { parseModule } from "../../../../wasm/linker/wasm-module.ts";
 import { MEMORY_CELLS } from "../../../../wasm/memory-cells.ts";
@@ -36,7 +36,7 @@ test("every patch applies exactly once to the installed wllama", () => {
   expect(
     applyPatches(script, [
       ...WORKER_PATCHES,
-      ...TOKENIZER_PATCHES,
+      ...VERB_PATCHES,
       promptReusePatch({ promptCacheBytes: 1, sharedContext: true }),
       draftCostPatch([new Blob(["12345"])], new Blob(["1"])),
     ]),
