@@ -124,7 +124,7 @@ async function loadInProcess(model: string, cacheDir: string): Promise<EngineCor
   };
   const { wasmPath } = await prepareEngine({ cacheDir, kernels: "auto" });
   const wasm = pathToFileURL(wasmPath).href;
-  return await EngineCore.load(createNodePlatform(wasm, quiet), spec, openEngineFiles(spec, quiet));
+  return await EngineCore.load(createNodePlatform(wasm, quiet), spec, openEngineFiles(spec));
 }
 
 async function timeToReady(model: string): Promise<number> {

@@ -14,14 +14,18 @@ const ERROR_LINE = /\b\w*(error|abort|assert|fatal)\w*\b/i;
 const STACK_FRAME =
   /^(at .+:\d+:\d+\)?( \{)?$|\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
 
+/** Last lines of output that may explain an exit. */
+const MAX_LINES = 20;
+
 /** Keeps the last lines of a process's output, to explain why it ended. */
 export class LastLines {
-  readonly #max: number;
   readonly #lines: string[] = [];
 
-  /** @param max how many lines are kept */
-  constructor(max: number) {
-    this.#max = max;
+  /** Reads both output streams of a process; one that could not be started has none. */
+  static of({ stdout, stderr }: ChildProcess): LastLines {
+    const lines = new LastLines();
+    for (const stream of [stdout, stderr]) if (stream) lines.watch(stream);
+    return lines;
   }
 
   /** Reads a stream to its end, so that the process never blocks on it. */
@@ -51,8 +55,13 @@ export class LastLines {
     const text = line.trim().slice(0, MAX_LINE_LENGTH);
     if (text === "" || STACK_FRAME.test(text)) return;
     this.#lines.push(text);
-    if (this.#lines.length > this.#max) this.#lines.shift();
+    if (this.#lines.length > MAX_LINES) this.#lines.shift();
   }
+}
+
+/** Describes how a process has ended. */
+export function describeExit(code: number | null, signal: NodeJS.Signals | null): string {
+  return signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
 }
 
 /**

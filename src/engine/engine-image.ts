@@ -26,19 +26,14 @@ export function fallbackFolders(
 export class EngineImage {
   readonly #options: PrepareEngineOptions;
   readonly #onProblem: (problem: string) => void;
-  #prepared: PreparedEngine;
+  #prepared!: PreparedEngine;
   /** State of the file when it was last verified. */
   #version: string | undefined;
   #rebuilding: Promise<PreparedEngine> | undefined;
 
-  private constructor(
-    options: PrepareEngineOptions,
-    onProblem: (problem: string) => void,
-    prepared: PreparedEngine,
-  ) {
+  private constructor(options: PrepareEngineOptions, onProblem: (problem: string) => void) {
     this.#options = options;
     this.#onProblem = onProblem;
-    this.#prepared = prepared;
   }
 
   /** @param onProblem called each time that a fallback folder or the stock engine is used */
@@ -46,8 +41,8 @@ export class EngineImage {
     options: PrepareEngineOptions,
     onProblem: (problem: string) => void,
   ): Promise<EngineImage> {
-    const image = new EngineImage(options, onProblem, await prepareEngine(options));
-    await image.#record();
+    const image = new EngineImage(options, onProblem);
+    await image.#build();
     return image;
   }
 
@@ -61,19 +56,15 @@ export class EngineImage {
     if (this.#version !== undefined && (await versionOf(this.#prepared.wasmPath)) === this.#version) {
       return this.#prepared;
     }
-    this.#rebuilding ??= this.#rebuild().finally(() => (this.#rebuilding = undefined));
+    this.#rebuilding ??= this.#build().finally(() => (this.#rebuilding = undefined));
     return await this.#rebuilding;
   }
 
-  async #rebuild(): Promise<PreparedEngine> {
+  async #build(): Promise<PreparedEngine> {
     this.#prepared = await prepareEngine(this.#options);
-    await this.#record();
-    return this.#prepared;
-  }
-
-  async #record(): Promise<void> {
     this.#version = await versionOf(this.#prepared.wasmPath);
     if (this.#prepared.problem !== undefined) this.#onProblem(this.#prepared.problem);
+    return this.#prepared;
   }
 }
 
@@ -210,11 +201,16 @@ const UNFINISHED_MAX_AGE_MS = 60_000;
 
 /** A private folder of one process, inside a shared one. */
 const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
-/** Private folders of this process by their parent; removed when it exits. */
+/** Private folders of this process by their parent. */
 const privateFolders = new Map<string, string>();
 
-/** Marker files of this process; removed when it exits, or else by the next daemon. */
-const usageMarkers = new Set<string>();
+/** Marker files and private folders of this process; removed when it exits, or else by the next daemon. */
+const temporaryFiles = new Set<string>();
+
+function removeAtExit(file: string): void {
+  if (temporaryFiles.size === 0) process.once("exit", () => temporaryFiles.forEach(removeQuietly));
+  temporaryFiles.add(file);
+}
 
 /**
  * Marks an image as used by this process, whose engines read it whenever a model is loaded.
@@ -224,8 +220,7 @@ async function markUsed(folder: string, hash: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const mark = path.join(folder, `${hash}.${hostName()}.${process.pid}.user`);
   await writeFile(mark, "");
-  if (usageMarkers.size === 0) process.once("exit", removeUsageMarkers);
-  usageMarkers.add(mark);
+  removeAtExit(mark);
 }
 
 /** Removes images of other versions that no daemon uses, and markers of daemons that have ended. */
@@ -272,7 +267,7 @@ export function privateFolder(parent: string): string {
     if (pid !== undefined && !isRunning(Number(pid))) removeQuietly(path.join(parent, name));
   }
   const folder = mkdtempSync(path.join(parent, `daybreak-engine-${process.pid}-`));
-  if (privateFolders.size === 0) process.once("exit", removePrivateFolders);
+  removeAtExit(folder);
   privateFolders.set(parent, folder);
   return folder;
 }
@@ -286,10 +281,6 @@ function readable(folder: string): boolean {
   }
 }
 
-function removePrivateFolders(): void {
-  for (const folder of privateFolders.values()) removeQuietly(folder);
-}
-
 function removeQuietly(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
@@ -301,8 +292,4 @@ function removeQuietly(folder: string): void {
 /** Host name without dots, which separate the parts of a marker's name. */
 function hostName(): string {
   return os.hostname().replaceAll(/[^\w-]/g, "-");
-}
-
-function removeUsageMarkers(): void {
-  for (const mark of usageMarkers) removeQuietly(mark);
 }

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { Writable } from "node:stream";
-import { pathToFileURL } from "node:url";
 import { exhaustedResource, isSystemError, ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_FD } from "./channel/parent-channel.ts";
 import { programCacheVariables } from "./gpu/program-cache.ts";
@@ -16,23 +15,6 @@ export type SpawnEngine = (
 ) => ChildProcess;
 
 type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
-
-interface LaunchOptions {
-  /** llama.cpp's WebAssembly, as chosen by prepareEngine(). */
-  readonly wasmPath: string;
-  /** Largest heap of this engine, in bytes. */
-  readonly heapLimitBytes: number;
-  /** The model's files, which the engine may read in addition to its code. */
-  readonly files: readonly string[];
-  readonly gpu?: EngineGpu | undefined;
-  readonly sandbox?: Sandbox | undefined;
-  readonly spawn: SpawnEngine;
-}
-
-interface EngineGpu extends ProcessGpu {
-  /** Longest wait for the GPU, in milliseconds. */
-  readonly maxWaitMs: number;
-}
 
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
   const child = spawn(command, args, {
@@ -149,27 +131,20 @@ export function restrictedProcess(
 }
 
 /**
- * Starts an engine process.
- * @throws ServiceError resources_exhausted or model_load_failed if the process cannot be started
+ * Starts a restricted process.
+ * @param name what it is called in errors
+ * @throws ServiceError resources_exhausted or model_load_failed if it cannot be started
  */
-export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { wasmPath, heapLimitBytes, files, gpu, sandbox, spawn: start } = options;
-  const { command, args, ...rest } = restrictedProcess("host/engine-main", {
-    modules: gpu ? ["gpu/calls/open-gpu"] : [],
-    files: [wasmPath, ...files],
-    args: [
-      pathToFileURL(wasmPath).href,
-      String(heapLimitBytes),
-      ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
-    ],
-    gpu,
-    sandbox,
-  });
+export function startRestricted(
+  name: string,
+  { command, args, ...options }: ProcessStart,
+  spawnProcess: SpawnEngine = spawnEngine,
+): ChildProcess {
   try {
-    return start(command, args, rest);
+    return spawnProcess(command, args, options);
   } catch (error) {
     // Some failures are thrown, others are emitted by the child.
-    throw spawnFailure("The model's engine", error);
+    throw spawnFailure(name, error);
   }
 }
 

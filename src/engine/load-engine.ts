@@ -4,13 +4,14 @@ import { type EngineConnection, EngineHandle, type EngineReceiver } from "./engi
 import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import { toServiceError } from "./protocol/messages.ts";
 
-interface LoadEngineOptions {
+export interface LoadEngineOptions {
   /** Longest time without progress while loading, in milliseconds. */
   readonly loadTimeoutMs: number;
   /** Longest time without a message about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
-  readonly onProgress: ((progress: number) => void) | undefined;
-  readonly signal: AbortSignal | undefined;
+  /** Called with 0..1 while the files are read. */
+  readonly onProgress?: ((progress: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**

@@ -7,9 +7,8 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { STOCK_HEAP_BYTES } from "../../src/engine/core/worker-patches.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
+import { restrictedProcess, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/engine-image.ts";
 import { findCandidates } from "../../src/engine/sandbox/sandbox-finder.ts";
@@ -68,20 +67,16 @@ async function probe(sandbox: Sandbox | undefined): Promise<z.infer<typeof probe
   const link = path.join(folder, "link.txt");
   fs.rmSync(link, { force: true });
   if (FILES_HAVE_LINKS) fs.symlinkSync(secret, link);
-  const child = launchEngine({
-    wasmPath: STOCK_WASM_PATH,
-    heapLimitBytes: STOCK_HEAP_BYTES,
-    files: [modelFile, PROBE],
+  const { command, args, ...options } = restrictedProcess("host/engine-main", {
+    files: [STOCK_WASM_PATH, modelFile, PROBE],
     sandbox,
-    spawn: (command, args, options) => {
-      const entry = /engine-main\.[jt]s$/;
-      return spawnEngine(
-        command,
-        args.map((arg) => (entry.test(arg) ? PROBE : arg)),
-        options,
-      );
-    },
   });
+  const entry = /engine-main\.[jt]s$/;
+  const child = spawnEngine(
+    command,
+    args.map((arg) => (entry.test(arg) ? PROBE : arg)),
+    options,
+  );
   const facts = { allowed: modelFile, secret, folder, port, socket, daemon: process.pid, link };
   child.stdin?.end(JSON.stringify(facts));
   const [out, problem] = await Promise.all([text(child.stdout!), text(child.stderr!)]);

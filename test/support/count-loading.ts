@@ -73,11 +73,7 @@ const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
   heapLimitBytes,
   gpu: { dawnPath, flags: ["backend=null", `adapter=${spec.gpu.name}`], maxWaitMs: 600_000 },
 });
-const engine = await EngineCore.load(
-  platform,
-  spec,
-  openEngineFiles(spec, () => {}),
-);
+const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
 const [largest = 0, fromHeap = 0, loadedOutside = 0] = counts;
 await warmUpBeforeRequests(engine, spec);
 const [oneByOne = 0, inParallel = 0, atOnce = 0] = counts.subarray(3);

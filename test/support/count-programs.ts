@@ -52,11 +52,7 @@ const keep = (_level: string, line: string): void => void log.push(line);
 const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, keep, {
   gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000 },
 });
-const engine = await EngineCore.load(
-  platform,
-  spec,
-  openEngineFiles(spec, () => {}),
-);
+const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
 const programs = [counts[0]];
 await warmUpBeforeRequests(engine, spec);
 for (const step of deferredSteps(engine, spec)) await step({ signal: NEVER });

@@ -94,11 +94,7 @@ const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
   heapLimitBytes,
   gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000, replays: compiles === "true" },
 });
-const engine = await EngineCore.load(
-  platform,
-  spec,
-  openEngineFiles(spec, () => {}),
-);
+const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
 
 async function generate(): Promise<TokenLogprob[]> {
   const logprobs: TokenLogprob[] = [];

@@ -29,11 +29,7 @@ const platform = createNodePlatform(pathToFileURL(prepared.wasmPath).href, () =>
   gpu: { dawnPath: findDawn() ?? "", flags: deviceFlags(adapter), maxWaitMs: LONGEST_WAIT_MS },
   heapLimitBytes: prepared.heapLimitBytes,
 });
-const engine = await EngineCore.load(
-  platform,
-  spec,
-  openEngineFiles(spec, () => {}),
-);
+const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
 if (isWarm) await warmUpBeforeRequests(engine, spec);
 const loadMs = performance.now() - begin;
 const { user, system } = process.cpuUsage(processorTime);

@@ -35,11 +35,7 @@ const platform = createNodePlatform(pathToFileURL(task.engine.wasmPath).href, ()
   },
   heapLimitBytes: task.engine.heapLimitBytes,
 });
-const engine = await EngineCore.load(
-  platform,
-  spec,
-  openEngineFiles(spec, () => {}),
-);
+const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
 // llama.cpp goes to the CPU in silence where it finds no adapter that it can use.
 if (engine.info.gpuLayers === 0) throw new Error("no layer is on the GPU, so there is nothing to measure");
 

@@ -51,11 +51,7 @@ export async function profileEngine(
     gpu: { dawnPath, flags: deviceFlags(adapter), maxWaitMs: LONGEST_WAIT_MS },
     heapLimitBytes,
   });
-  const engine = await EngineCore.load(
-    platform,
-    spec,
-    openEngineFiles(spec, () => {}),
-  );
+  const engine = await EngineCore.load(platform, spec, openEngineFiles(spec));
   try {
     await warmUpBeforeRequests(engine, spec);
     const { signal } = new AbortController();

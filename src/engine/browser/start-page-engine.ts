@@ -1,11 +1,4 @@
-import type {
-  BlobLike,
-  EngineFiles,
-  EnginePlatform,
-  EngineWorker,
-  LogLevel,
-  Pixels,
-} from "../core/platform.ts";
+import type { EngineFiles, EnginePlatform, EngineWorker, LogLevel, Pixels } from "../core/platform.ts";
 import { moduleHeapPatches, startPatchedWorker, workerHeapPatches } from "../core/worker-patches.ts";
 import { endError, type EndOptions, type EngineConnection, type EngineReceiver } from "../engine-handle.ts";
 import type { Engine, EngineExit } from "../engine.ts";
@@ -18,7 +11,7 @@ import {
   weightUploadPatches,
 } from "../gpu/wgpu-patches.ts";
 import { EngineServer } from "../host/engine-server.ts";
-import { loadEngine } from "../load-engine.ts";
+import { loadEngine, type LoadEngineOptions } from "../load-engine.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
 
@@ -30,20 +23,14 @@ export interface PageModelFiles {
   readonly adapters: readonly { readonly blob: Blob; readonly scale: number }[];
 }
 
-export interface PageEngineOptions {
+export interface PageEngineOptions extends LoadEngineOptions {
   /** URL of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
   /** URL of its script, for a build that needs another script than the default. */
   readonly scriptUrl?: string | undefined;
   /** Maximum heap of the engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** Maximum milliseconds without progress while loading. */
-  readonly loadTimeoutMs: number;
-  /** Maximum milliseconds without a message from the engine while calls are in flight. */
-  readonly stallTimeoutMs: number;
   readonly log: (level: LogLevel, line: string) => void;
-  readonly onProgress?: ((progress: number) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -76,11 +63,11 @@ class PageConnection implements EngineConnection {
   readonly #exited = Promise.withResolvers<EngineExit>();
   #alive = true;
 
-  constructor(files: PageModelFiles, options: PagePlatformOptions, receiver: EngineReceiver) {
+  constructor(files: EngineFiles, options: PagePlatformOptions, receiver: EngineReceiver) {
     this.#receiver = receiver;
     this.#platform = createPagePlatform(options);
     this.#server = new EngineServer({
-      open: (_spec, onRead) => ({ platform: this.#platform, files: countReads(files, onRead) }),
+      open: () => ({ platform: this.#platform, files }),
       send: (message, written) => this.#receive(message, written),
       memoryUsage: () => this.#server.heapBytes,
       kill: () => this.end("ended"),
@@ -117,25 +104,6 @@ class PageConnection implements EngineConnection {
   }
 }
 
-/** @param onProgress called with the fraction of all bytes that has been read, 0..1 */
-function countReads(files: PageModelFiles, onProgress: (progress: number) => void): EngineFiles {
-  let total = 0;
-  let read = 0;
-  const counted = (blob: Blob): CountedBlob => {
-    total += blob.size;
-    return new CountedBlob(blob, (bytes) => {
-      read += bytes;
-      // The header is read more than once, so the sum can pass the size.
-      onProgress(Math.min(1, read / total));
-    });
-  };
-  return {
-    model: files.model.map(counted),
-    projector: files.projector && counted(files.projector),
-    adapters: files.adapters.map(({ blob, scale }) => ({ blob: counted(blob), scale })),
-  };
-}
-
 /** The browser's Worker class. While an engine loads, the global of this name is the class for wllama. */
 const PageWorker = globalThis.Worker;
 
@@ -144,16 +112,12 @@ const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
 /** Sets the same workgroup sizes as in the daemon, so that a page computes the same results. */
 const SIZE_WORKGROUPS = `if(globalThis.GPUDevice)(${sizeWorkgroups.toString()})(globalThis);\n`;
 
-interface PagePlatformOptions {
-  /** URL of llama.cpp's WebAssembly. */
-  readonly wasmUrl: string;
-  /** URL of its script, for a build that needs another script than the default. */
-  readonly scriptUrl?: string | undefined;
-  /** Maximum heap of the WebAssembly, in bytes. */
-  readonly heapLimitBytes: number;
+interface PagePlatformOptions extends Pick<
+  PageEngineOptions,
+  "wasmUrl" | "scriptUrl" | "heapLimitBytes" | "log"
+> {
   /** Longest wait for the browser's GPU, in milliseconds; absent: the engine runs on the CPU. */
   readonly gpuWaitMs?: number | undefined;
-  readonly log: (level: LogLevel, line: string) => void;
 }
 
 interface PagePlatform extends EnginePlatform {
@@ -234,39 +198,4 @@ function startWorker(
       };
     },
   });
-}
-
-/** A Blob that reports how many of its bytes have been read. */
-class CountedBlob implements BlobLike {
-  readonly #blob: Blob;
-  readonly #onRead: (bytes: number) => void;
-
-  constructor(blob: Blob, onRead: (bytes: number) => void) {
-    this.#blob = blob;
-    this.#onRead = onRead;
-  }
-
-  get size(): number {
-    return this.#blob.size;
-  }
-
-  slice(start?: number, end?: number): CountedBlob {
-    return new CountedBlob(this.#blob.slice(start, end), this.#onRead);
-  }
-
-  async arrayBuffer(): Promise<ArrayBuffer> {
-    const bytes = await this.#blob.arrayBuffer();
-    this.#onRead(bytes.byteLength);
-    return bytes;
-  }
-
-  stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
-    const count = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-      transform: (chunk, controller) => {
-        this.#onRead(chunk.byteLength);
-        controller.enqueue(chunk);
-      },
-    });
-    return this.#blob.stream().pipeThrough(count);
-  }
 }

@@ -4,7 +4,6 @@ export interface BlobLike {
   readonly size: number;
   slice(start?: number, end?: number): BlobLike;
   arrayBuffer(): Promise<ArrayBuffer>;
-  stream(): ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
 export interface EngineFiles {
@@ -13,6 +12,49 @@ export interface EngineFiles {
   readonly projector?: BlobLike | undefined;
   readonly adapters: readonly { readonly blob: BlobLike; readonly scale: number }[];
   readonly draft?: BlobLike | undefined;
+}
+
+/** Returns the same files. @param onProgress called with the fraction of all bytes that has been read, 0..1 */
+export function countReads(files: EngineFiles, onProgress: (progress: number) => void): EngineFiles {
+  let total = 0;
+  let read = 0;
+  const counted = (blob: BlobLike): BlobLike => {
+    total += blob.size;
+    return new CountedBlob(blob, (bytes) => {
+      read += bytes;
+      // The header is read more than once, so the sum can pass the size.
+      onProgress(Math.min(1, read / total));
+    });
+  };
+  return {
+    model: files.model.map(counted),
+    projector: files.projector && counted(files.projector),
+    draft: files.draft && counted(files.draft),
+    adapters: files.adapters.map(({ blob, scale }) => ({ blob: counted(blob), scale })),
+  };
+}
+
+/** A blob that reports how many of its bytes have been read. */
+class CountedBlob implements BlobLike {
+  readonly size: number;
+  readonly #blob: BlobLike;
+  readonly #onRead: (bytes: number) => void;
+
+  constructor(blob: BlobLike, onRead: (bytes: number) => void) {
+    this.size = blob.size;
+    this.#blob = blob;
+    this.#onRead = onRead;
+  }
+
+  slice(start?: number, end?: number): CountedBlob {
+    return new CountedBlob(this.#blob.slice(start, end), this.#onRead);
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    const bytes = await this.#blob.arrayBuffer();
+    this.#onRead(bytes.byteLength);
+    return bytes;
+  }
 }
 
 /** A worker for wllama: a thin layer over a web worker, or over a worker thread of Node. */

@@ -4,8 +4,8 @@ import { Watchdog } from "../../async/timers.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { platformPackages } from "../../launch/platform-packages.mjs";
 import { ChildChannel } from "../channel/child-channel.ts";
-import { LastLines } from "../child-process.ts";
-import { restrictedProcess, type SpawnEngine, spawnEngine, spawnFailure } from "../launch.ts";
+import { describeExit, LastLines } from "../child-process.ts";
+import { restrictedProcess, type SpawnEngine, spawnFailure, startRestricted } from "../launch.ts";
 import { PROBE_MESSAGE_KINDS } from "./dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
@@ -27,9 +27,6 @@ const ADVICE =
 /** Maximum messages of one probe; a healthy one sends far fewer. */
 const MAX_MESSAGES = 256;
 
-/** Last lines of output that may explain an exit. */
-const MAX_OUTPUT_LINES = 5;
-
 interface ProbeOptions {
   readonly spawn?: SpawnEngine;
   /** Dawn's entry file; undefined: not installed. */
@@ -42,18 +39,20 @@ interface ProbeOptions {
  * adapters are probed in another one. Never rejects.
  */
 export async function probeGpu({
-  spawn = spawnEngine,
+  spawn,
   deadlineMs = PROBE_DEADLINE_MS,
   ...options
 }: ProbeOptions = {}): Promise<GpuReport> {
   const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
-  if (dawnPath === undefined) {
-    return { adapters: [], problem: missingDawn() };
-  }
+  if (dawnPath === undefined) return { adapters: [], problem: missingDawn() };
   const broken: ReportedAdapter[] = [];
   for (;;) {
     const skipped = broken.map(({ backend, name }) => ({ backend, name }));
-    const round = await runProbe(() => launchProbe({ spawn, dawnPath, skipped }), skipped, deadlineMs);
+    const start = restrictedProcess("gpu/probe-process", {
+      args: [dawnPath, JSON.stringify(skipped)],
+      gpu: { dawnPath },
+    });
+    const round = await runProbe(() => startRestricted(PROCESS_NAME, start, spawn), skipped, deadlineMs);
     if (round.culprit === undefined) {
       const found = await Promise.all(round.report.adapters.map(withMemory));
       return { ...round.report, adapters: [...found, ...broken] };
@@ -93,16 +92,14 @@ async function readProbe(
   skipped: readonly GpuDevice[],
   deadlineMs: number,
 ): Promise<ProbeRound> {
-  const output = new LastLines(MAX_OUTPUT_LINES);
-  if (child.stdout) output.watch(child.stdout);
-  if (child.stderr) output.watch(child.stderr);
+  const output = LastLines.of(child);
   const messages: ProbeMessage[] = [];
   let isLate = false;
+  const kill = (): void => void child.kill("SIGKILL");
   const watchdog = new Watchdog(deadlineMs, () => {
     isLate = true;
-    child.kill("SIGKILL");
+    kill();
   });
-  const kill = (): void => void child.kill("SIGKILL");
   const channel = new ChildChannel<ProbeMessage, never>({
     child,
     incoming: PROBE_MESSAGE_KINDS,
@@ -117,12 +114,10 @@ async function readProbe(
   });
   const exitText = await new Promise<string>((resolve, reject) => {
     child.on("error", (error) => {
-      if (child.pid === undefined) reject(probeFailure(error));
+      if (child.pid === undefined) reject(spawnFailure(PROCESS_NAME, error));
       else resolve(`could not be reached: ${error.message}`);
     });
-    child.on("close", (code, signal) =>
-      resolve(signal === null ? `exited with code ${code}` : `was killed by ${signal}`),
-    );
+    child.on("close", (code, signal) => resolve(describeExit(code, signal)));
   }).finally(() => {
     channel.finish();
     watchdog.stop();
@@ -164,34 +159,8 @@ function summarize(
   return { report: { adapters }, culprit: { ...culprit, problem } };
 }
 
-interface LaunchProbeOptions {
-  readonly spawn: SpawnEngine;
-  readonly dawnPath: string;
-  /** Adapters that must not be opened. */
-  readonly skipped: readonly GpuDevice[];
-}
-
-/** Error for a probe process that could not be started. */
-function probeFailure(cause: unknown): ServiceError {
-  return spawnFailure("The process that looks for GPUs", cause);
-}
-
-/**
- * Starts a probe process. It may load Dawn and read its own code; Node's permission model forbids the rest.
- * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
- */
-function launchProbe({ spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
-  const { command, args, ...options } = restrictedProcess("gpu/probe-process", {
-    args: [dawnPath, JSON.stringify(skipped)],
-    gpu: { dawnPath },
-  });
-  try {
-    return spawn(command, args, options);
-  } catch (error) {
-    // Some failures are thrown, others are emitted by the child.
-    throw probeFailure(error);
-  }
-}
+/** Name of the process in errors. */
+const PROCESS_NAME = "The process that looks for GPUs";
 
 /** The entry file of the optional package with Dawn; undefined when none is installed. */
 export function findDawn(): string | undefined {

@@ -1,6 +1,6 @@
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
-import type { EngineFiles, EnginePlatform } from "../core/platform.ts";
+import { countReads, type EngineFiles, type EnginePlatform } from "../core/platform.ts";
 import { deferredSteps, warmUpBeforeRequests } from "../core/warm-up.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
@@ -14,14 +14,8 @@ const PROGRESS_STEP = 0.01;
 
 /** The environment of an engine: a process of its own or a page. */
 interface EngineHost {
-  /**
-   * Opens the files of a model.
-   * @param onProgress to be called with the fraction of all bytes that has been read, 0..1
-   */
-  open(
-    spec: EngineSpec,
-    onProgress: (progress: number) => void,
-  ): { readonly platform: EnginePlatform; readonly files: EngineFiles };
+  /** Opens the files of a model. */
+  open(spec: EngineSpec): { readonly platform: EnginePlatform; readonly files: EngineFiles };
   /** Sends a message, and calls `written` when it has been written. */
   send(message: EngineMessage, written?: () => void): void;
   /** Resident bytes of the engine. */
@@ -71,14 +65,13 @@ export class EngineServer {
     const host = this.#host;
     let reported = 0;
     const reportProgress = (progress: number): void => {
-      if (progress < reported + PROGRESS_STEP && progress < 1) return;
-      if (progress === reported) return;
+      if (progress === reported || (progress < reported + PROGRESS_STEP && progress < 1)) return;
       reported = progress;
       host.send({ type: "load-progress", progress });
     };
     try {
-      const { platform, files } = host.open(spec, reportProgress);
-      const core = await EngineCore.load(platform, spec, files);
+      const { platform, files } = host.open(spec);
+      const core = await EngineCore.load(platform, spec, countReads(files, reportProgress));
       this.#core = core;
       // All files are read, but without messages the daemon would consider the load stalled.
       const reportAlive = (): void => host.send({ type: "load-progress", progress: reported });

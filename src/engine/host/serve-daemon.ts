@@ -33,7 +33,7 @@ const channel = new ParentChannel<DaemonMessage, EngineMessage>({
 });
 
 const server: EngineServer = new EngineServer({
-  open(spec, onProgress) {
+  open(spec) {
     const gpu =
       spec.gpu && dawnPath !== undefined
         ? {
@@ -44,7 +44,7 @@ const server: EngineServer = new EngineServer({
           }
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
-    return { platform, files: openEngineFiles(spec, onProgress) };
+    return { platform, files: openEngineFiles(spec) };
   },
   send: (message, written) => sendInParts(message, (part, done) => channel.post(part, done), written),
   memoryUsage: residentBytes,

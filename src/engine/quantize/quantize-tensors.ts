@@ -2,9 +2,9 @@ import type { ChildProcess } from "node:child_process";
 import { Readable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
 import { CHILD_OUTPUT_FD } from "../channel/parent-channel.ts";
-import { killGroup, LastLines } from "../child-process.ts";
+import { describeExit, killGroup, LastLines } from "../child-process.ts";
 import { STOCK_WASM_PATH } from "../engine-image.ts";
-import { restrictedProcess, spawnEngine, spawnFailure } from "../launch.ts";
+import { restrictedProcess, spawnFailure, startRestricted } from "../launch.ts";
 import type { Sandbox } from "../sandbox/sandboxes.ts";
 import { INVALID_WEIGHTS_EXIT_CODE, type QuantizeJob } from "./quantize-job.ts";
 
@@ -19,15 +19,17 @@ interface QuantizerOptions {
   readonly findSandbox: () => Promise<Sandbox | undefined>;
 }
 
-/** Last lines of output that may explain an exit. */
-const MAX_OUTPUT_LINES = 20;
-
 /** Creates the function that quantizes with these settings. */
 export function createTensorQuantizer({ findSandbox }: QuantizerOptions): QuantizeTensors {
   return async function* quantize(job, signal) {
     const sandbox = await findSandbox();
     signal.throwIfAborted();
-    const child = launchQuantizer(job.files, sandbox);
+    const start = restrictedProcess("quantize/quantizer-main", {
+      files: [STOCK_WASM_PATH, ...job.files],
+      args: [STOCK_WASM_PATH],
+      sandbox,
+    });
+    const child = startRestricted(PROCESS_NAME, start);
     const exit = watchExit(child);
     const stop = (): void => killGroup(child);
     signal.addEventListener("abort", stop);
@@ -52,9 +54,7 @@ export function createTensorQuantizer({ findSandbox }: QuantizerOptions): Quanti
 
 /** Resolves when the process has ended, with the error, if any; never rejects. */
 async function watchExit(child: ChildProcess): Promise<ServiceError | undefined> {
-  const lines = new LastLines(MAX_OUTPUT_LINES);
-  if (child.stdout) lines.watch(child.stdout);
-  if (child.stderr) lines.watch(child.stderr);
+  const lines = LastLines.of(child);
   return await new Promise((resolve) => {
     child.on("error", (error) => resolve(spawnFailure(PROCESS_NAME, error)));
     child.on("exit", () => killGroup(child));
@@ -69,11 +69,10 @@ async function watchExit(child: ChildProcess): Promise<ServiceError | undefined>
         );
       }
       const line = lines.lastError ?? lines.last;
-      const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
       resolve(
         new ServiceError(
           "quantization_failed",
-          `${PROCESS_NAME} ${how}${line === undefined ? "" : ` (${line})`}.`,
+          `${PROCESS_NAME} ${describeExit(code, signal)}${line === undefined ? "" : ` (${line})`}.`,
         ),
       );
     });
@@ -82,21 +81,3 @@ async function watchExit(child: ChildProcess): Promise<ServiceError | undefined>
 
 /** Name of the process in errors. */
 const PROCESS_NAME = "The process that quantizes";
-
-/**
- * Starts a process with the rights of an engine.
- * @throws ServiceError resources_exhausted or model_load_failed if the process cannot be started
- */
-function launchQuantizer(files: readonly string[], sandbox: Sandbox | undefined): ChildProcess {
-  const { command, args, ...options } = restrictedProcess("quantize/quantizer-main", {
-    files: [STOCK_WASM_PATH, ...files],
-    args: [STOCK_WASM_PATH],
-    sandbox,
-  });
-  try {
-    return spawnEngine(command, args, options);
-  } catch (error) {
-    // Some failures are thrown, others are emitted by the child.
-    throw spawnFailure(PROCESS_NAME, error);
-  }
-}

@@ -13,8 +13,6 @@ export const TRIAL_MS = 60_000;
 /** Text that the trial process must echo. */
 const GREETING = "Can an engine run here?";
 
-const MAX_OUTPUT_LINES = 5;
-
 interface Trial {
   /** Encloses the process; absent: Node's permission model alone restricts it. */
   readonly sandbox?: Sandbox;
@@ -38,9 +36,7 @@ export async function tryEngineStart({
     sandbox,
   });
   const child = spawn(command, args, options);
-  const output = new LastLines(MAX_OUTPUT_LINES);
-  if (child.stderr) output.watch(child.stderr);
-  child.stdout?.resume();
+  const output = LastLines.of(child);
   child.stdin?.on("error", () => {});
   child.stdin?.write(GREETING);
   const answer = collectAnswer(child);

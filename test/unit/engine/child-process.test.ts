@@ -4,7 +4,7 @@ import { expect, it, test } from "vitest";
 import { isRestricted, LastLines } from "../../../src/engine/child-process.ts";
 
 async function read(text: string): Promise<LastLines> {
-  const lines = new LastLines(4);
+  const lines = new LastLines();
   const stream = Readable.from([text]);
   lines.watch(stream);
   await finished(stream);
