@@ -1,4 +1,4 @@
-import { FROM_F32, TO_F32 } from "../../engine/quantize/quantizer.ts";
+import { FROM_F32, TO_F32 } from "../../../wasm/quantizer-image.ts";
 import { bytesOf, paddingOf, type QuantizeJob, type TensorJob } from "../../engine/quantize/quantize-job.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { InvalidGguf, quoted } from "../gguf/byte-reader.ts";
