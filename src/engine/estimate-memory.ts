@@ -78,17 +78,25 @@ const THREAD_BYTES = 24 * MIB;
 /** Estimates the peak memory of an engine from the header of its model. */
 export function estimateMemory(question: MemoryInput): MemoryEstimate {
   const { fileBytes, spec } = question;
+  const { contextSize, batchSize } = spec;
   const kvBytes =
     (kvBytesPerToken(question.kvBytesPerToken, spec) + (spec.draft?.kvBytesPerToken ?? 0)) *
     contextTokens(spec);
   const heapBytes = Math.ceil(
-    fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES + (spec.promptCacheBytes ?? 0),
+    fileBytes +
+      kvBytes +
+      batchSize * bytesPerStepToken(question, contextSize) +
+      HEAP_BASE_BYTES +
+      (spec.promptCacheBytes ?? 0),
   );
   const workers = Math.max(spec.threads, spec.hearsAudio ? AUDIO_THREADS : 1);
   const threads = workers > 1 ? workers : 0; // a single thread is the worker itself
   const headroomBytes =
     REQUEST_HEADROOM_BYTES + (spec.projectorFile === undefined ? 0 : PROJECTOR_HEADROOM_BYTES);
-  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + headroomBytes);
+  // llama.cpp allocates memory to convert attention scores to f16 before it multiplies them with f16 values. Our kernels do
+  // not convert them, so this memory is never touched.
+  const plannedBytes = headsOf(question) * contextSize * batchSize * CACHE_TYPE_BYTES.f16;
+  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes + headroomBytes);
   return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
 }
 
@@ -102,12 +110,6 @@ export function checkHeapLimit({ heapBytes }: MemoryEstimate, limitBytes: number
   );
 }
 
-/** Bytes of the intermediate results of one step. */
-function stepBytes(question: MemoryInput): number {
-  const { contextSize, batchSize } = question.spec;
-  return batchSize * bytesPerStepToken(question, contextSize);
-}
-
 /**
  * Bytes of intermediate results per token of a step, without flash attention: attention scores in every head for every
  * token of the context, logits, and {@link VECTORS_IN_A_STEP} vectors.
@@ -116,20 +118,6 @@ export function bytesPerStepToken(model: StepModel, contextSize: number): number
   const { vocabSize, embeddingLength } = model;
   const numbers = headsOf(model) * contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
   return numbers * CACHE_TYPE_BYTES.f32;
-}
-
-/**
- * Bytes that llama.cpp allocates to convert attention scores to f16 before it multiplies them with f16 values. Our
- * kernels do not convert them, so this memory is never touched.
- */
-function plannedBytes(question: MemoryInput): number {
-  return attentionScores(question) * CACHE_TYPE_BYTES.f16;
-}
-
-/** Attention scores in one step. */
-function attentionScores(question: MemoryInput): number {
-  const { contextSize, batchSize } = question.spec;
-  return headsOf(question) * contextSize * batchSize;
 }
 
 function headsOf({ embeddingLength, headCount }: Pick<StepModel, "embeddingLength" | "headCount">): number {

@@ -47,21 +47,13 @@ export function checkRequestLimits(
   checkSlot(slot, slots);
   // With reuse, cached prompts contain parts that were computed at another position, so it is a setting of the model.
   if (request.cacheReuse && cacheReuse === 0) {
-    throw new ServiceError(
-      "invalid_parameter",
+    throw invalid(
+      "n_cache_reuse",
       "n_cache_reuse: the model was loaded without reuse of moved parts of prompts; load it with cache_reuse, or leave the field out.",
-      { param: "n_cache_reuse" },
     );
   }
-  if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
-    throw new ServiceError(
-      "invalid_parameter",
-      `A grammar may have at most ${MAX_GRAMMAR_LENGTH} characters.`,
-      {
-        param: "format.grammar",
-      },
-    );
-  }
+  if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH)
+    throw invalid("format.grammar", `A grammar may have at most ${MAX_GRAMMAR_LENGTH} characters.`);
   if (input.kind === "chat") checkJson(input.templateVariables, "template variables");
   checkTextLength(promptLength(request), contextSize);
 }
@@ -70,7 +62,7 @@ export function checkRequestLimits(
 function checkSlot(slot: number | undefined, slots: number): void {
   if (slot === undefined || slot < slots) return;
   const numbers = slots === 1 ? "one slot, number 0" : `${slots} slots, numbers 0 to ${slots - 1}`;
-  throw new ServiceError("invalid_parameter", `The model has ${numbers}.`, { param: "id_slot" });
+  throw invalid("id_slot", `The model has ${numbers}.`);
 }
 
 /**
@@ -132,29 +124,24 @@ function promptLength({ input }: GenerationRequest): number {
 /** @throws ServiceError invalid_parameter when a text of this many characters would block the engine */
 export function checkTokenized(characters: number): void {
   if (characters > MAX_TOKENIZED_CHARACTERS) {
-    throw new ServiceError(
-      "invalid_parameter",
+    throw invalid(
+      "content",
       `A text to tokenize may have at most ${MAX_TOKENIZED_CHARACTERS} characters; this one has ${characters}.`,
-      { param: "content" },
     );
   }
 }
 
 /** @throws ServiceError invalid_parameter when there are too many tokens or the vocabulary does not have one of them */
 export function checkDetokenized(tokens: TokenIds, vocabSize: number): void {
-  if (tokens.length > MAX_DETOKENIZED) {
-    throw new ServiceError("invalid_parameter", `A request may have at most ${MAX_DETOKENIZED} tokens.`, {
-      param: "tokens",
-    });
-  }
+  if (tokens.length > MAX_DETOKENIZED)
+    throw invalid("tokens", `A request may have at most ${MAX_DETOKENIZED} tokens.`);
   const unknown = tokens.find((token) => token < 0 || token >= vocabSize);
-  if (unknown !== undefined) {
-    throw new ServiceError(
-      "invalid_parameter",
-      `The model has no token ${unknown}; its tokens are 0 to ${vocabSize - 1}.`,
-      { param: "tokens" },
-    );
-  }
+  if (unknown !== undefined)
+    throw invalid("tokens", `The model has no token ${unknown}; its tokens are 0 to ${vocabSize - 1}.`);
+}
+
+function invalid(param: string, message: string): ServiceError {
+  return new ServiceError("invalid_parameter", message, { param });
 }
 
 /** Avoids recursion, because the document may be nested more deeply than the stack allows. */
@@ -173,11 +160,10 @@ function checkJson(document: unknown, what: string): void {
       }
     }
     if (depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES || characters > MAX_JSON_CHARACTERS) {
-      throw new ServiceError(
-        "invalid_parameter",
+      throw invalid(
+        what,
         `The ${what} may have at most ${MAX_JSON_DEPTH} levels of nesting, ${MAX_JSON_VALUES} values and ` +
           `${MAX_JSON_CHARACTERS} characters.`,
-        { param: what },
       );
     }
   }

@@ -93,6 +93,18 @@ export function onParentGone(gone: () => void): void {
   pipe.read(0);
 }
 
+/**
+ * Ends this process when the parent has exited, because it must not outlive it. Busy threads would delay a normal exit, but
+ * not a signal.
+ */
+export function endWithParent(): void {
+  onParentGone(() => {
+    process.kill(process.pid, "SIGKILL");
+    // The first process of a PID namespace cannot kill itself with a signal.
+    process.abort();
+  });
+}
+
 /** Maximum milliseconds for which one pipe may block the event loop. */
 const MAX_SLICE_MS = 5;
 

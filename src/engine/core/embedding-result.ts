@@ -18,13 +18,7 @@ const rerankAnswerSchema = z.object({ score: z.number(), tokens_evaluated: z.int
 
 /** Reads the embedding of one text. Averages the vectors of its tokens if the model does not. */
 export function readEmbedding(answer: unknown): EmbeddingResult {
-  const parsed = embeddingAnswerSchema.safeParse(answer);
-  if (!parsed.success) {
-    throw new ServiceError("inference_failed", "The model did not return an embedding.", {
-      cause: parsed.error,
-    });
-  }
-  const { data, usage } = parsed.data;
+  const { data, usage } = parseAnswer(embeddingAnswerSchema, answer, "an embedding");
   const { embedding } = data[0];
   const vector = isNested(embedding) ? normalizedMean(embedding) : embedding;
   return { vector, tokens: usage.prompt_tokens };
@@ -43,9 +37,13 @@ function normalizedMean(rows: readonly (readonly number[])[]): number[] {
 
 /** Reads the score of one document. */
 export function readRerank(answer: unknown): RerankResult {
-  const parsed = rerankAnswerSchema.safeParse(answer);
-  if (!parsed.success) {
-    throw new ServiceError("inference_failed", "The model did not return a score.", { cause: parsed.error });
-  }
-  return { score: parsed.data.score, tokens: parsed.data.tokens_evaluated };
+  const { score, tokens_evaluated: tokens } = parseAnswer(rerankAnswerSchema, answer, "a score");
+  return { score, tokens };
+}
+
+function parseAnswer<Answer>(schema: z.ZodType<Answer>, answer: unknown, what: string): Answer {
+  const { data, error } = schema.safeParse(answer);
+  if (error)
+    throw new ServiceError("inference_failed", `The model did not return ${what}.`, { cause: error });
+  return data;
 }

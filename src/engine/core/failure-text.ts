@@ -73,7 +73,7 @@ export function isInternalMessage(text: string): boolean {
  */
 export function explainExit(reason: string): string {
   if (OUT_OF_MEMORY.test(reason)) return "the model ran out of memory";
-  if (/Maximum call stack size exceeded/.test(reason)) return "its input was nested too deeply";
+  if (STACK_OVERFLOW.test(reason)) return "its input was nested too deeply";
   return isInternalMessage(reason)
     ? "llama.cpp failed an internal check; see the log for its message"
     : reason;
@@ -94,8 +94,6 @@ const TEMPLATE_ERROR = /^(?:Error|common_chat_templates_init: error): (.{1,300})
 
 const STACK_OVERFLOW = /Maximum call stack size exceeded/;
 
-const TEMPLATE_ADVICE = "Replace it with TEMPLATE in a Modelfile.";
-
 /**
  * Returns the error for a failed chat template, or undefined if the text has another subject.
  * @param text llama.cpp's log
@@ -103,7 +101,7 @@ const TEMPLATE_ADVICE = "Replace it with TEMPLATE in a Modelfile.";
  */
 export function templateFailure(text: string, during: "load" | "request"): ServiceError | undefined {
   if (!TEMPLATE_FAILED.test(text)) return undefined;
-  if (OUT_OF_MEMORY.test(text)) return templateTooLarge();
+  if (OUT_OF_MEMORY.test(text)) return invalidTemplate("needs more memory than the model has");
   const exception = TEMPLATE_EXCEPTION.exec(text)?.[1];
   if (exception !== undefined && during === "request") {
     return new ServiceError(
@@ -115,32 +113,22 @@ export function templateFailure(text: string, during: "load" | "request"): Servi
   const why = reason === undefined || isInternalMessage(reason) ? "" : `: ${reason.replace(/\.$/, "")}`;
   return during === "request"
     ? new ServiceError("invalid_parameter", `The model's chat template cannot render this request${why}.`)
-    : new ServiceError(
-        "invalid_template",
-        `The model's chat template cannot be used${why}. ${TEMPLATE_ADVICE}`,
-      );
+    : invalidTemplate(`cannot be used${why}`);
 }
 
 /** Returns the error for a template that has overflowed the stack, or undefined if the text has another subject. */
 export function templateTooDeep(text: string): ServiceError | undefined {
-  if (!STACK_OVERFLOW.test(text)) return undefined;
-  return new ServiceError(
-    "invalid_template",
-    `The model's chat template is nested too deeply or recurses endlessly. ${TEMPLATE_ADVICE}`,
-  );
-}
-
-function templateTooLarge(): ServiceError {
-  return new ServiceError(
-    "invalid_template",
-    `The model's chat template needs more memory than the model has. ${TEMPLATE_ADVICE}`,
-  );
+  return STACK_OVERFLOW.test(text)
+    ? invalidTemplate("is nested too deeply or recurses endlessly")
+    : undefined;
 }
 
 /** Returns the error for a template that did not finish. @param seconds its time limit */
 export function templateTooSlow(seconds: number): ServiceError {
-  return new ServiceError(
-    "invalid_template",
-    `The model's chat template did not finish within ${Math.round(seconds)} s, so the model's engine was stopped. ${TEMPLATE_ADVICE}`,
-  );
+  return invalidTemplate(`did not finish within ${Math.round(seconds)} s, so the model's engine was stopped`);
+}
+
+function invalidTemplate(problem: string): ServiceError {
+  const advice = "Replace it with TEMPLATE in a Modelfile.";
+  return new ServiceError("invalid_template", `The model's chat template ${problem}. ${advice}`);
 }

@@ -11,7 +11,7 @@ const TOKENS_AHEAD = 3;
  */
 export class SharedContext {
   readonly #contextTokens: number;
-  readonly #steps: () => number;
+  readonly steps: () => number;
   readonly #shares = new Set<ContextShare>();
   #nextLeave = Promise.withResolvers<void>();
 
@@ -21,7 +21,7 @@ export class SharedContext {
    */
   constructor(contextTokens: number, steps: () => number) {
     this.#contextTokens = contextTokens;
-    this.#steps = steps;
+    this.steps = steps;
   }
 
   /** True if no generation has a share. */
@@ -34,19 +34,14 @@ export class SharedContext {
    * ended to free space. Dispose the share when the generation has left its slot.
    */
   async enter({ promptTokens, maxTokens, signal }: EnterOptions): Promise<ContextShare> {
-    const share = new ContextShare({
-      // llama.cpp rejects a prompt that exceeds the context, so no other generation has to end for it.
-      promptTokens: promptTokens < this.#contextTokens ? promptTokens : 0,
-      maxTokens: maxTokens ?? Number.POSITIVE_INFINITY,
-      steps: this.#steps,
-      exceedsContext: () => this.#exceedsContext(),
-      leave: () => this.#leave(share),
-    });
+    // llama.cpp rejects a prompt that exceeds the context, so no other generation has to end for it.
+    const fitting = promptTokens < this.#contextTokens ? promptTokens : 0;
+    const share = new ContextShare(this, fitting, maxTokens);
     this.#shares.add(share);
     try {
-      while (this.#exceedsContext()) await abortable(this.#nextLeave.promise, signal);
+      while (this.exceedsContext()) await abortable(this.#nextLeave.promise, signal);
     } catch (error) {
-      this.#leave(share);
+      this.leave(share);
       throw error;
     }
     return share;
@@ -55,11 +50,12 @@ export class SharedContext {
   /**
    * True if generations may exceed the context. A single generation is ended by llama.cpp at the last token that fits.
    */
-  #exceedsContext(): boolean {
+  exceedsContext(): boolean {
     return this.#shares.size > 1 && this.#used() > this.#contextTokens;
   }
 
-  #leave(share: ContextShare): void {
+  /** Frees the space of a generation. */
+  leave(share: ContextShare): void {
     if (!this.#shares.delete(share)) return;
     this.#nextLeave.resolve();
     this.#nextLeave = Promise.withResolvers();
@@ -79,24 +75,18 @@ interface EnterOptions {
   readonly signal: AbortSignal;
 }
 
-interface ContextShareOptions {
-  readonly promptTokens: number;
-  readonly maxTokens: number;
-  readonly steps: () => number;
-  readonly exceedsContext: () => boolean;
-  readonly leave: () => void;
-}
-
 /** The tokens of one generation in a shared context. */
 export class ContextShare implements Disposable {
-  readonly #options: ContextShareOptions;
+  readonly #context: SharedContext;
+  readonly #maxTokens: number;
   #promptTokens: number;
   /** Last known number of tokens, and the number of steps at that time. */
   #lastCount: { readonly tokens: number; readonly steps: number } | undefined;
 
-  constructor(options: ContextShareOptions) {
-    this.#options = options;
-    this.#promptTokens = options.promptTokens;
+  constructor(context: SharedContext, promptTokens: number, maxTokens = Number.POSITIVE_INFINITY) {
+    this.#context = context;
+    this.#promptTokens = promptTokens;
+    this.#maxTokens = maxTokens;
   }
 
   /**
@@ -104,12 +94,12 @@ export class ContextShare implements Disposable {
    * so steps are counted.
    */
   get tokens(): number {
-    return this.#lastCount ? this.#lastCount.tokens + this.#options.steps() - this.#lastCount.steps : 0;
+    return this.#lastCount ? this.#lastCount.tokens + this.#context.steps() - this.#lastCount.steps : 0;
   }
 
   /** Maximum tokens that the generation may have before it can be ended. */
   get reservedTokens(): number {
-    return this.#promptTokens + Math.min(this.tokens + TOKENS_AHEAD, this.#options.maxTokens);
+    return this.#promptTokens + Math.min(this.tokens + TOKENS_AHEAD, this.#maxTokens);
   }
 
   /**
@@ -124,16 +114,16 @@ export class ContextShare implements Disposable {
     }
     const reportedTokens = chunks.findLast(({ timings }) => timings)?.timings?.predicted_n;
     if (reportedTokens !== undefined || !this.#lastCount) {
-      this.#lastCount = { tokens: reportedTokens ?? 1, steps: this.#options.steps() };
+      this.#lastCount = { tokens: reportedTokens ?? 1, steps: this.#context.steps() };
     }
-    const exceedsContext = this.#options.exceedsContext();
+    const exceedsContext = this.#context.exceedsContext();
     // This generation leaves its slot before the next step, so its tokens no longer count for the others.
-    if (exceedsContext) this.#options.leave();
+    if (exceedsContext) this.#context.leave(this);
     return !exceedsContext;
   }
 
   [Symbol.dispose](): void {
-    this.#options.leave();
+    this.#context.leave(this);
   }
 }
 

@@ -2,23 +2,19 @@ import { z } from "zod";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import {
-  adapterScalesSchema,
+  savedStateSchema,
+  slotListSchema,
   type SlotRequest,
   type SlotResult,
   STATE_CHUNK_BYTES,
   type TokenIds,
-  tokenIdsSchema,
 } from "../protocol/calls.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { NO_MEMORY, SLOTS_VERB, TOO_LARGE } from "./worker-verbs.ts";
 import { EngineCallError, StockEngineError } from "./wllama-session.ts";
 
 /** Results of the worker. A negative number is an error. */
-const listSchema = z.array(z.object({ tokens: z.int().min(0), isBusy: z.boolean(), lastUsed: z.number() }));
-const savedSchema = z.union([
-  z.int(),
-  z.object({ bytes: z.int().min(0), tokens: tokenIdsSchema, scales: adapterScalesSchema }),
-]);
+const savedSchema = z.union([z.int(), savedStateSchema]);
 const chunkSchema = z.instanceof(Uint8Array);
 const numberSchema = z.int();
 
@@ -69,7 +65,7 @@ export class Slots {
     const call = (...args: readonly unknown[]): Promise<unknown> => this.#call(signal, request.action, args);
     switch (request.action) {
       case "list":
-        return { action: "list", slots: listSchema.parse(await call(this.#count)) };
+        return { action: "list", slots: slotListSchema.parse(await call(this.#count)) };
       case "save": {
         const saved = savedSchema.parse(await call(request.slot, request.most));
         if (typeof saved === "number") throw slotError(saved);

@@ -29,9 +29,9 @@ export class GpuFinder implements GpuState {
   readonly settings: GpuSettings;
   /** Resolves when the search is done; never rejects. */
   readonly ready: Promise<void>;
-  #adapter: GpuAdapter | undefined;
-  #problem: string | undefined = "The search for GPUs is still running.";
-  #adapters: readonly ReportedAdapter[] = [];
+  adapter: GpuAdapter | undefined;
+  problem: string | undefined = "The search for GPUs is still running.";
+  adapters: readonly ReportedAdapter[] = [];
 
   constructor(settings: GpuSettings, probe: () => Promise<GpuReport> = probeGpu) {
     this.settings = settings;
@@ -44,25 +44,13 @@ export class GpuFinder implements GpuState {
     if (forbidden === undefined) {
       this.ready = this.#search(probe);
     } else {
-      this.#problem = forbidden;
+      this.problem = forbidden;
       this.ready = Promise.resolve();
     }
   }
 
   get available(): boolean {
-    return this.#adapter !== undefined;
-  }
-
-  get adapter(): GpuAdapter | undefined {
-    return this.#adapter;
-  }
-
-  get problem(): string | undefined {
-    return this.#problem;
-  }
-
-  get adapters(): readonly ReportedAdapter[] {
-    return this.#adapters;
+    return this.adapter !== undefined;
   }
 
   async #search(probe: () => Promise<GpuReport>): Promise<void> {
@@ -71,8 +59,8 @@ export class GpuFinder implements GpuState {
       problem: ServiceError.from(error).message,
     }));
     const choice = chooseAdapter(report, this.settings.adapter);
-    this.#adapters = report.adapters;
-    this.#adapter = "adapter" in choice ? choice.adapter : undefined;
-    this.#problem = "problem" in choice ? choice.problem : undefined;
+    this.adapters = report.adapters;
+    this.adapter = "adapter" in choice ? choice.adapter : undefined;
+    this.problem = "problem" in choice ? choice.problem : undefined;
   }
 }

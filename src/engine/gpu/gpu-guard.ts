@@ -18,7 +18,10 @@ const TARGET_STEP_MS = 1000;
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
-/** Error codes that a failing GPU may cause; the last one can come from a warm-up request. */
+/**
+ * Error codes that a failing GPU may cause; the last one can come from a warm-up request. Others are the same on every
+ * device, such as those of the model file.
+ */
 const POSSIBLE_GPU_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   "model_load_failed",
   "insufficient_memory",
@@ -111,8 +114,8 @@ export function guardGpu({
         void watch(engine, model);
         return engine;
       } catch (error) {
-        if (options.signal?.aborted || !isPossibleGpuFailure(error)) throw error;
-        const { message } = ServiceError.from(error);
+        const { code, message } = ServiceError.from(error);
+        if (options.signal?.aborted || !POSSIBLE_GPU_FAILURES.has(code)) throw error;
         const next = OUT_OF_MEMORY.test(message) ? smallerPlacement(placement, gpu.layers) : undefined;
         const keepsLayers = next?.gpuLayers === placement.gpuLayers;
         if (next && (keepsLayers || !isRequired)) {
@@ -134,10 +137,4 @@ function smallerPlacement({ gpuLayers, sharedContext }: Placement, all: number):
   if (!sharedContext) return { gpuLayers, sharedContext: true };
   const fewer = Math.floor((gpuLayers < 0 ? all : gpuLayers) / 2);
   return fewer > 0 ? { gpuLayers: fewer, sharedContext } : undefined;
-}
-
-/** False for errors that are the same on every device, such as those in the model file. */
-function isPossibleGpuFailure(error: unknown): boolean {
-  const { code } = ServiceError.from(error);
-  return POSSIBLE_GPU_FAILURES.has(code);
 }

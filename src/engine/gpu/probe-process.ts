@@ -11,7 +11,7 @@ import {
   PROBE_MESSAGE_KINDS,
   unusableReason,
 } from "./dawn.ts";
-import type { GpuDevice, ProbeMessage } from "./gpu-report.ts";
+import { type GpuDevice, isSameDevice, type ProbeMessage } from "./gpu-report.ts";
 
 /**
  * Entry of the probe process: opens every adapter once and reports its properties. A driver may crash or hang at any
@@ -62,7 +62,7 @@ async function probe(): Promise<void> {
   if (adapters.length === 0) return await send({ type: "failed", reason: noAdapterReason() });
   const skip: readonly GpuDevice[] = JSON.parse(skipped);
   for (const device of adapters) {
-    if (skip.some(({ backend, name }) => backend === device.backend && name === device.name)) continue;
+    if (skip.some((other) => isSameDevice(other, device))) continue;
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { onParentGone } from "../channel/parent-channel.ts";
+import { endWithParent } from "../channel/parent-channel.ts";
 import { skipZodLocales } from "../../launch/skip-languages.mjs";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
 
@@ -24,12 +24,7 @@ setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
 // Validates functions when they are first called, which most never are.
 setFlagsFromString("--wasm-lazy-validation");
 
-/** An engine must not outlive its daemon. A busy worker would delay a normal exit, but not a signal. */
-onParentGone(() => {
-  process.kill(process.pid, "SIGKILL");
-  // The first process of a PID namespace cannot kill itself with a signal.
-  process.abort();
-});
+endWithParent();
 
 // V8 flags and the Zod setting only affect modules that are loaded after them.
 skipZodLocales();

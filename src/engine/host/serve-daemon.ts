@@ -13,6 +13,7 @@ import {
   firstProblem,
   toReportedError,
 } from "../protocol/messages.ts";
+import { deltaText, isTextDelta, withText } from "../protocol/text-delta.ts";
 import { openEngineFiles } from "./engine-files.ts";
 import { EngineServer } from "./engine-server.ts";
 import { createNodePlatform } from "./node-platform.ts";
@@ -85,30 +86,18 @@ function halves<Item>(items: readonly Item[]): [Item[], Item[]] {
 
 /** Splits one event into two with the same meaning; `[undefined]` if that is not possible. */
 function split(event: GenerationEvent | undefined): [GenerationEvent[], GenerationEvent[]] | [undefined] {
-  switch (event?.type) {
-    case "text-delta": {
-      const [text, moreText] = textHalves(event.text);
-      const [logprobs, moreLogprobs] = event.logprobs ? halves(event.logprobs) : [];
-      if (text === "" && (logprobs?.length ?? 0) < 2) return [undefined];
-      return [
-        [{ type: "text-delta", text, ...(logprobs && { logprobs }) }],
-        [{ type: "text-delta", text: moreText, ...(moreLogprobs && { logprobs: moreLogprobs }) }],
-      ];
-    }
-    case "reasoning-delta": {
-      const [text, more] = textHalves(event.text);
-      return [[{ ...event, text, ends: undefined }], [{ ...event, text: more, ends: undefined }]];
-    }
-    case "tool-call-delta": {
-      const [text, more] = textHalves(event.arguments);
-      return [
-        [{ ...event, arguments: text, ends: undefined }],
-        [{ ...event, arguments: more, ends: undefined }],
-      ];
-    }
-    default:
-      return [undefined];
+  if (!event || !isTextDelta(event)) return [undefined];
+  const [text, more] = textHalves(deltaText(event));
+  if (event.type !== "text-delta") {
+    const part = (half: string): [GenerationEvent] => [{ ...withText(event, half), ends: undefined }];
+    return [part(text), part(more)];
   }
+  const [logprobs, moreLogprobs] = event.logprobs ? halves(event.logprobs) : [];
+  if (text === "" && (logprobs?.length ?? 0) < 2) return [undefined];
+  return [
+    [{ type: "text-delta", text, ...(logprobs && { logprobs }) }],
+    [{ type: "text-delta", text: more, ...(moreLogprobs && { logprobs: moreLogprobs }) }],
+  ];
 }
 
 /** Splits a text in the middle, but not within a surrogate pair. */

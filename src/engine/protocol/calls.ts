@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "./generation.ts";
+import { adapterScalesSchema } from "./generation.ts";
 
 /** Arguments and results of the calls embed, rerank, tokenize and pieces. */
 
@@ -51,11 +51,8 @@ export const STATE_CHUNK_BYTES = 4 * 1024 * 1024;
 const slot = z.int().min(0).max(63);
 const offset = z.int().min(0);
 const data = z.instanceof(Uint8Array);
-
-/** Scale of each loaded LoRA adapter with which a state was computed. */
-export const adapterScalesSchema = z
-  .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
-  .max(MAX_ADAPTERS);
+/** Tokens of a state, and the scales with which it was computed. */
+const state = { tokens: tokenIdsSchema, scales: adapterScalesSchema };
 
 export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("list") }),
@@ -64,12 +61,7 @@ export const slotRequestSchema = z.discriminatedUnion("action", [
   z.object({ action: z.literal("read"), offset }),
   z.object({ action: z.literal("begin"), bytes: z.int().min(1) }),
   z.object({ action: z.literal("write"), offset, data }),
-  z.object({
-    action: z.literal("restore"),
-    slot,
-    tokens: tokenIdsSchema,
-    scales: adapterScalesSchema,
-  }),
+  z.object({ action: z.literal("restore"), slot, ...state }),
   z.object({ action: z.literal("erase"), slot }),
   z.object({ action: z.literal("drop") }),
   /** Reserves a slot for requests that name it, until it is released. */
@@ -78,24 +70,21 @@ export const slotRequestSchema = z.discriminatedUnion("action", [
 ]);
 export type SlotRequest = z.infer<typeof slotRequestSchema>;
 
+export const slotListSchema = z.array(
+  z.object({
+    tokens: z.int().min(0),
+    isBusy: z.boolean(),
+    /** Increases with each use; negative for a slot that was never used. */
+    lastUsed: z.number(),
+  }),
+);
+
+/** Bytes of a saved state, its tokens and scales. */
+export const savedStateSchema = z.object({ bytes: z.int().min(0), ...state });
+
 export const slotResultSchema = z.discriminatedUnion("action", [
-  z.object({
-    action: z.literal("list"),
-    slots: z.array(
-      z.object({
-        tokens: z.int().min(0),
-        isBusy: z.boolean(),
-        /** Increases with each use; negative for a slot that was never used. */
-        lastUsed: z.number(),
-      }),
-    ),
-  }),
-  z.object({
-    action: z.literal("save"),
-    bytes: z.int().min(0),
-    tokens: tokenIdsSchema,
-    scales: adapterScalesSchema,
-  }),
+  z.object({ action: z.literal("list"), slots: slotListSchema }),
+  z.object({ action: z.literal("save"), ...savedStateSchema.shape }),
   z.object({ action: z.literal("read"), data }),
   z.object({ action: z.literal("erase"), tokens: z.int().min(0) }),
   /** `isBusy`: another request is using the slot. */

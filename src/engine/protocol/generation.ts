@@ -124,16 +124,17 @@ export type Sampling = z.infer<typeof samplingSchema>;
 /** Maximum alternatives per position in `logprobs`. */
 export const MAX_TOP_LOGPROBS = 20;
 
-/** Upper bound for token counts in requests, larger than any context. */
-export const MAX_SHIFTED_TOKENS = 16 * 1024 * 1024;
-
 /** Every adapter makes every matrix multiplication slower; more than this many is not useful. */
 export const MAX_ADAPTERS = 16;
 /** At scale 1 an adapter has the effect for which it was trained. */
 export const MAX_ADAPTER_SCALE = 10;
+/** Scale of each loaded LoRA adapter, in order. */
+export const adapterScalesSchema = z
+  .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
+  .max(MAX_ADAPTERS);
 
-/** Upper bound for reasoning budgets, larger than any context. */
-const MAX_REASONING_TOKENS = 16 * 1024 * 1024;
+/** Upper bound for token counts in requests, larger than any context. */
+export const MAX_SHIFTED_TOKENS = 16 * 1024 * 1024;
 
 /** Larger than any answer; bounds the size of messages. */
 export const MAX_PREFIX_TOKENS = 1024 * 1024;
@@ -152,7 +153,7 @@ export const generationRequestSchema = z.object({
   reasoning: z
     .object({
       /** Maximum tokens of reasoning. */
-      budget: z.int().min(0).max(MAX_REASONING_TOKENS),
+      budget: z.int().min(0).max(MAX_SHIFTED_TOKENS),
       /** Tags around reasoning, used if llama.cpp does not find any in the chat template. */
       tags: z.object({ start: z.string(), end: z.string().min(1) }).optional(),
     })
@@ -167,10 +168,7 @@ export const generationRequestSchema = z.object({
     })
     .optional(),
   /** Scales of the model's LoRA adapters, in order; absent: as the model was loaded. */
-  adapterScales: z
-    .array(z.number().min(-MAX_ADAPTER_SCALE).max(MAX_ADAPTER_SCALE))
-    .max(MAX_ADAPTERS)
-    .optional(),
+  adapterScales: adapterScalesSchema.optional(),
   /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
   /**
@@ -195,17 +193,15 @@ export const generationRequestSchema = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
-export const tokenLogprobSchema = z.object({
+const plainLogprobSchema = z.object({
   /** ID of the token in the model's vocabulary. */
   id: z.int(),
   token: z.string(),
   /** Natural logarithm of the probability. */
   logprob: z.number(),
   bytes: z.array(z.int()).nullable(),
-  top: z.array(
-    z.object({ id: z.int(), token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() }),
-  ),
 });
+export const tokenLogprobSchema = plainLogprobSchema.extend({ top: z.array(plainLogprobSchema) });
 export type TokenLogprob = z.infer<typeof tokenLogprobSchema>;
 
 const usageSchema = z.object({
@@ -272,8 +268,7 @@ export const doneEventSchema = z.object({
   reason: finishReasonSchema,
   /** Stop string that ended the answer. */
   stopSequence: z.string().optional(),
-  usage: usageSchema,
-  timings: timingsSchema,
+  ...figuresSchema.shape,
   /** Only if the request asks for details. */
   details: detailsSchema.optional(),
 });
@@ -315,7 +310,7 @@ export const generationEventSchema = z.discriminatedUnion("type", [
    * Only in a shared context, every {@link ANSWER_PROGRESS_TOKENS} tokens: usage and timings so far, including tokens
    * that have no text or whose text is not complete yet.
    */
-  z.object({ type: z.literal("answer-progress"), usage: usageSchema, timings: timingsSchema }),
+  z.object({ type: z.literal("answer-progress"), ...figuresSchema.shape }),
   /** Only if the request asks for tokens: the IDs of the next tokens, sent before their text. */
   z.object({
     type: z.literal("tokens"),

@@ -46,8 +46,8 @@ interface SamplingField {
   /** Default of all APIs, unless the request or the model sets a value; absent: llama.cpp's default. */
   readonly default?: number;
   readonly description: string;
-  /** A Modelfile may set this number. */
-  readonly isParameter?: true;
+  /** A Modelfile cannot set it. */
+  readonly isForRequests?: true;
   /** Number of recent tokens to consider; -1: the entire context. */
   readonly isWindow?: true;
 }
@@ -62,40 +62,34 @@ export const SAMPLING_FIELDS = {
     type: z.number().min(0).max(GENEROUS_LIMIT),
     default: 0.7,
     description: "Sampling temperature; 0 always picks the most likely token.",
-    isParameter: true,
   },
   topP: {
     name: "top_p",
     type: z.number().min(0).max(1),
     default: 0.9,
     description: "Nucleus sampling.",
-    isParameter: true,
   },
   topK: {
     name: "top_k",
     type: z.int().min(0).max(MAX_TOKEN_COUNT),
     default: 40,
     description: "Top-k sampling; 0 and -1 disable it.",
-    isParameter: true,
   },
   minP: {
     name: "min_p",
     type: z.number().min(0).max(1),
     description: "Minimum token probability, relative to the most likely token.",
-    isParameter: true,
   },
   typicalP: {
     name: "typical_p",
     type: z.number().min(0).max(1),
     description: "Locally typical sampling; 1 disables it.",
-    isParameter: true,
   },
   topNSigma: {
     name: "top_n_sigma",
     type: z.number().min(-1).max(GENEROUS_LIMIT),
     description:
       "Keep tokens within so many standard deviations of the highest logit; 0 or less disables it.",
-    isParameter: true,
   },
   repeatPenalty: {
     name: "repeat_penalty",
@@ -103,114 +97,101 @@ export const SAMPLING_FIELDS = {
     // llama.cpp divides by it.
     type: z.number().gt(0).max(10),
     description: "Penalty for repeated tokens; 1 disables it.",
-    isParameter: true,
   },
   repeatLastN: {
     name: "repeat_last_n",
     type: z.int().min(-1).max(MAX_TOKEN_COUNT),
     description: "Number of recent tokens to which repeat_penalty applies; -1: the entire context.",
-    isParameter: true,
     isWindow: true,
   },
   presencePenalty: {
     name: "presence_penalty",
     type: z.number().min(-2).max(2),
     description: "Penalty for tokens that have already occurred.",
-    isParameter: true,
   },
   frequencyPenalty: {
     name: "frequency_penalty",
     type: z.number().min(-2).max(2),
     description: "Penalty that grows with how often a token has occurred.",
-    isParameter: true,
   },
   dryMultiplier: {
     name: "dry_multiplier",
     type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Strength of the DRY penalty for repeated sequences; 0 disables it.",
-    isParameter: true,
   },
   dryBase: {
     name: "dry_base",
     type: z.number().min(1).max(GENEROUS_LIMIT),
     description: "Base of the DRY penalty, which grows with the length of the repetition.",
-    isParameter: true,
   },
   dryAllowedLength: {
     name: "dry_allowed_length",
     type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "Tokens that may repeat before the DRY penalty begins.",
-    isParameter: true,
   },
   dryPenaltyLastN: {
     name: "dry_penalty_last_n",
     type: z.int().min(-1).max(MAX_TOKEN_COUNT),
     description: "Number of recent tokens to which the DRY penalty applies; -1: the entire context.",
-    isParameter: true,
     isWindow: true,
   },
   drySequenceBreakers: {
     name: "dry_sequence_breakers",
     type: z.array(z.string().min(1).max(MAX_DRY_BREAKER_LENGTH)).min(1).max(MAX_DRY_BREAKERS),
     description: `Texts at which a repetition ends for the DRY penalty, at most ${MAX_DRY_BREAKERS}.`,
+    isForRequests: true,
   },
   xtcProbability: {
     name: "xtc_probability",
     type: z.number().min(0).max(1),
     description: "Chance that XTC removes the most likely tokens; 0 disables it.",
-    isParameter: true,
   },
   xtcThreshold: {
     name: "xtc_threshold",
     type: z.number().min(0).max(1),
     description: "Probability from which XTC removes tokens; more than 0.5 disables it.",
-    isParameter: true,
   },
   dynatempRange: {
     name: "dynatemp_range",
     type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Range of the dynamic temperature, which follows the entropy; 0 disables it.",
-    isParameter: true,
   },
   dynatempExponent: {
     name: "dynatemp_exponent",
     type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Exponent of the dynamic temperature.",
-    isParameter: true,
   },
   mirostat: {
     name: "mirostat",
     type: z.int().min(0).max(2),
     description: "Mirostat sampling: 0 (off), 1 or 2.",
-    isParameter: true,
   },
   mirostatTau: {
     name: "mirostat_tau",
     type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Mirostat target entropy.",
-    isParameter: true,
   },
   mirostatEta: {
     name: "mirostat_eta",
     type: z.number().min(0).max(GENEROUS_LIMIT),
     description: "Mirostat learning rate.",
-    isParameter: true,
   },
   adaptiveTarget: {
     name: "adaptive_target",
     type: z.number().min(-1).max(1),
     description: "Target probability of the sampler adaptive_p, if it is among the samplers; below 0: off.",
+    isForRequests: true,
   },
   adaptiveDecay: {
     name: "adaptive_decay",
     type: z.number().min(0).max(0.99),
     description: "Decay of the average that adaptive_p adapts to: lower values react faster.",
+    isForRequests: true,
   },
   minKeep: {
     name: "min_keep",
     type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "Minimum number of tokens that the samplers keep.",
-    isParameter: true,
   },
   samplers: {
     name: "samplers",
@@ -220,22 +201,24 @@ export const SAMPLING_FIELDS = {
     )
       .map(([name, letter]) => `${name} (${letter})`)
       .join(", ")}.`,
+    isForRequests: true,
   },
   seed: {
     name: "seed",
     type: z.int().min(0).max(UINT32_MAX),
     description: "Sampling seed. Default, and -1: a new one for each request.",
-    isParameter: true,
   },
   logitBias: {
     name: "logit_bias",
     type: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })),
     description: "Bias by token ID, -100 to 100: an object, or pairs of ID and bias. false: -100.",
+    isForRequests: true,
   },
   ignoreEos: {
     name: "ignore_eos",
     type: z.boolean(),
     description: "Continue after the end of the answer; for benchmarks.",
+    isForRequests: true,
   },
   guessTokens: {
     name: "draft_max",
@@ -243,19 +226,16 @@ export const SAMPLING_FIELDS = {
     type: z.int().min(0).max(MAX_DRAFT_TOKENS),
     description:
       "Maximum tokens of a draft (speculative decoding), which affects only the speed of an answer; 0: no drafts. Default: as the model was loaded.",
-    isParameter: true,
   },
   maxPredictMs: {
     name: "t_max_predict_ms",
     type: z.int().min(0).max(MAX_DURATION_MS),
     description: "Milliseconds after which an answer that has a line end is cut off; 0: none.",
-    isParameter: true,
   },
   minIndent: {
     name: "n_indent",
     type: z.int().min(0).max(MAX_TOKEN_COUNT),
     description: "End the answer at a line with less indentation, in characters; 0: off.",
-    isParameter: true,
   },
 } as const satisfies Record<string, SamplingField>;
 

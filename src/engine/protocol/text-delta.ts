@@ -24,11 +24,14 @@ export function tokenTexts(delta: TextDelta): readonly string[] {
 
 /** Returns an event with the first `count` tokens of another. */
 export function firstTokens(delta: TextDelta, count: number): TextDelta {
-  const end = delta.ends?.[count - 1];
-  if (delta.type === "tool-call-delta") return { ...delta, arguments: delta.arguments.slice(0, end) };
-  const text = delta.text.slice(0, end);
-  if (delta.type === "reasoning-delta") return { ...delta, text };
-  return { ...delta, text, ...(delta.logprobs && { logprobs: delta.logprobs.slice(0, count) }) };
+  const first = withText(delta, deltaText(delta).slice(0, delta.ends?.[count - 1]));
+  if (first.type === "text-delta" && first.logprobs) first.logprobs = first.logprobs.slice(0, count);
+  return first;
+}
+
+/** Returns an event with another text. */
+export function withText(delta: TextDelta, text: string): TextDelta {
+  return delta.type === "tool-call-delta" ? { ...delta, arguments: text } : { ...delta, text };
 }
 
 /**

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { buildQuantizerImage } from "../../../wasm/quantizer-image.ts";
-import { onParentGone, parentInput, writeToParent } from "../channel/parent-channel.ts";
+import { endWithParent, parentInput, writeToParent } from "../channel/parent-channel.ts";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
 import {
   bytesOf,
@@ -56,12 +56,7 @@ else await runThread();
 
 async function runProcess(): Promise<void> {
   if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
-  // The process must not outlive its daemon, even while its threads compute.
-  onParentGone(() => {
-    process.kill(process.pid, "SIGKILL");
-    // The first process of a PID namespace cannot kill itself with a signal.
-    process.abort();
-  });
+  endWithParent();
   const [, , wasmPath = ""] = process.argv;
   const job = await readJob();
   const module = await WebAssembly.compile(await buildQuantizerImage(await readFile(wasmPath)));

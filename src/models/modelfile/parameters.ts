@@ -19,7 +19,7 @@ const MAX_STOP_SEQUENCES = 64;
 
 /** Sampling parameters by name; their ranges are those of the engine. */
 const SAMPLING_PARAMETERS: ReadonlyMap<string, SamplingKey> = new Map(
-  SAMPLING_ENTRIES.flatMap(([key, { name, isParameter }]) => (isParameter ? [[name, key]] : [])),
+  SAMPLING_ENTRIES.flatMap(([key, { name, isForRequests }]) => (isForRequests ? [] : [[name, key]])),
 );
 
 /** Load settings by name. Flash attention has its own directive, and the batch size has Ollama's name. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { adapterScalesSchema, STATE_CHUNK_BYTES } from "../../engine/protocol/calls.ts";
+import { STATE_CHUNK_BYTES } from "../../engine/protocol/calls.ts";
+import { adapterScalesSchema } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
