@@ -28,7 +28,10 @@ const SMALL_FILES: Readonly<Record<string, readonly string[]>> = {
     "src/launch/skip-languages.mjs",
   ],
   "types of a package that has none": ["src/metrics/prom-client-parts.d.ts"],
-  "without what its neighbors load: a DOM, signals or Node": ["src/engine/browser/compat-build.ts"],
+  "without what its neighbors load: a DOM, signals or Node": [
+    "src/engine/browser/compat-build.ts",
+    "src/models/slots/saved-header.ts",
+  ],
   "used by several files, and part of none": [
     "src/api/ollama/ollama-api.ts",
     "src/api/ollama/ollama-error.ts",
