@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkAgainstSchema, compileSchema } from "../../src/grammar/compile-grammar.ts";
-import { grammarAccepts } from "../../src/grammar/gbnf/continue-grammar.ts";
+import { grammarAccepts } from "../support/grammar-accepts.ts";
 import { SchemaError } from "../../src/grammar/schema-errors.ts";
 import { sampleGrammar } from "../support/sample-grammar.ts";
 import { judge } from "./judge.ts";

@@ -50,14 +50,10 @@ function divided(bounds: NumberBounds, excluded: readonly number[]): NumberBound
   let from = low;
   for (const end of [...excluded, Infinity]) {
     const to = Math.min(high, end);
-    ranges.push({ ...bounds, exclusiveMinimum: finite(from), exclusiveMaximum: finite(to) });
+    ranges.push({ ...bounds, exclusiveMinimum: from, exclusiveMaximum: to });
     from = Math.max(low, end);
   }
   return ranges;
-}
-
-function finite(number: number): number | undefined {
-  return Number.isFinite(number) ? number : undefined;
 }
 
 function rangePart(bounds: NumberBounds, { reportGap }: BuildContext): Part {

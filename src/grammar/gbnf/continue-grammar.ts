@@ -15,7 +15,9 @@ export function continueGrammar(
 ): string | undefined {
   if (beginning === "") return grammar;
   const parsed = parseGbnf(grammar);
-  const stacks = stacksAfter(new GrammarStacks(parsed, budget), beginning);
+  const matcher = new GrammarStacks(parsed, budget);
+  let stacks = matcher.start;
+  for (const character of beginning) stacks = matcher.after(stacks, character.codePointAt(0) ?? 0);
   if (stacks.size === 0) return undefined;
   // References to the root mean the original one.
   let oldRoot = "whole";
@@ -25,28 +27,6 @@ export function continueGrammar(
   const rules = [...parsed.rules].filter(isReachableFrom(choices, parsed));
   const lines = rules.map(([name, body]) => `${nameOf(name)} ::= ${writeChoices(body, nameOf)}\n`);
   return `root ::= ${writeChoices(choices, nameOf)}\n${lines.join("")}`;
-}
-
-/**
- * True if the grammar matches a complete text.
- * @throws GrammarSyntaxError, SchemaTooComplexError
- */
-export function grammarAccepts(
-  grammar: string,
-  text: string,
-  budget: WorkBudget = new WorkBudget(),
-): boolean {
-  const stacks = new GrammarStacks(parseGbnf(grammar), budget);
-  return stacks.mayEnd(stacksAfter(stacks, text));
-}
-
-function stacksAfter(stacks: GrammarStacks, text: string): ReadonlySet<Stack> {
-  let all = stacks.start;
-  for (const character of text) {
-    all = stacks.after(all, character.codePointAt(0) ?? 0);
-    if (all.size === 0) break;
-  }
-  return all;
 }
 
 function partsOf(stack: Stack): GrammarPart[] {
@@ -116,11 +96,6 @@ class GrammarStacks {
       if (stack?.part.kind === "set" && hasCodePoint(stack.part.set, point)) next.add(stack.below);
     }
     return next;
-  }
-
-  /** True if the text may end. */
-  mayEnd(stacks: ReadonlySet<Stack>): boolean {
-    return this.#expanded(stacks).has(null);
   }
 
   /** Expands rules, groups and repetitions until each stack has a character on top. */

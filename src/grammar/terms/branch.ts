@@ -16,6 +16,13 @@ export interface Work extends Term {
 /** Keyword that a grammar does not enforce: by its name if it is left to the check of the answer. */
 export type Gap = string | IgnoredKeyword;
 
+/** Keywords for limits on counts, and the type of values that they restrict. */
+export const COUNTS = [
+  ["minLength", "maxLength", "string"],
+  ["minProperties", "maxProperties", "object"],
+  ["minItems", "maxItems", "array"],
+] as const;
+
 /** Alternatives of which at least one must hold. */
 interface Choice {
   readonly alternatives: readonly ((branch: Branch) => void)[];
@@ -42,6 +49,11 @@ export const NOTHING_EVALUATED: Evaluated = {
 };
 
 interface NumberFacts extends NumberBounds {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly exclusiveMinimum: number;
+  readonly exclusiveMaximum: number;
+  readonly multipleOf: readonly number[];
   /** True if the number must not be an integer, which the grammar cannot express. */
   readonly isFraction: boolean;
   readonly excluded: readonly number[];
@@ -81,7 +93,16 @@ export interface ContainsFact {
 export class Branch {
   types: ReadonlySet<ValueType> = new Set(ALL_TYPES);
   booleans: readonly boolean[] = [true, false];
-  number: NumberFacts = { isInteger: false, isFraction: false, excluded: [] };
+  number: NumberFacts = {
+    minimum: -Infinity,
+    maximum: Infinity,
+    exclusiveMinimum: -Infinity,
+    exclusiveMaximum: Infinity,
+    multipleOf: [],
+    isInteger: false,
+    isFraction: false,
+    excluded: [],
+  };
   texts: readonly KeyAtom[] = [];
   /** Excluded texts. */
   otherThan: ReadonlySet<string> = new Set();

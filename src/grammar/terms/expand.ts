@@ -166,8 +166,8 @@ export class Expander implements Reading {
   #finish(branch: Branch): void {
     for (const [owner, evaluated] of branch.evaluated) this.#readUnevaluated(branch, owner, evaluated);
     const { number } = branch;
-    const low = Math.max(number.minimum ?? -Infinity, number.exclusiveMinimum ?? -Infinity);
-    const high = Math.min(number.maximum ?? Infinity, number.exclusiveMaximum ?? Infinity);
+    const low = Math.max(number.minimum, number.exclusiveMinimum);
+    const high = Math.min(number.maximum, number.exclusiveMaximum);
     const isOpen = low === number.exclusiveMinimum || high === number.exclusiveMaximum;
     if (low > high || (low === high && isOpen) || (number.isInteger && number.isFraction))
       branch.without("number");

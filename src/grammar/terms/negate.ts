@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../json-schema.ts";
-import { ALL_TYPES, type Branch } from "./branch.ts";
+import { ALL_TYPES, type Branch, COUNTS } from "./branch.ts";
 import { declaredKeys, forbidName, namesThatFail } from "./read-term.ts";
 import {
   type Alternative,
@@ -91,13 +91,6 @@ function negateNumber(node: JsonSchema): Alternative[] {
   if (exclusiveMaximum !== undefined) alternatives.push(below({ minimum: exclusiveMaximum }));
   return alternatives;
 }
-
-/** Limits on counts, and the type of values that they restrict. */
-const COUNTS = [
-  ["minLength", "maxLength", "string"],
-  ["minProperties", "maxProperties", "object"],
-  ["minItems", "maxItems", "array"],
-] as const;
 
 function negateCounts(node: JsonSchema): Alternative[] {
   return COUNTS.flatMap(([minKeyword, maxKeyword, type]) => {

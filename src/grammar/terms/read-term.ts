@@ -1,5 +1,5 @@
 import { dependentsOf, isNames, type JsonSchema, type SchemaNode, type TypeName } from "../json-schema.ts";
-import { ALL_TYPES, type Branch, type Gap, type ValueType, type Work } from "./branch.ts";
+import { ALL_TYPES, type Branch, COUNTS, type Gap, type ValueType, type Work } from "./branch.ts";
 import { gapOf, leaveReference, ofTerm, type Reading, readText, textAtom, work } from "./reading.ts";
 import { ALL_KEYS, fails, holds, type KeyAtom, type Keys, keysOf, restOf } from "./term.ts";
 
@@ -25,8 +25,13 @@ export function readTerm(
   readValue(branch, node);
   readReferences(branch, node, owners, reading);
   readApplied(branch, node, owners, reading);
-  readNumber(branch, node);
-  readString(branch, node, reading);
+  branch.narrow(readNumber(branch, node));
+  for (const [minKeyword, maxKeyword] of COUNTS) {
+    branch.atLeast(minKeyword, node[minKeyword]);
+    branch.atMost(maxKeyword, node[maxKeyword]);
+  }
+  if (node.pattern !== undefined) readText(branch, reading, node, "pattern");
+  if (node.format !== undefined) readText(branch, reading, node, "format");
   readObject(branch, node, owners, reading);
   readArray(branch, node, owners);
 }
@@ -149,32 +154,16 @@ function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
   return node;
 }
 
-function readNumber(branch: Branch, node: JsonSchema): void {
-  const { number } = branch;
-  branch.number = {
-    ...number,
-    minimum: highest(number.minimum, node.minimum),
-    maximum: lowest(number.maximum, node.maximum),
-    exclusiveMinimum: highest(number.exclusiveMinimum, node.exclusiveMinimum),
-    exclusiveMaximum: lowest(number.exclusiveMaximum, node.exclusiveMaximum),
+function readNumber({ number }: Branch, node: JsonSchema): Partial<Branch["number"]> {
+  const { minimum = -Infinity, exclusiveMinimum = -Infinity } = node;
+  const { maximum = Infinity, exclusiveMaximum = Infinity, multipleOf } = node;
+  return {
+    minimum: Math.max(number.minimum, minimum),
+    maximum: Math.min(number.maximum, maximum),
+    exclusiveMinimum: Math.max(number.exclusiveMinimum, exclusiveMinimum),
+    exclusiveMaximum: Math.min(number.exclusiveMaximum, exclusiveMaximum),
+    ...(multipleOf !== undefined && { multipleOf: [...number.multipleOf, multipleOf] }),
   };
-  if (node.multipleOf !== undefined)
-    branch.narrow({ multipleOf: [...(number.multipleOf ?? []), node.multipleOf] });
-}
-
-function highest(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
-}
-
-function lowest(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
-}
-
-function readString(branch: Branch, node: JsonSchema, reading: Reading): void {
-  branch.atLeast("minLength", node.minLength);
-  branch.atMost("maxLength", node.maxLength);
-  if (node.pattern !== undefined) readText(branch, reading, node, "pattern");
-  if (node.format !== undefined) readText(branch, reading, node, "format");
 }
 
 /** Declared names and patterns of a node. */
@@ -203,8 +192,6 @@ function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchem
   readNames(branch, node, reading);
   const required = node.required ?? [];
   if (required.length > 0) branch.required = new Set([...branch.required, ...required]);
-  branch.atLeast("minProperties", node.minProperties);
-  branch.atMost("maxProperties", node.maxProperties);
   for (const [name, needed] of dependentsOf(node)) {
     branch.choose({
       alternatives: [
@@ -291,8 +278,6 @@ function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
     branch.evaluate(owners, () => ({ allItems: true }));
   }
   branch.evaluate(owners, ({ items }) => ({ items: Math.max(items, prefix.length) }));
-  branch.atLeast("minItems", node.minItems);
-  branch.atMost("maxItems", node.maxItems);
   if (node.uniqueItems === true) branch.isUnique = true;
   if (node.contains === undefined) return;
   branch.evaluate(owners, () => ({ someItems: true }));

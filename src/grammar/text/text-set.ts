@@ -23,21 +23,23 @@ export class TextSet {
     this.expression = expression;
   }
 
+  static #of(budget: WorkBudget, build: (make: Expressions) => Expression): TextSet {
+    const make = expressionsFor(budget);
+    return new TextSet(make, build(make));
+  }
+
   /** Set of all texts. */
   static any(budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, make.anything);
+    return TextSet.#of(budget, (make) => make.anything);
   }
 
   /** Set of the texts that an expression matches completely. */
   static of(expression: Expression, budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, wholeText(expression, make));
+    return TextSet.#of(budget, (make) => wholeText(expression, make));
   }
 
   static oneOf(texts: readonly string[], budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, make.either(texts.map((text) => make.literal(text))));
+    return TextSet.#of(budget, (make) => make.either(texts.map((text) => make.literal(text))));
   }
 
   /**
@@ -45,14 +47,12 @@ export class TextSet {
    * @throws UnsupportedGrammarError if the pattern is not regular
    */
   static pattern(source: string, budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, textsContaining(parsePattern(source, make), make));
+    return TextSet.#of(budget, (make) => textsContaining(parsePattern(source, make), make));
   }
 
   /** Set of the texts with a number of code points. */
   static lengthBetween(min: number, max: number, budget: WorkBudget): TextSet {
-    const make = expressionsFor(budget);
-    return new TextSet(make, min > max ? make.nothing : make.repeat(make.anyPoint, min, max));
+    return TextSet.#of(budget, (make) => (min > max ? make.nothing : make.repeat(make.anyPoint, min, max)));
   }
 
   /**

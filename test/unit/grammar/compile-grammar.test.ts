@@ -5,7 +5,7 @@ import {
   compileCalls,
   compileSchema,
 } from "../../../src/grammar/compile-grammar.ts";
-import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
+import { grammarAccepts } from "../../support/grammar-accepts.ts";
 
 /** Tells for each value if the grammar of a schema accepts it. */
 function written(schema: unknown, values: readonly unknown[]): boolean[] {

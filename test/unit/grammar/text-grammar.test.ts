@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
+import { grammarAccepts } from "../../support/grammar-accepts.ts";
 import { textGrammar } from "../../../src/grammar/text-grammar.ts";
 
 /** Filters the texts that a grammar accepts. */

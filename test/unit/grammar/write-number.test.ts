@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { numberSatisfies } from "../../support/structured/number-satisfies.ts";
-import { grammarAccepts } from "../../../src/grammar/gbnf/continue-grammar.ts";
+import { grammarAccepts } from "../../support/grammar-accepts.ts";
 import { GrammarWriter } from "../../../src/grammar/gbnf/grammar-writer.ts";
 import type { NumberBounds } from "../../../src/grammar/numbers/number-bounds.ts";
 import { hasNoNumber, writeNumber } from "../../../src/grammar/numbers/write-number.ts";
