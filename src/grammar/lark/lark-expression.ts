@@ -15,40 +15,18 @@ export const START_RULE = "start";
  * @throws UnsupportedGrammarError for a recursive rule, or a grammar that is invalid, unsupported or too large
  */
 export function larkExpression(definition: string, make: Expressions): Expression {
-  return new RuleExpressions(parseLark(definition), make).start();
+  const expressions = new LarkExpressions(parseLark(definition), make);
+  return make.follow(expressions.ignored, expressions.ofRule({ kind: "name", name: START_RULE }));
 }
 
-class RuleExpressions {
-  readonly #make: Expressions;
-  readonly #terminals: TerminalExpressions;
-  readonly #named: NamedExpressions;
-
-  constructor(grammar: LarkGrammar, make: Expressions) {
-    this.#make = make;
-    this.#terminals = new TerminalExpressions(grammar, make);
-    this.#named = new NamedExpressions();
-  }
-
-  start(): Expression {
-    return this.#make.follow(this.#terminals.ignored, this.#rule({ kind: "name", name: START_RULE }));
-  }
-
-  /** Converts a part of a rule, with ignored text after each terminal. */
-  #rule(node: LarkNode): Expression {
-    if (node.kind === "name" && isRule(node.name))
-      return this.#named.get(node.name, () => this.#rule(this.#terminals.definition(node.name)));
-    return (
-      composite(node, this.#make, (part) => this.#rule(part)) ??
-      this.#make.follow(this.#terminals.of(node), this.#terminals.ignored)
-    );
-  }
-}
-
-/** Converts the terminals of a grammar to expressions. */
-export class TerminalExpressions {
+/** Converts parts of a grammar to expressions. */
+export class LarkExpressions {
   readonly #grammar: LarkGrammar;
   readonly #make: Expressions;
-  readonly #named = new NamedExpressions();
+  /** Expressions of rules and terminals, by name. */
+  readonly #known = new Map<string, Expression>();
+  /** Names whose definitions are being converted. */
+  readonly #open = new Set<string>();
 
   constructor(grammar: LarkGrammar, make: Expressions) {
     this.#grammar = grammar;
@@ -64,7 +42,23 @@ export class TerminalExpressions {
     );
   }
 
-  /** @throws UnsupportedGrammarError for a name that is unknown, recursive or a rule */
+  /**
+   * Converts a part of a rule, with ignored text after each terminal.
+   * @throws UnsupportedGrammarError for a name that is unknown or recursive
+   */
+  ofRule(node: LarkNode): Expression {
+    if (node.kind === "name" && isRule(node.name))
+      return this.#named(node.name, (definition) => this.ofRule(definition));
+    return (
+      composite(node, this.#make, (part) => this.ofRule(part)) ??
+      this.#make.follow(this.of(node), this.ignored)
+    );
+  }
+
+  /**
+   * Converts a part of a terminal.
+   * @throws UnsupportedGrammarError for a name that is unknown, recursive or a rule
+   */
   of(node: LarkNode): Expression {
     const make = this.#make;
     switch (node.kind) {
@@ -83,11 +77,24 @@ export class TerminalExpressions {
       case "name": {
         const { name } = node;
         if (isRule(name)) throw new UnsupportedGrammarError(`it has the rule ${name} in a terminal`);
-        return this.#named.get(name, () => this.of(this.definition(name)));
+        return this.#named(name, (definition) => this.of(definition));
       }
       default:
         return composite(node, make, (part) => this.of(part)) ?? make.empty;
     }
+  }
+
+  #named(name: string, convert: (definition: LarkNode) => Expression): Expression {
+    const known = this.#known.get(name);
+    if (known) return known;
+    if (this.#open.has(name)) throw new UnsupportedGrammarError(`it is recursive: ${name} contains itself`);
+    if (this.#open.size >= MAX_NESTED_RULES)
+      throw new UnsupportedGrammarError("it has rules that are nested too deeply");
+    this.#open.add(name);
+    const expression = convert(this.definition(name));
+    this.#open.delete(name);
+    this.#known.set(name, expression);
+    return expression;
   }
 
   /** Returns the definition of a name. */
@@ -120,25 +127,6 @@ function composite(
 
 export function checkBounds(min: number, max: number): void {
   if (max < min) throw new UnsupportedGrammarError("it has a repetition that ends before it begins");
-}
-
-/** Expressions of named rules or terminals. */
-class NamedExpressions {
-  readonly #known = new Map<string, Expression>();
-  readonly #open = new Set<string>();
-
-  get(name: string, convert: () => Expression): Expression {
-    const known = this.#known.get(name);
-    if (known) return known;
-    if (this.#open.has(name)) throw new UnsupportedGrammarError(`it is recursive: ${name} contains itself`);
-    if (this.#open.size >= MAX_NESTED_RULES)
-      throw new UnsupportedGrammarError("it has rules that are nested too deeply");
-    this.#open.add(name);
-    const expression = convert();
-    this.#open.delete(name);
-    this.#known.set(name, expression);
-    return expression;
-  }
 }
 
 /** True for names of rules, which are in lower case; names of terminals are in upper case. */

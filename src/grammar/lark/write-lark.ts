@@ -4,7 +4,7 @@ import { expressionsFor, TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-text.ts";
 import { UnsupportedGrammarError, type WorkBudget } from "../schema-errors.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
-import { checkBounds, isRule, MAX_NESTED_RULES, START_RULE, TerminalExpressions } from "./lark-expression.ts";
+import { checkBounds, isRule, MAX_NESTED_RULES, START_RULE, LarkExpressions } from "./lark-expression.ts";
 
 /** Largest bound of a repetition in llama.cpp. */
 const MAX_REPEATS = 2_000;
@@ -19,7 +19,7 @@ export function larkToGbnf(definition: string, budget: WorkBudget): string {
 
 class LarkWriter {
   readonly #writer = new GrammarWriter();
-  readonly #terminals: TerminalExpressions;
+  readonly #terminals: LarkExpressions;
   readonly #budget: WorkBudget;
   readonly #rules = new Map<string, string>();
   readonly #written = new Map<Expression, string>();
@@ -29,7 +29,7 @@ class LarkWriter {
 
   constructor(definition: string, budget: WorkBudget) {
     this.#budget = budget;
-    this.#terminals = new TerminalExpressions(parseLark(definition), expressionsFor(budget));
+    this.#terminals = new LarkExpressions(parseLark(definition), expressionsFor(budget));
     const { ignored } = this.#terminals;
     this.#ignored = ignored.kind === "empty" ? undefined : this.#texts(ignored, "ignored");
   }

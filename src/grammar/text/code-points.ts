@@ -8,6 +8,8 @@ export const LAST_CODE_POINT = 0x10ffff;
 export const ALL_CODE_POINTS: CodePoints = [0, LAST_CODE_POINT];
 /** Code points of UTF-8: unlike JavaScript strings, it has no lone surrogates. */
 export const ALL_BUT_SURROGATES: CodePoints = [0, 0xd7ff, 0xe000, LAST_CODE_POINT];
+/** Code points that need no escape in a JSON string. */
+export const UNESCAPED: CodePoints = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
 /** Code points of `\d` and `\w`; those of `\s` differ between kinds of regular expressions. */
 export const DIGITS: CodePoints = [0x30, 0x39];

@@ -5,8 +5,8 @@ import {
   type CodePoints,
   hasCodePoint,
   intersectionOf,
-  LAST_CODE_POINT,
   rangesOf,
+  UNESCAPED,
 } from "./code-points.ts";
 import { type Expression, type Expressions, partsOfSequence } from "./expressions.ts";
 import { expressionsFor, TextSet } from "./text-set.ts";
@@ -107,9 +107,6 @@ function classMember(point: number): string {
 function escaped(point: number): string {
   return point > 0xffff ? String.fromCodePoint(point) : `\\u${point.toString(16).padStart(4, "0")}`;
 }
-
-/** Code points that need no escape in a JSON string. */
-const UNESCAPED: CodePoints = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0xd7ff, 0xe000, LAST_CODE_POINT];
 
 /** Maps an expression for texts to one for their JSON encoding. */
 function jsonEncoded(

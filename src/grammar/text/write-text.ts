@@ -8,6 +8,7 @@ import {
   codePoints,
   hasCodePoint,
   intersectionOf,
+  UNESCAPED,
 } from "./code-points.ts";
 import { type Expression, partsOfSequence } from "./expressions.ts";
 import type { TextSet } from "./text-set.ts";
@@ -71,9 +72,6 @@ function partOf(expression: Expression, form: "json" | "raw"): Part {
       return EMPTY;
   }
 }
-
-/** Code points that need no escape in a JSON string. */
-const UNESCAPED: CodePoints = [0x20, 0x21, 0x23, 0x5b, 0x5d, 0xd7ff, 0xe000, 0x10ffff];
 
 /** Letters of JSON's short escapes. */
 const LETTERS: readonly (readonly [point: number, letter: string])[] = [
