@@ -56,15 +56,11 @@ export async function retryWhileInUse(
  */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } catch (error) {
-    // Some network file systems refuse this for folders; nothing more can be done then.
+  await using handle = await open(folder, "r");
+  // Some network file systems refuse this for folders; nothing more can be done then.
+  await handle.sync().catch((error: unknown) => {
     if (!(isSystemError(error) && error.code === "EINVAL")) throw error;
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 /** Lists the names in a folder; empty if it does not exist. */

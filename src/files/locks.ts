@@ -115,17 +115,13 @@ export class FolderLock {
    */
   async run<T>(action: () => Promise<T>): Promise<T> {
     const result = this.#last.then(async () => {
-      const lock = await this.#acquire();
-      try {
-        return await action();
-      } finally {
-        lock[Symbol.dispose]();
-      }
+      using _ = await this.#acquire();
+      return await action();
     });
-    this.#last = result.then(
-      () => this.#released(),
-      () => this.#released(),
-    );
+    const onRelease = (): void => {
+      this.#releasedAt = performance.now();
+    };
+    this.#last = result.then(onRelease, onRelease);
     return await result;
   }
 
@@ -163,10 +159,6 @@ export class FolderLock {
       if (performance.now() > deadline) throw heldByOther(this.#folder, this.#maxWaitMs);
       await sleep(POLL_INTERVAL_MS);
     }
-  }
-
-  #released(): void {
-    this.#releasedAt = performance.now();
   }
 }
 

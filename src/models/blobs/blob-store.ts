@@ -30,11 +30,8 @@ export class BlobStore implements Blobs {
 
   async find(digest: string): Promise<string | undefined> {
     const file = this.#fileOf(digest);
-    const isThere = await stat(file).then(
-      (stats) => stats.isFile(),
-      () => false,
-    );
-    return isThere ? file : undefined;
+    const stats = await stat(file).catch(() => undefined);
+    return stats?.isFile() ? file : undefined;
   }
 
   async write(digest: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {

@@ -1,6 +1,7 @@
 import { realpath } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
+import { tryJson } from "../../json/json-values.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
 import { readSmallFile } from "./found-model.ts";
 
@@ -55,11 +56,8 @@ async function lmStudioFolders(home: string): Promise<string[]> {
 
 /** Returns the folder of models in LM Studio's settings; empty: none is set. */
 async function chosenFolder(home: string): Promise<string> {
-  try {
-    return settingsSchema.parse(JSON.parse(await readTextOrEmpty(home, "settings.json"))).downloadsFolder;
-  } catch {
-    return "";
-  }
+  const settings = tryJson(await readTextOrEmpty(home, "settings.json"));
+  return settingsSchema.safeParse(settings).data?.downloadsFolder ?? "";
 }
 
 /** Returns the text of a file in a folder; empty if that cannot be read. */

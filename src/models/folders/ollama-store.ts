@@ -2,6 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { listNames } from "../../files/file-operations.ts";
+import { tryJson } from "../../json/json-values.ts";
 import { realPathInside } from "../hub/cache/repo-cache.ts";
 import { modelfileNotes } from "../modelfile/parameters.ts";
 import { parameterLines, parseInstructions, quote } from "../modelfile/parse-instructions.ts";
@@ -179,7 +180,8 @@ function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes: string
       notes.push(`${directive} is left out: ${reason}`);
     }
   };
-  const { renderer, parser, requires } = configOf(texts.config);
+  // A damaged config is ignored, because its fields have no effect in Daybreak.
+  const { renderer, parser, requires } = configSchema.safeParse(tryJson(texts.config ?? "{}")).data ?? {};
   if (renderer === undefined) addLines("TEMPLATE", () => textLines("TEMPLATE", texts.template));
   else if (texts.template) notes.push("TEMPLATE is left out: Ollama does not use it beside RENDERER.");
   addLines("SYSTEM", () => textLines("SYSTEM", texts.system));
@@ -199,15 +201,6 @@ function ollamaSettings(texts: OllamaTexts): { settings: string[]; notes: string
   addLines("LICENSE", () => texts.licenses.flatMap((license) => textLines("LICENSE", license)));
   if (texts.hasDraft) notes.push(DRAFT_NOTE);
   return { settings, notes: [...notes, ...modelfileNotes(settings.join("\n"))] };
-}
-
-function configOf(text: string | undefined): z.output<typeof configSchema> {
-  try {
-    return configSchema.parse(JSON.parse(text ?? "{}"));
-  } catch {
-    // A damaged config is ignored, because its fields have no effect in Daybreak.
-    return {};
-  }
 }
 
 function textLines(directive: string, text: string | undefined): string[] {

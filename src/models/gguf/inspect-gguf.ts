@@ -63,14 +63,12 @@ async function inspect(files: readonly string[]): Promise<GgufSummary> {
 
 /** Reads the header of one GGUF file. Throws `invalid_model_file`, or `model_file_not_found`. */
 export async function readGgufHeader(path: string, listener?: HeaderListener): Promise<GgufHeader> {
-  const file = await openRegularFile(path);
+  await using file = await openRegularFile(path);
   try {
     return await readHeader(sourceOf(file), (await file.stat()).size, listener);
   } catch (error) {
     rethrowExhaustion(error);
     throw unusable(path, error);
-  } finally {
-    await file.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import { withoutUndefined } from "../../json/json-values.ts";
 import type { GgufSummary, InfillTokens } from "../model.ts";
 import type { Metadata } from "./read-metadata.ts";
 
@@ -33,25 +34,24 @@ type Part = keyof InfillTokens;
 
 /** Returns the fill-in-the-middle tokens; undefined if one of the three required ones is missing. */
 export function infillTokens(metadata: Metadata): GgufSummary["infill"] {
-  const prefix = tokenText(metadata, "prefix");
-  const suffix = tokenText(metadata, "suffix");
-  const middle = tokenText(metadata, "middle");
+  const text = (part: Part): string | undefined => tokenText(metadata, part);
+  const [prefix, suffix, middle] = [text("prefix"), text("suffix"), text("middle")];
   if (prefix === undefined || suffix === undefined || middle === undefined) return undefined;
-  const repository = tokenText(metadata, "repository");
-  const file = tokenText(metadata, "file");
   return {
     prefix,
     suffix,
     middle,
-    ...(repository !== undefined && { repository }),
-    ...(file !== undefined && { file }),
+    ...withoutUndefined({ repository: text("repository"), file: text("file") }),
   };
 }
 
-function tokenText(metadata: Metadata, part: Part): string | undefined {
+function markersIn(metadata: Metadata): ReadonlyMap<number, string> {
   const tokens = metadata.get("tokenizer.ggml.tokens");
-  const markers = typeof tokens === "object" ? tokens.markers : undefined;
-  if (markers === undefined) return undefined;
+  return (typeof tokens === "object" ? tokens.markers : undefined) ?? new Map();
+}
+
+function tokenText(metadata: Metadata, part: Part): string | undefined {
+  const markers = markersIn(metadata);
   const { keys, texts } = INFILL_TOKENS[part];
   const ids = keys.map((key) => metadata.get(`tokenizer.ggml.${key}`));
   const id = ids.find((value) => typeof value === "number");
@@ -61,9 +61,7 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
 }
 
 export function toolCallTokens(metadata: Metadata): number[] {
-  const tokens = metadata.get("tokenizer.ggml.tokens");
-  const markers = typeof tokens === "object" ? tokens.markers : undefined;
-  return [...(markers ?? [])]
+  return [...markersIn(metadata)]
     .filter(([, text]) => TOOL_CALL.test(text) && !NOT_A_CALL_START.test(text))
     .map(([id]) => id);
 }

@@ -4,14 +4,12 @@ import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/read-config-file.ts";
 import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue.ts";
+import { isGguf } from "./model-file-names.ts";
 import { isModelName, isRepoFile, isRepoName } from "./name-rules.ts";
 
 const ggufFile = z
   .string()
-  .refine(
-    (text) => /\.gguf$/i.test(text) && isRepoFile(text),
-    "must be the path of a .gguf file in the repository",
-  );
+  .refine((text) => isGguf(text) && isRepoFile(text), "must be the path of a .gguf file in the repository");
 
 const aliasEntrySchema = z.strictObject({
   repo: z

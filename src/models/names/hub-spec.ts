@@ -2,6 +2,7 @@ import {
   canonical,
   chooseByQuantization,
   fileStem,
+  isGguf,
   isQuantization,
   nameShards,
   quantizationOf,
@@ -54,13 +55,13 @@ export function parseHubSpec(text: string): HubSpec {
 /** Splits `@revision` off the end of a name. */
 export function splitRevision(text: string): { name: string; revision: string | undefined } {
   const at = text.lastIndexOf("@");
-  if (at === -1 || /\.gguf$/i.test(text)) return { name: text, revision: undefined };
+  if (at === -1 || isGguf(text)) return { name: text, revision: undefined };
   return { name: text.slice(0, at), revision: text.slice(at + 1) };
 }
 
 function parseChoice(text: string, choice: string): Pick<HubSpec, "file"> | Pick<HubSpec, "quant"> {
   if (isQuantization(choice)) return { quant: canonical(choice) };
-  if (/\.gguf$/i.test(choice) && isRepoFile(choice)) return { file: choice };
+  if (isGguf(choice) && isRepoFile(choice)) return { file: choice };
   throw invalidName(
     text,
     `${JSON.stringify(choice)} is neither a .gguf file of a repository nor a quantization such as Q4_K_M`,
@@ -131,10 +132,6 @@ export function chooseProjector(paths: readonly string[], modelFile: string): st
         (a.path < b.path ? -1 : 1),
     );
   return candidates[0]?.path;
-}
-
-function isGguf(path: string): boolean {
-  return /\.gguf$/i.test(path);
 }
 
 function isProjector(path: string): boolean {

@@ -41,6 +41,10 @@ const DEFAULT_ORDER = [
   "F32",
 ] as const;
 
+export function isGguf(file: string): boolean {
+  return /\.gguf$/i.test(file);
+}
+
 /** Returns the quantization in a file's name, or else in its folder's name, in uppercase ("Q4_K_M"). */
 export function quantizationOf(path: string): string | undefined {
   for (const part of path.split("/").toReversed()) {

@@ -1,7 +1,13 @@
 import { homeFolder } from "../../launch/home-folder.mjs";
 import { type AliasEntry, aliasKey, type AliasTable } from "./alias-table.ts";
 import { HUB_PREFIX, type HubSpec, parseHubSpec, splitRevision } from "./hub-spec.ts";
-import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./model-file-names.ts";
+import {
+  canonical,
+  isGguf,
+  isQuantization,
+  quantizationOf,
+  withoutQuantization,
+} from "./model-file-names.ts";
 import { hasInvisible, invalidName, isDeviceName, isModelName, isRevision } from "./name-rules.ts";
 
 /** Meaning of a name by its form and the alias table, without looking it up on disk or on the hub. */
@@ -138,7 +144,7 @@ const OLLAMA_BLOB = /[/\\]sha256-[0-9a-f]{64}$/;
 
 /** True if a name has the form of a path, allowed or not. */
 export function looksLikePath(name: string): boolean {
-  return PATH_START.test(name) || /\.gguf$/i.test(name);
+  return PATH_START.test(name) || isGguf(name);
 }
 
 /**
@@ -161,7 +167,7 @@ export function parseFilePath(name: string, { platform, home }: PathContext): st
   if (name.startsWith("~") && !/^~[/\\]/.test(name)) {
     throw invalidName(name, "~ stands for the daemon's own home folder only");
   }
-  if (!/\.gguf$/i.test(name) && !OLLAMA_BLOB.test(name)) throw invalidName(name, "a path must end in .gguf");
+  if (!isGguf(name) && !OLLAMA_BLOB.test(name)) throw invalidName(name, "a path must end in .gguf");
   if (isDeviceName(name.split(/[/\\]/).at(-1) ?? "")) throw invalidName(name, "it is the name of a device");
   if (!name.startsWith("~")) return name;
   if (home === undefined) throw invalidName(name, "the daemon's account has no home folder");

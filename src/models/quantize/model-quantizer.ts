@@ -92,25 +92,23 @@ export class ModelQuantizer {
     const { blobs, quantizeTensors, processors } = this.#options;
     const threads = Math.max(1, Math.min(processors, MAX_THREADS));
     const { header, job, fileSize } = plan;
-    let written = 0;
-    return await blobs.add(chunks());
+    return await blobs.add(counted());
 
-    async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
-      yield* counted([header]);
-      yield* counted(quantizeTensors({ ...job, threads }, signal));
-      // The process is not trusted, because it reads untrusted files.
-      if (written !== fileSize) throw unexpectedSize(written, fileSize);
+    async function* parts(): AsyncGenerator<Uint8Array, void, undefined> {
+      yield header;
+      yield* quantizeTensors({ ...job, threads }, signal);
     }
 
-    async function* counted(
-      parts: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    ): AsyncGenerator<Uint8Array, void, undefined> {
-      for await (const part of parts) {
+    /** The process that quantizes is not trusted, because it reads untrusted files. */
+    async function* counted(): AsyncGenerator<Uint8Array, void, undefined> {
+      let written = 0;
+      for await (const part of parts()) {
         written += part.length;
         if (written > fileSize) throw unexpectedSize(written, fileSize);
         yield part;
         onProgress(written);
       }
+      if (written !== fileSize) throw unexpectedSize(written, fileSize);
     }
   }
 

@@ -121,14 +121,12 @@ export class StateFile {
     const next = this.#next;
     try {
       await removeFile(next);
-      const file = await open(next, "wx", 0o600);
-      try {
+      {
+        await using file = await open(next, "wx", 0o600);
         await file.writeFile(`${JSON.stringify(state, undefined, 2)}\n`);
         const time = laterThan(this.#path);
         await file.utimes(time, time);
         await file.sync();
-      } finally {
-        await file.close();
       }
       const version = versionOf(next);
       await replaceFile(next, this.#path);

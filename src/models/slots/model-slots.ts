@@ -96,7 +96,7 @@ export class ModelSlots {
           name,
           tokens: header.tokens,
           bytes: header.bytes,
-          milliseconds: elapsedSince(startMs),
+          milliseconds: performance.now() - startMs,
         };
       },
       { maxBytes: this.#limitBytes, signal },
@@ -123,7 +123,7 @@ export class ModelSlots {
     const slot = requestedSlot ?? leastRecentlyUsedSlot(await slots.list(signal));
     await folder.read(alias, name, async (state) => await slots.restore(slot, state, signal));
     const { tokens, bytes } = header;
-    return { slot, name, tokens, bytes, milliseconds: elapsedSince(startMs) };
+    return { slot, name, tokens, bytes, milliseconds: performance.now() - startMs };
   }
 
   /** Empties a slot and returns the number of its tokens. */
@@ -165,17 +165,11 @@ export class ModelSlots {
 
 export function headerOf(
   identity: SlotIdentity,
-  { info }: Pick<Engine, "info">,
-  { tokens, scales, bytes }: Pick<SlotState, "tokens" | "scales" | "bytes">,
+  { info: { contextSize } }: Engine,
+  { tokens, scales, bytes }: SlotState,
 ): SavedHeader {
-  const { contextSize } = info;
-  return {
-    ...identity,
-    ...(scales.length > 0 && { scales: [...scales] }),
-    tokens: tokens.length,
-    bytes,
-    contextSize,
-  };
+  const ownScales = scales.length > 0 && { scales: [...scales] };
+  return { ...identity, ...ownScales, tokens: tokens.length, bytes, contextSize };
 }
 
 function lastUsedSlot(slots: readonly EngineSlot[]): number {
@@ -195,8 +189,4 @@ function leastRecentlyUsedSlot(slots: readonly EngineSlot[]): number {
     .toSorted((a, b) => Number(a.tokens > 0) - Number(b.tokens > 0) || a.lastUsed - b.lastUsed);
   if (first) return first.id;
   throw new ServiceError("model_busy", "All slots of the model are answering requests; try again later.");
-}
-
-function elapsedSince(startMs: number): number {
-  return performance.now() - startMs;
 }

@@ -25,11 +25,8 @@ export interface SavedEntry {
   readonly header: SavedHeader | undefined;
 }
 
-interface SavedFile {
+interface SavedFile extends Pick<SavedEntry, "name" | "bytes" | "savedAt"> {
   readonly file: string;
-  readonly name: string;
-  readonly bytes: number;
-  readonly savedAt: number;
 }
 
 /**
@@ -152,10 +149,9 @@ export class SavedFolder {
    * Deletes the oldest prompts to stay within the limit. Automatic prompts never displace those that users have saved.
    */
   async #removeOldest(bytes: number, replaced: string, isForAutomatic: boolean): Promise<void> {
-    const all = (
-      await Promise.all((await this.#folders()).map(async (each) => await this.#filesIn(each)))
-    ).flat();
-    const otherFiles = all.filter(({ file }) => file !== replaced);
+    const folders = (await listNames(this.#folder)).map((name) => path.join(this.#folder, name));
+    const all = await Promise.all(folders.map(async (folder) => await this.#filesIn(folder)));
+    const otherFiles = all.flat().filter(({ file }) => file !== replaced);
     const removable = otherFiles
       .filter(({ name }) => !isForAutomatic || isAutomatic(name))
       .toSorted((a, b) => Number(isAutomatic(b.name)) - Number(isAutomatic(a.name)) || a.savedAt - b.savedAt);
@@ -166,12 +162,12 @@ export class SavedFolder {
       removed.push(candidate);
       total -= candidate.bytes;
     }
-    if (total > this.#limitBytes) throw tooLarge(bytes, this.#limitBytes);
+    if (total > this.#limitBytes)
+      throw new ServiceError(
+        "insufficient_disk",
+        `The prompt takes ${bytes} bytes, more than models.saved_prompts leaves of its ${this.#limitBytes}; delete saved prompts or raise it.`,
+      );
     for (const { file } of removed) await removeFile(file);
-  }
-
-  async #folders(): Promise<string[]> {
-    return (await listNames(this.#folder)).map((name) => path.join(this.#folder, name));
   }
 
   async #filesIn(folder: string): Promise<SavedFile[]> {
@@ -199,12 +195,5 @@ function notFound(name: string): ServiceError {
   return new ServiceError(
     "slot_state_not_found",
     `The model has no saved prompt ${JSON.stringify(name.slice(0, 100))}; GET its slots to see which there are.`,
-  );
-}
-
-function tooLarge(bytes: number, limit: number): ServiceError {
-  return new ServiceError(
-    "insufficient_disk",
-    `The prompt takes ${bytes} bytes, more than models.saved_prompts leaves of its ${limit}; delete saved prompts or raise it.`,
   );
 }

@@ -10,6 +10,7 @@ import type { Kernels } from "../../engine/engine-image.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile, replaceFile } from "../../files/file-operations.ts";
+import { tryJson } from "../../json/json-values.ts";
 import type { SavedHeader } from "./saved-header.ts";
 
 /** Hashes that must match for a saved state to be valid. */
@@ -125,11 +126,9 @@ export class ModelHashes {
   }
 
   async #storedHashes(): Promise<Record<string, string>> {
-    try {
-      return hashesSchema.parse(JSON.parse(await readFile(this.#file, "utf8")));
-    } catch {
-      return {}; // does not exist or is damaged: hashes are computed again
-    }
+    // Hashes in a file that does not exist or is damaged are computed again.
+    const text = await readFile(this.#file, "utf8").catch(() => "");
+    return hashesSchema.safeParse(tryJson(text)).data ?? {};
   }
 
   async #store(key: string, digest: string): Promise<void> {

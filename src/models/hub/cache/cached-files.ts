@@ -3,7 +3,8 @@ import path from "node:path";
 import { listNames } from "../../../files/file-operations.ts";
 import { type BlobDigest, isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-types.ts";
 import { RepoCache } from "./repo-cache.ts";
-import { identityOf, isGguf, readSnapshots, snapshotAt } from "./snapshots.ts";
+import { isGguf } from "../../names/model-file-names.ts";
+import { identityOf, readSnapshots, snapshotAt } from "./snapshots.ts";
 
 /** Files of the hub cache on this machine's disk that it serves to other machines, by repository and digest. */
 export class CachedFiles {

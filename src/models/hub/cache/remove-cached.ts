@@ -1,12 +1,12 @@
 import { lstat, realpath, rmdir } from "node:fs/promises";
 import path from "node:path";
 import { listNames, removeFile } from "../../../files/file-operations.ts";
+import { isGguf } from "../../names/model-file-names.ts";
 import { isClaimed } from "../../../files/locks.ts";
 import {
   contentKey,
   identityOf,
   modelsOf,
-  isGguf,
   readSnapshots,
   type Snapshot,
   type SnapshotFile,

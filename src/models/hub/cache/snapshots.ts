@@ -4,6 +4,7 @@ import path from "node:path";
 import { rethrowExhaustion } from "../../../errors/service-error.ts";
 import { listEntries } from "../../../files/file-operations.ts";
 import { chooseModelFiles, chooseProjector, groupModels, type HubSpec } from "../../names/hub-spec.ts";
+import { isGguf } from "../../names/model-file-names.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { type CachedModel, isCommit } from "../hub-types.ts";
 import { RepoCache, repoOfFolder } from "./repo-cache.ts";
@@ -28,8 +29,6 @@ export interface Snapshot {
 
 /** Selects files before they are read: other tools cache complete repositories with many files. */
 type FileFilter = (path: string) => boolean;
-
-export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 
 /**
  * Reads the files of every snapshot of a repository. Files that lead out of the cache, do not exist or are

@@ -86,7 +86,7 @@ async function fetchAndVerify(
 ): Promise<{ resumed: boolean; usedPeers: boolean; verified: boolean }> {
   const { cache, remote, report, peers, fromHub } = download;
   const { hex } = remote.file.digest;
-  const part = await PartFile.open(cache.part(hex), remote.file, report, signal);
+  await using part = await PartFile.open(cache.part(hex), remote.file, report, signal);
   const resumed = part.received > 0;
   const body = new BlobBody(
     remote,
@@ -95,15 +95,12 @@ async function fetchAndVerify(
       report({ status: "noted", text: `${remote.file.path} comes from ${machine}, a machine of the fleet` }),
     fromHub,
   );
-  let isClosed = false;
   try {
     await fillPart(part, body, download, signal);
     const verified = await part.matches();
-    isClosed = true;
     await (verified ? part.moveTo(cache.blob(hex)) : part.discard());
     return { resumed, usedPeers: body.usedPeers, verified };
   } finally {
-    if (!isClosed) await part[Symbol.asyncDispose]();
     // Only removed now, because other machines read the part until its last byte.
     fromHub.delete(hex);
   }

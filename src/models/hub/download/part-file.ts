@@ -99,7 +99,7 @@ export class PartFile implements AsyncDisposable {
     await removeFile(this.#path);
   }
 
-  /** Closes the file and keeps it for the next attempt. */
+  /** Closes the file, unless it is closed, and keeps it for the next attempt. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
   }
