@@ -110,13 +110,12 @@ function memoryGroups(root: string): readonly Group[] {
   return mounts.split("\n").flatMap((line): Group[] => {
     const [, top, mount, type, options] = /^\S+ \S+ \S+ (\S+) (\S+) .* - (\S+) \S+ (\S+)$/.exec(line) ?? [];
     if (top === undefined || mount === undefined) return [];
-    if (type === "cgroup2") {
-      const group = groupOf((controllers) => controllers === "");
-      return [{ layout: LAYOUTS.v2, mount, below: pathBelowMount(top, group) }];
-    }
-    if (type !== "cgroup" || !options?.split(",").includes("memory")) return [];
-    const group = groupOf((controllers) => controllers.split(",").includes("memory"));
-    return [{ layout: LAYOUTS.v1, mount, below: pathBelowMount(top, group) }];
+    const isV2 = type === "cgroup2";
+    if (!isV2 && !(type === "cgroup" && options?.split(",").includes("memory"))) return [];
+    const group = groupOf((controllers) =>
+      isV2 ? controllers === "" : controllers.split(",").includes("memory"),
+    );
+    return [{ layout: LAYOUTS[isV2 ? "v2" : "v1"], mount, below: pathBelowMount(top, group) }];
   });
 }
 

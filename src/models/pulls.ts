@@ -2,7 +2,6 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { DiskHubStore } from "./hub/disk-hub-store.ts";
 import {
-  type CachedModel,
   type Download,
   type HubPullRequest,
   type PullProgress,
@@ -84,17 +83,15 @@ export class Pulls {
       };
       const cached = await this.#options.hub.pull(request, report, signal);
       const alias = this.#options.models.aliasOf(cached);
-      if (!group.isAnnounced) this.#announce(alias, cached);
+      const { repo, sizeBytes } = cached;
+      if (!group.isAnnounced)
+        this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: sizeBytes });
       group.isAnnounced = true;
-      return { alias, repo: cached.repo, sizeBytes: cached.sizeBytes };
+      return { alias, repo, sizeBytes };
     } finally {
       group.callers--;
       if (group.callers === 0) this.#groups.delete(key);
     }
-  }
-
-  #announce(alias: string, cached: CachedModel): void {
-    this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
   }
 
   /** @throws ServiceError model_not_found for a name that is no alias or spec of a model on the hub */

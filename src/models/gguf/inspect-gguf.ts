@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open, stat, type FileHandle } from "node:fs/promises";
-import { ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
+import { isSystemError, ServiceError, rethrowExhaustion } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import { type ByteSource, InvalidGguf } from "./byte-reader.ts";
 import { type GgufHeader, type HeaderListener, readHeader } from "./read-tensors.ts";
@@ -91,14 +91,12 @@ function missing(file: string, cause: unknown): ServiceError {
 
 /** Opens a file without blocking, because opening a FIFO would wait for a writer, and checks that it is regular. */
 async function openRegularFile(path: string): Promise<FileHandle> {
-  let file: FileHandle;
-  try {
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  } catch (error) {
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+  const file = await open(path, flags).catch((error: unknown) => {
     rethrowExhaustion(error);
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") throw missing(path, error);
+    if (isSystemError(error) && error.code === "ENOENT") throw missing(path, error);
     throw new ServiceError("invalid_model_file", `${path} cannot be opened.`, { cause: error });
-  }
+  });
   if ((await file.stat()).isFile()) return file;
   await file.close();
   throw new ServiceError("invalid_model_file", `${path} is not a regular file.`);

@@ -5,7 +5,6 @@ interface MetadataArray {
   readonly length: number;
   /** GGUF type number of its elements; absent: this stands for a string that is too long to store. */
   readonly type?: number;
-  readonly isText?: boolean;
   readonly numbers: readonly number[] | undefined;
   /** Special tokens of a vocabulary, such as "<|im_start|>" or "[SUFFIX]", by id. */
   readonly markers?: ReadonlyMap<number, string>;
@@ -32,7 +31,7 @@ const VOCABULARY = "tokenizer.ggml.tokens";
 /** Minimum bytes of an entry: key length, type and a value of one byte. */
 const MIN_KEY_BYTES = 13;
 
-const STRING = 8;
+export const STRING = 8;
 const ARRAY = 9;
 const BOOL = 7;
 /** Bytes of value types by number, and how they are read; strings and arrays have no fixed size. */
@@ -108,7 +107,7 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
   const type = reader.u32();
   const length = reader.u64();
   if (type === STRING) {
-    const text = { length, numbers: undefined, type, isText: true };
+    const text = { length, numbers: undefined, type };
     if (key === VOCABULARY) return { ...text, markers: await readMarkers(reader, length) };
     await skipStrings(reader, length);
     return text;

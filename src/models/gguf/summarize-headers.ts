@@ -1,7 +1,7 @@
 import type { GgufSummary } from "../model.ts";
 import { claimed, InvalidGguf } from "./byte-reader.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
-import type { Metadata, MetadataValue } from "./read-metadata.ts";
+import { type Metadata, type MetadataValue, STRING } from "./read-metadata.ts";
 import type { GgufHeader } from "./read-tensors.ts";
 import { toolCallTokens, infillTokens } from "./vocabulary-markers.ts";
 
@@ -246,7 +246,7 @@ function checkHeads(metadata: Metadata, architecture: string): void {
 function checkVocabulary(metadata: Metadata): void {
   const model = metadata.get("tokenizer.ggml.model");
   const tokens = metadata.get("tokenizer.ggml.tokens");
-  const count = typeof tokens === "object" && tokens.isText === true ? tokens.length : 0;
+  const count = typeof tokens === "object" && tokens.type === STRING ? tokens.length : 0;
   if (typeof model !== "string" || model === NO_VOCABULARY || count === 0) {
     throw new InvalidGguf("it has no vocabulary, so it can neither read nor write text");
   }

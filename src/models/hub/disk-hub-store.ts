@@ -270,10 +270,13 @@ function choosePullFiles({ repo, files }: RepoListing, { spec, projector }: HubP
 
 function noMatchingFile(repo: string, { file, quant }: HubSpec): ServiceError {
   if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
+  if (quant === undefined) return noGgufIn(repo);
+  return new ServiceError("no_gguf_in_repo", `${repo} has no GGUF model with quantization ${quant}.`);
+}
+
+export function noGgufIn(repo: string): ServiceError {
   return new ServiceError(
     "no_gguf_in_repo",
-    quant === undefined
-      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
-      : `${repo} has no GGUF model with quantization ${quant}.`,
+    `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`,
   );
 }

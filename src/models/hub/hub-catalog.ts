@@ -5,7 +5,7 @@ import { isRepoName } from "../names/name-rules.ts";
 import { RepoCache } from "./cache/repo-cache.ts";
 import { MAIN } from "./cache/snapshots.ts";
 import { partSize } from "./download/download-blob.ts";
-import type { DiskHubStore } from "./disk-hub-store.ts";
+import { type DiskHubStore, noGgufIn } from "./disk-hub-store.ts";
 import type { RepoFile } from "./hub-types.ts";
 import type { HubFetch } from "./remote/hub-fetch.ts";
 import { HubHttpFailure, toHubError } from "./remote/hub-error.ts";
@@ -82,11 +82,7 @@ export class HubCatalog {
       const shards = [first, ...others].map((path) => byPath.get(path)!);
       return await this.#offer(repo, paths, shards, cache);
     });
-    if (offers.length === 0)
-      throw new ServiceError(
-        "no_gguf_in_repo",
-        `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`,
-      );
+    if (offers.length === 0) throw noGgufIn(repo);
     return {
       repo,
       ...info,

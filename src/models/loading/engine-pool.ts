@@ -55,7 +55,7 @@ export class EnginePool {
 
   /** True if the model's engine has crashed and not been restarted since. */
   hasCrashed(alias: string): boolean {
-    return this.#failures.crash(alias) !== undefined;
+    return this.#failures.crashes.has(alias);
   }
 
   /**
@@ -96,7 +96,7 @@ export class EnginePool {
     await this.waitForUnload(alias, signal);
     let present = this.#models.get(alias);
     if (!present) {
-      const next = this.#failures.crash(alias)?.plan ?? (await plan());
+      const next = this.#failures.crashes.get(alias)?.plan ?? (await plan());
       await this.waitForUnload(alias, signal);
       present = this.#models.get(alias);
       if (!present) this.#failures.check(alias);
@@ -225,8 +225,8 @@ export class EnginePool {
         throw error;
       }
       model.markLoaded(engine);
-      const crash = this.#failures.crash(alias);
-      this.#failures.clearCrash(alias);
+      const crash = this.#failures.crashes.get(alias);
+      this.#failures.crashes.delete(alias);
       void engine.exited.then((exit) => this.#onExit(model, exit));
       if (crash) events.emit({ type: "engine-restarted", model: alias, reason: crash.reason });
       events.emit({ type: "model-loaded", model: alias });

@@ -19,7 +19,8 @@ export interface Crash {
 export class LoadFailures {
   readonly #clock: Clock;
   readonly #failures = new Map<string, { count: number; notBefore: number; error: ServiceError }>();
-  readonly #crashes = new Map<string, Crash>();
+  /** Crashes of models that have not been loaded again since. */
+  readonly crashes = new Map<string, Crash>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -27,19 +28,10 @@ export class LoadFailures {
 
   /** @param crash set if the model had been loaded; the next request loads it again with this plan */
   add(alias: string, error: ServiceError, crash?: Crash): void {
-    if (crash) this.#crashes.set(alias, crash);
+    if (crash) this.crashes.set(alias, crash);
     const count = (this.#failures.get(alias)?.count ?? 0) + 1;
     const pause = count === 1 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (count - 2));
     this.#failures.set(alias, { count, notBefore: this.#clock.now() + pause, error });
-  }
-
-  /** Returns the crash of a model that has not been loaded again since. */
-  crash(alias: string): Crash | undefined {
-    return this.#crashes.get(alias);
-  }
-
-  clearCrash(alias: string): void {
-    this.#crashes.delete(alias);
   }
 
   /** Resets the back-off, after a successful request or an explicit load. */
@@ -49,7 +41,7 @@ export class LoadFailures {
 
   clear(alias: string): void {
     this.clearFailures(alias);
-    this.clearCrash(alias);
+    this.crashes.delete(alias);
   }
 
   /** Throws the last error with the time to wait while the back-off lasts. */

@@ -146,23 +146,20 @@ function problemOf(schema: z.ZodType, value: unknown): string | undefined {
 /** Returns the parameters as name and value, in a fixed order. */
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
   const { sampling, contextSize, maxTokens, repetitionGuard, speculation, stop, load } = settings;
-  const listed: [string, string | number | undefined][] = [
+  const listed: [string, string | number | boolean | undefined][] = [
     ...[...SAMPLING_PARAMETERS].map(([name, field]): [string, number | undefined] => [
       name,
       sampling[field] === undefined ? undefined : Number(sampling[field]),
     ]),
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
-    ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
+    ["repetition_guard", repetitionGuard],
     ["speculation", speculation],
-    ...[...LOAD_PARAMETERS].map(([name, field]): [string, string | number | undefined] => {
-      const value = load[field];
-      return [name, typeof value === "boolean" ? Number(value) : value];
-    }),
+    ...[...LOAD_PARAMETERS].map(([name, field]): (typeof listed)[number] => [name, load[field]]),
     ...stop.map((text): [string, string] => ["stop", text]),
   ];
   return listed.flatMap(([name, value]): [string, string | number][] =>
-    value === undefined ? [] : [[name, value]],
+    value === undefined ? [] : [[name, typeof value === "boolean" ? Number(value) : value]],
   );
 }
 

@@ -2,7 +2,6 @@ import nodePath from "node:path";
 import { parseDecimal } from "../../config/config-values.ts";
 import { MAX_ADAPTER_SCALE, MAX_ADAPTERS } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { homeFolder } from "../../launch/home-folder.mjs";
 import type { ModelSettings } from "../model.ts";
 import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/hub-spec.ts";
 import { looksLikePath, parseFilePath } from "../names/name-resolver.ts";
@@ -156,9 +155,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
       `${instruction.directive} takes a path on this machine, not a URL.`,
     );
   }
-  const absolutePath = withLine(instruction, () =>
-    parseFilePath(written, { platform: process.platform, home: homeFolder() }),
-  );
+  const absolutePath = withLine(instruction, () => parseFilePath(written));
   if (nodePath.isAbsolute(absolutePath)) return nodePath.resolve(absolutePath);
   if (baseFolder !== undefined) return nodePath.resolve(baseFolder, absolutePath);
   throw modelfileError(

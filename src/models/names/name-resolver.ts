@@ -151,7 +151,7 @@ export function looksLikePath(name: string): boolean {
  * Parses a name that has the form of a path. A leading `~/` is expanded; nothing else is changed. The code that opens
  * the path checks if its folder is allowed. Throws `invalid_model_name`.
  */
-export function parseFilePath(name: string, { platform, home }: PathContext): string {
+export function parseFilePath(name: string, { platform, home }: PathContext = THIS_MACHINE): string {
   const isWindows = platform === "win32";
   if (hasInvisible(name)) throw invalidName(name, "a path must not have invisible characters");
   if (PERCENT_ENCODED.test(name))
