@@ -37,7 +37,6 @@ export class DefaultModel {
 
   /**
    * Returns the alias of the default model.
-   * @param exists checks if a model with this name can be found
    * @throws ServiceError model_not_found if no model on this machine generates text
    */
   async require(exists: (alias: string) => Promise<boolean>): Promise<string> {

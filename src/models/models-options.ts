@@ -20,7 +20,6 @@ export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
 /**
  * Decides how many layers of a model are offloaded to the GPU.
- * @param requestedLayers GPU layers set by the load request or the Modelfile; undefined: not set
  * @param takenBytes GPU memory reserved for other models
  */
 export type OffloadLayers = (

@@ -202,11 +202,7 @@ const OLLAMA_ARCHITECTURES: ReadonlySet<string> = new Set([
 /** Keys of models without attention, which may have no heads. */
 const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
 
-/**
- * Rejects headers of models that would load, but never work or crash the engine at the first request.
- * @param tensors number of tensors in all files
- * @throws InvalidGguf
- */
+/** Rejects headers of models that would load, but never work or crash the engine at the first request. */
 function checkNumbers(metadata: Metadata, architecture: string, tensors: number): void {
   const checkedNumber = (key: string, max: number): number => {
     const value = metadata.get(`${architecture}.${key}`);
@@ -271,10 +267,7 @@ function valueText(value: MetadataValue | undefined): string {
   return "not a number";
 }
 
-/**
- * Rejects Ollama's own GGUF format of some architectures, which llama.cpp does not read.
- * @throws InvalidGguf
- */
+/** Rejects Ollama's own GGUF format of some architectures, which llama.cpp does not read. */
 function checkNotOllamaFormat(architecture: string, headers: readonly GgufHeader[]): void {
   const isForOllama =
     OLLAMA_ARCHITECTURES.has(architecture) || headers.some(({ tensors }) => tensors.hasEncoder);
@@ -284,11 +277,7 @@ function checkNotOllamaFormat(architecture: string, headers: readonly GgufHeader
   );
 }
 
-/**
- * Rejects files that are not all shards of one model in order, by the keys of llama.cpp's gguf-split. llama.cpp makes
- * the same checks.
- * @throws InvalidGguf
- */
+/** Rejects files that are not all shards of one model in order, as llama.cpp does by the keys of gguf-split. */
 function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): void {
   const [{ metadata }] = headers;
   const count = metadata.get("split.count") ?? 1;

@@ -16,9 +16,8 @@ import {
   MAIN,
   toCachedModel,
 } from "./cache/snapshots.ts";
-import { discardParts } from "./download/download-blob.ts";
+import { discardParts, type PullTools } from "./download/download-blob.ts";
 import { PullMeter, SharedDownloads } from "./download/shared-downloads.ts";
-import type { PullTools } from "./download/download-blob.ts";
 import { SnapshotPull } from "./download/snapshot-pull.ts";
 import {
   type CachedModel,

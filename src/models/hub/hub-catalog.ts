@@ -64,7 +64,6 @@ export class HubCatalog {
 
   /**
    * Lists the models of a repository, one for each quantization.
-   * @param repo owner/repository
    * @throws ServiceError invalid_model_name, hub_repo_not_found, no_gguf_in_repo, or as {@link search}
    */
   async offers(repo: string, signal: AbortSignal): Promise<HubOffers> {

@@ -32,11 +32,7 @@ export interface MemoryAllowance {
   readonly reason: string;
 }
 
-/**
- * Returns the configured memory for all engines together.
- * @param configured bytes; 0: a share of the total
- * @param total bytes of memory of the machine or container
- */
+/** Returns the configured memory for all engines together, in bytes; if 0 is configured, a share of the total. */
 export function configuredAllowance(configured: number, total: number): MemoryAllowance {
   const bytes = configured || Math.floor(total * DEFAULT_MEMORY_SHARE);
   const origin =

@@ -74,9 +74,7 @@ const LARGER_CONTEXT_SHARE = 1 / 2;
 const MAX_EXTRA_CONTEXT_BYTES = 4 * 1024 ** 3;
 
 /**
- * True if a larger context takes little enough memory to be chosen automatically.
- * @param bytes memory of the engine with the larger context
- * @param baseBytes memory of the engine with the base context
+ * True if an engine with a larger context takes little enough memory to be chosen automatically.
  * @param freeBytes memory for all engines, minus the reservations of other models
  */
 export function isAffordable(bytes: number, baseBytes: number, freeBytes: number): boolean {

@@ -128,10 +128,7 @@ export class EnginePool {
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
 
-  /**
-   * Ends the engine of this alias, or its load; resolves when it has ended.
-   * @param error rejects an unfinished load
-   */
+  /** Ends the engine of this alias, or its load, which the error rejects; resolves when it has ended. */
   async terminate(alias: string, error: ServiceError, reason: UnloadReason): Promise<void> {
     const present = this.#models.get(alias);
     if (present?.state === "loading") {

@@ -155,11 +155,7 @@ export class Lease implements ModelLease {
   adapter: string | undefined;
   #isActive = true;
 
-  /**
-   * @param model description for the request
-   * @param explainExcess writes the error message for a prompt that is longer than the context
-   * @param onRelease called once, when the lease is released
-   */
+  /** @param onRelease called once, when the lease is released */
   constructor(
     loaded: LoadedModel,
     engine: Engine,

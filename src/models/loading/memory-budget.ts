@@ -86,7 +86,6 @@ export class MemoryBudget {
 
   /**
    * Checks that a model would fit if it were loaded alone; returns the memory for all engines at the moment.
-   * @param subject the model in the error message
    * @throws ServiceError insufficient_memory
    */
   check(subject: string, bytes: number): MemoryAllowance {

@@ -32,7 +32,6 @@ interface WrittenTensor {
 /**
  * Writes the header of a quantized file, up to the aligned start of its data. Its bytes are identical to those of
  * llama-quantize: the unchanged keys of the first file, followed by those of the quantization.
- * @param fileType `general.file_type`
  */
 export async function writeHeader(
   { files, entries, alignment }: SourceLayout,
@@ -115,11 +114,7 @@ export interface SourceLayout {
   readonly alignment: number;
 }
 
-/**
- * Reads the headers of a model's files.
- * @param files all shards in order
- * @throws ServiceError invalid_model_file or model_file_not_found
- */
+/** @throws ServiceError invalid_model_file or model_file_not_found */
 export async function readLayout(files: readonly [string, ...string[]]): Promise<SourceLayout> {
   const entries: { key: string; start: number; end: number }[] = [];
   const tensors: SourceTensor[] = [];

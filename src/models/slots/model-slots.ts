@@ -71,7 +71,7 @@ export class ModelSlots {
 
   /**
    * Saves a slot under a name.
-   * @param wanted the slot; undefined: the one used last
+   * @param slot undefined: the one used last
    * @throws ServiceError model_not_loaded, model_busy, slot_state_not_found, unsupported_feature, insufficient_disk
    */
   async save(
@@ -105,7 +105,7 @@ export class ModelSlots {
 
   /**
    * Restores a saved prompt to a slot.
-   * @param wanted the slot; undefined: an empty one, or else the least recently used
+   * @param slot undefined: an empty one, or else the least recently used
    * @throws ServiceError model_not_loaded, model_busy, slot_state_not_found, slot_state_mismatch
    */
   async restore(

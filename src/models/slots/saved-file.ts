@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { open } from "node:fs/promises";
-import type { FileHandle } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import type { SlotState } from "../../engine/engine-slots.ts";
 import { STATE_CHUNK_BYTES } from "../../engine/protocol/calls.ts";
 import { ServiceError } from "../../errors/service-error.ts";

@@ -11,10 +11,7 @@ export class CachedFiles {
   readonly #cacheDir: string;
   readonly #fromHub: ReadonlySet<string>;
 
-  /**
-   * @param cacheDir contains the `models--owner--repo` folders
-   * @param fromHub digests of the files that the hub is sending at the moment
-   */
+  /** @param fromHub digests of the files that the hub is sending at the moment */
   constructor(cacheDir: string, fromHub: ReadonlySet<string> = new Set()) {
     this.#cacheDir = cacheDir;
     this.#fromHub = fromHub;
@@ -98,9 +95,6 @@ export interface HubPeers {
     onMachine: (name: string) => void,
     signal: AbortSignal,
   ): AsyncIterable<Uint8Array>;
-  /**
-   * Lists what other machines have of a repository, in case the hub is unreachable.
-   * @param revision branch, tag or commit
-   */
+  /** Lists what other machines have of a repository, in case the hub is unreachable. */
   list(repo: string, revision: string, signal: AbortSignal): Promise<readonly PeerListing[]>;
 }

@@ -34,7 +34,6 @@ type FileFilter = (path: string) => boolean;
  * Reads the files of every snapshot of a repository. Files that lead out of the cache, do not exist or are
  * not regular are skipped.
  * @throws the system's error if it is out of file descriptors, so that the files are not taken for missing
- * @param filter - selects files by their paths inside the repository
  */
 export async function readSnapshots(cache: RepoCache, filter: FileFilter): Promise<Snapshot[]> {
   if ((await cache.realPath(cache.root)) === undefined) return [];

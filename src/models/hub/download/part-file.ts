@@ -125,10 +125,7 @@ function startHash(digest: BlobDigest, size: number): Hash {
   return createHash("sha1").update(`blob ${size}\0`);
 }
 
-/**
- * Feeds the first `length` bytes of a file into a hash.
- * @returns the number of bytes hashed, fewer if the file is shorter
- */
+/** Feeds the first `length` bytes of a file into a hash; returns their number, fewer if the file is shorter. */
 async function hashStart(
   hash: Hash,
   handle: FileHandle,

@@ -217,10 +217,7 @@ const infoAnswer = z.object({
     .catch(undefined),
 });
 
-/**
- * Finds repositories with GGUF files whose names match, the most downloaded first.
- * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
- */
+/** @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure */
 export async function searchRepos(
   hub: HubFetch,
   query: string,

@@ -6,10 +6,7 @@ export const VARIABLES = "variables";
 
 type Range = Extract<GoNode, { kind: "range" }>;
 
-/**
- * Translates the nodes of a Go template.
- * @throws TemplateProblem
- */
+/** @throws TemplateProblem */
 export function nodesToJinja(nodes: readonly GoNode[], scope: GoScope): string {
   return new Translator().translate(nodes, scope);
 }
@@ -108,11 +105,7 @@ const FIELDS: ReadonlyMap<string, { key: string; prints: JinjaValue["prints"] }>
 
 const COMPARISONS: Readonly<Record<string, string>> = { ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">=" };
 
-/**
- * Translates an expression.
- * @param position - offset of its action in the template
- * @throws TemplateProblem for unknown fields and functions
- */
+/** @param position - offset of the expression's action in the template */
 function toJinja(expression: GoExpression, scope: GoScope, position: number): JinjaValue {
   if (expression.kind === "access") return access(expression, scope, position);
   if (expression.kind === "call") return call(expression, scope, position);
