@@ -93,9 +93,7 @@ const MAX_WAIT_MS = 30_000;
 /** Claim of a file; released by disposing it, or by the system when the process ends. */
 export type Claim = AsyncDisposable;
 
-/**
- * Serializes changes that several processes make in a shared folder; within a process in the order of the calls.
- */
+/** Serializes changes that several processes make in a shared folder; within a process in the order of the calls. */
 export class FolderLock {
   readonly #folder: string;
   readonly #maxWaitMs: number;

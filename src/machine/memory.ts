@@ -160,9 +160,7 @@ function childrenOf(pid: number): readonly number[] {
   return (readSystemFile(`/proc/${pid}/task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }
 
-/**
- * Resident memory of this process in bytes. If the system hides /proc, its peak instead.
- */
+/** Resident memory of this process in bytes. If the system hides /proc, its peak instead. */
 export function residentBytes(read = () => process.memoryUsage.rss()): number {
   try {
     return read();

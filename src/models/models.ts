@@ -110,9 +110,7 @@ export interface Models {
     onProgress: (progress: QuantizeProgress) => void,
     signal: AbortSignal,
   ): Promise<QuantizedModel>;
-  /**
-   * Sets the default scales of a loaded model's adapters until it is unloaded. Throws model_not_loaded.
-   */
+  /** Sets the default scales of a loaded model's adapters until it is unloaded. Throws model_not_loaded. */
   scaleAdapters(name: string, scales: readonly number[]): Promise<void>;
   /** Returns a Modelfile that would recreate the model. */
   modelfile(name: string): Promise<string>;

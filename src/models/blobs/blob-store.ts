@@ -15,9 +15,7 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const PARTIAL = ".partial";
 const BLOB_NAME = /\bsha256-[0-9a-f]{64}\.gguf\b/g;
 
-/**
- * Uploaded and quantized files, named by their SHA-256: models and adapters for Modelfiles.
- */
+/** Uploaded and quantized files, named by their SHA-256: models and adapters for Modelfiles. */
 export class BlobStore implements Blobs {
   readonly folder: string;
   readonly #isNeeded: (name: string) => boolean;

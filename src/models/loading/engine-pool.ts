@@ -185,12 +185,8 @@ export class EnginePool {
     try {
       return { plan, freed: this.memory.reserve({ ...plan, alias }) };
     } catch (error) {
-      const { smallerContextPlan } = plan;
-      if (!smallerContextPlan) throw error;
-      return {
-        plan: smallerContextPlan,
-        freed: this.memory.reserve({ ...smallerContextPlan, alias }),
-      };
+      if (!plan.smallerContextPlan) throw error;
+      return this.#reserve(alias, plan.smallerContextPlan);
     }
   }
 

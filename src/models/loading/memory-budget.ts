@@ -61,18 +61,14 @@ export class MemoryBudget {
     await freed;
   }
 
-  /**
-   * Returns the bytes of GPU memory reserved by other models that may not be evicted.
-   */
+  /** Returns the bytes of GPU memory reserved by other models that may not be evicted. */
   takenOnGpu(alias: string, mayEvict: EvictionPolicy): number {
     return this.#others(alias)
       .filter((other) => !this.#isEvictable(other, mayEvict))
       .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
   }
 
-  /**
-   * Returns the bytes for engines at the moment, minus the reservations of other models that may not be evicted.
-   */
+  /** Returns the bytes for engines at the moment, minus the reservations of other models that may not be evicted. */
   free(alias: string, mayEvict: EvictionPolicy): number {
     return this.#others(alias)
       .filter((other) => !this.#isEvictable(other, mayEvict))

@@ -23,6 +23,12 @@ const MAX_STEM_LENGTH = 64;
 /** Name for files whose own names cannot be converted to a valid one. */
 const DEFAULT_NAME = "model";
 
+interface RecordToLoad {
+  readonly record: ModelRecord;
+  /** Undoes the registration of its file. */
+  readonly undo: () => Promise<void>;
+}
+
 /**
  * The models on disk, by name. A name is looked up in this order: created models, files loaded by path, shipped models,
  * folders of models.dirs, and the hub cache by alias or spec.
@@ -155,11 +161,8 @@ export class ModelRegistry {
     );
   }
 
-  /**
-   * Finds the model of a load request. A file that is not registered yet is registered under its alias.
-   * @returns the record, and a function that undoes the registration, to be called if the load fails
-   */
-  async recordToLoad(options: LoadOptions): Promise<{ record: ModelRecord; undo: () => Promise<void> }> {
+  /** Finds the model of a load request. A file that is not registered yet is registered under its alias. */
+  async recordToLoad(options: LoadOptions): Promise<RecordToLoad> {
     if (options.path !== undefined) return await this.#registerPath(options, options.path);
     const resolved = this.#resolver.resolve(options.alias);
     await this.restoreShipped(options.alias);
@@ -209,10 +212,7 @@ export class ModelRegistry {
     return printModelfile(source.definition(alias) ?? plainDefinition(record));
   }
 
-  async #registerPath(
-    options: LoadOptions,
-    path: string,
-  ): Promise<{ record: ModelRecord; undo: () => Promise<void> }> {
+  async #registerPath(options: LoadOptions, path: string): Promise<RecordToLoad> {
     const alias = this.newName(options.alias);
     const record = await this.files.inspect(alias, path, options.mmproj);
     const other = this.files.has(alias) ? undefined : await this.find(alias);
@@ -225,10 +225,7 @@ export class ModelRegistry {
   }
 
   /** Adds the projector and the draft model of a load request to a record. */
-  async #withFiles(
-    record: ModelRecord,
-    { mmproj, draft }: Pick<LoadOptions, "mmproj" | "draft">,
-  ): Promise<ModelRecord> {
+  async #withFiles(record: ModelRecord, { mmproj, draft }: Partial<LoadOptions>): Promise<ModelRecord> {
     return {
       ...record,
       ...(mmproj !== undefined && { projector: await this.files.projector(mmproj) }),
