@@ -17,104 +17,80 @@ const MAX_ATTENTION_FACTOR = 10;
 /** Data types of keys and values in the KV cache. */
 const KV_CACHE_TYPES = ["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] as const;
 
+function setting<Type extends z.ZodType>(type: Type, description: string): z.ZodOptional<Type> {
+  return type.optional().describe(description);
+}
+
 /**
  * Settings for how llama.cpp loads a model. The configuration, the options of a load, the PARAMETERs of a Modelfile and
  * their documentation are derived from this schema; {@link settingName} gives the names that they use. An undefined
  * setting means the daemon's choice, or llama.cpp's default.
  */
 export const loadSettingsSchema = z.object({
-  flashAttention: z
-    .enum(["auto", "true", "false"])
-    .optional()
-    .describe(
-      "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
-    ),
-  cacheTypeK: z
-    .enum(KV_CACHE_TYPES)
-    .optional()
-    .describe("Format of the keys in the KV cache; f16 unless set. q8_0 halves them."),
-  cacheTypeV: z
-    .enum(KV_CACHE_TYPES)
-    .optional()
-    .describe("Format of the values in the KV cache; f16 unless set. A quantized one needs flash attention."),
-  batchSize: z
-    .int()
-    .min(1)
-    .max(MAX_BATCH_TOKENS)
-    .optional()
-    .describe("Prompt tokens processed in one step; chosen by the model's size unless set."),
-  ropeScaling: z
-    .enum(["none", "linear", "yarn"])
-    .optional()
-    .describe("How RoPE stretches positions beyond the trained context; as the GGUF file says unless set."),
-  ropeFreqBase: z
-    .number()
-    .min(1)
-    .max(MAX_ROPE_BASE)
-    .optional()
-    .describe("Base frequency of RoPE; the model's unless set."),
-  ropeFreqScale: z
-    .number()
-    .min(MIN_ROPE_SCALE)
-    .max(1)
-    .optional()
-    .describe("Frequency scale of RoPE: 0.25 stretches the context fourfold; the model's unless set."),
-  yarnOrigCtx: z
-    .int()
-    .min(1)
-    .max(MAX_TOKENS)
-    .optional()
-    .describe("YaRN: tokens of context that the model was trained for; as the GGUF file says unless set."),
-  yarnExtFactor: z
-    .number()
-    .min(0)
-    .max(1)
-    .optional()
-    .describe("YaRN: how much is extrapolated; 0: all is interpolated. 1 with rope_scaling yarn unless set."),
-  yarnAttnFactor: z
-    .number()
-    .gt(0)
-    .max(MAX_ATTENTION_FACTOR)
-    .optional()
-    .describe("YaRN: factor of the attention's magnitude; the model's, otherwise 1, unless set."),
-  yarnBetaFast: z
-    .number()
-    .gt(0)
-    .max(MAX_ROTATIONS)
-    .optional()
-    .describe("YaRN: rotations above which a dimension is extrapolated; 32 unless set."),
-  yarnBetaSlow: z
-    .number()
-    .gt(0)
-    .max(MAX_ROTATIONS)
-    .optional()
-    .describe("YaRN: rotations below which a dimension is interpolated; 1 unless set."),
-  contextShift: z
-    .boolean()
-    .optional()
-    .describe(
-      "When the context is full, drop the older half of it behind the first num_keep tokens and go on, instead of ending the answer.",
-    ),
-  numKeep: z
-    .int()
-    .min(-1)
-    .max(MAX_TOKENS)
-    .optional()
-    .describe("First tokens that context_shift never drops; -1: the whole prompt. 0 unless set."),
-  cacheReuse: z
-    .int()
-    .min(0)
-    .max(MAX_TOKENS)
-    .optional()
-    .describe(
-      "Least tokens of a part of a prompt that is taken from the KV cache although what precedes it has changed, which alters answers a little; 0, which is off, unless set.",
-    ),
-  pooling: z
-    .enum(["mean", "cls", "last"])
-    .optional()
-    .describe(
-      "How the vectors of a text's tokens become its embedding; as the GGUF file says unless set, mean for a model that generates.",
-    ),
+  flashAttention: setting(
+    z.enum(["auto", "true", "false"]),
+    "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
+  ),
+  cacheTypeK: setting(
+    z.enum(KV_CACHE_TYPES),
+    "Format of the keys in the KV cache; f16 unless set. q8_0 halves them.",
+  ),
+  cacheTypeV: setting(
+    z.enum(KV_CACHE_TYPES),
+    "Format of the values in the KV cache; f16 unless set. A quantized one needs flash attention.",
+  ),
+  batchSize: setting(
+    z.int().min(1).max(MAX_BATCH_TOKENS),
+    "Prompt tokens processed in one step; chosen by the model's size unless set.",
+  ),
+  ropeScaling: setting(
+    z.enum(["none", "linear", "yarn"]),
+    "How RoPE stretches positions beyond the trained context; as the GGUF file says unless set.",
+  ),
+  ropeFreqBase: setting(
+    z.number().min(1).max(MAX_ROPE_BASE),
+    "Base frequency of RoPE; the model's unless set.",
+  ),
+  ropeFreqScale: setting(
+    z.number().min(MIN_ROPE_SCALE).max(1),
+    "Frequency scale of RoPE: 0.25 stretches the context fourfold; the model's unless set.",
+  ),
+  yarnOrigCtx: setting(
+    z.int().min(1).max(MAX_TOKENS),
+    "YaRN: tokens of context that the model was trained for; as the GGUF file says unless set.",
+  ),
+  yarnExtFactor: setting(
+    z.number().min(0).max(1),
+    "YaRN: how much is extrapolated; 0: all is interpolated. 1 with rope_scaling yarn unless set.",
+  ),
+  yarnAttnFactor: setting(
+    z.number().gt(0).max(MAX_ATTENTION_FACTOR),
+    "YaRN: factor of the attention's magnitude; the model's, otherwise 1, unless set.",
+  ),
+  yarnBetaFast: setting(
+    z.number().gt(0).max(MAX_ROTATIONS),
+    "YaRN: rotations above which a dimension is extrapolated; 32 unless set.",
+  ),
+  yarnBetaSlow: setting(
+    z.number().gt(0).max(MAX_ROTATIONS),
+    "YaRN: rotations below which a dimension is interpolated; 1 unless set.",
+  ),
+  contextShift: setting(
+    z.boolean(),
+    "When the context is full, drop the older half of it behind the first num_keep tokens and go on, instead of ending the answer.",
+  ),
+  numKeep: setting(
+    z.int().min(-1).max(MAX_TOKENS),
+    "First tokens that context_shift never drops; -1: the whole prompt. 0 unless set.",
+  ),
+  cacheReuse: setting(
+    z.int().min(0).max(MAX_TOKENS),
+    "Least tokens of a part of a prompt that is taken from the KV cache although what precedes it has changed, which alters answers a little; 0, which is off, unless set.",
+  ),
+  pooling: setting(
+    z.enum(["mean", "cls", "last"]),
+    "How the vectors of a text's tokens become its embedding; as the GGUF file says unless set, mean for a model that generates.",
+  ),
 });
 export type LoadSettings = z.infer<typeof loadSettingsSchema>;
 export type LoadSetting = keyof LoadSettings;

@@ -8,6 +8,15 @@ import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 /** Smallest context of an engine, in tokens. */
 const MIN_CONTEXT = 16;
 
+/** Option with a default. */
+function option<Type extends z.ZodType>(
+  type: Type,
+  value: z.util.NoUndefined<z.output<Type>>,
+  description: string,
+): z.ZodDefault<Type> {
+  return type.default(value).describe(description);
+}
+
 function areNatsServers(text: string): boolean {
   return text.split(",").every((part) => {
     const server = part.trim();
@@ -25,42 +34,35 @@ function areNatsServers(text: string): boolean {
 export const configSchema = z.strictObject({
   http: z
     .strictObject({
-      addr: z
-        .string()
-        .min(1)
-        .default("0.0.0.0")
-        .describe(
-          "Address to listen on; 127.0.0.1 for this machine only. The default is all IPv4 and IPv6 addresses; 0.0.0.0 set explicitly is IPv4 only.",
-        ),
-      port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 picks a free one."),
-      cors_origins: z
-        .array(z.string())
-        .default(["*"])
-        .describe('Origins whose pages may call the daemon, also over WebSockets; "*" for any.'),
-      allowed_hosts: z
-        .array(z.string())
-        .default([])
-        .describe(
-          "Host headers to accept while listening on a loopback address, in addition to localhost and its addresses.",
-        ),
-      body_limit: z
-        .int()
-        .min(1024)
-        .default(32 * MIB)
-        .describe("Maximum size of a request body in bytes; larger ones are 413."),
-      rate_limit: z
-        .int()
-        .min(0)
-        .default(0)
-        .describe("Requests per minute from one client address; 0 means no limit."),
+      addr: option(
+        z.string().min(1),
+        "0.0.0.0",
+        "Address to listen on; 127.0.0.1 for this machine only. The default is all IPv4 and IPv6 addresses; 0.0.0.0 set explicitly is IPv4 only.",
+      ),
+      port: option(z.int().min(0).max(65_535), 8080, "Port to listen on; 0 picks a free one."),
+      cors_origins: option(
+        z.array(z.string()),
+        ["*"],
+        'Origins whose pages may call the daemon, also over WebSockets; "*" for any.',
+      ),
+      allowed_hosts: option(
+        z.array(z.string()),
+        [],
+        "Host headers to accept while listening on a loopback address, in addition to localhost and its addresses.",
+      ),
+      body_limit: option(
+        z.int().min(1024),
+        32 * MIB,
+        "Maximum size of a request body in bytes; larger ones are 413.",
+      ),
+      rate_limit: option(z.int().min(0), 0, "Requests per minute from one client address; 0 means no limit."),
     })
     .prefault({}),
-  api_keys: z
-    .array(z.string().min(1))
-    .default([])
-    .describe(
-      "If not empty, every route except /health and the files of the page requires one of these as Bearer token or x-api-key. The IPC socket, which only its owner can open, does not.",
-    ),
+  api_keys: option(
+    z.array(z.string().min(1)),
+    [],
+    "If not empty, every route except /health and the files of the page requires one of these as Bearer token or x-api-key. The IPC socket, which only its owner can open, does not.",
+  ),
   socket: z
     .string()
     .default(() => defaultSocket())
@@ -71,7 +73,7 @@ export const configSchema = z.strictObject({
     .string()
     .default(() => defaultCacheDir())
     .describe("Folder for downloaded models and for models created from Modelfiles."),
-  hub_url: z.url().default("https://huggingface.co").describe("Address of the model hub; also HUB_URL."),
+  hub_url: option(z.url(), "https://huggingface.co", "Address of the model hub; also HUB_URL."),
   hub_token: z.string().optional().describe("Access token for gated models; also HUB_TOKEN."),
   models: z
     .strictObject({
@@ -87,181 +89,146 @@ export const configSchema = z.strictObject({
         .string()
         .optional()
         .describe("A TOML file with aliases that extend and override configs/models.toml."),
-      dirs: z
-        .array(z.string())
-        .default([])
-        .describe(
-          "Folders whose GGUF files are models, with their subfolders; also Ollama's (~/.ollama/models) and the Hugging Face cache. Their files stay where they are.",
-        ),
-      allowed_dirs: z
-        .array(z.string())
-        .default([])
-        .describe("If not empty, paths in load requests and Modelfiles must be inside these folders."),
-      auto_load: z
-        .boolean()
-        .default(true)
-        .describe(
-          "Load a model on disk when a request names it, and unload idle models where it needs their memory. If false, such a request is 404 model_not_loaded; Ollama's API loads models all the same.",
-        ),
-      keep_alive: duration
-        .default(300_000)
-        .describe("How long an automatically loaded model stays loaded after its last request."),
-      memory_budget: z
-        .int()
-        .min(0)
-        .default(0)
-        .describe(
-          "Bytes of memory that all engines together may use; 0 means 80 percent of the machine's or container's memory. Never more than the daemon and other programs leave free.",
-        ),
-      context_size: z
-        .int()
-        .refine((tokens) => tokens === 0 || tokens >= MIN_CONTEXT, {
+      dirs: option(
+        z.array(z.string()),
+        [],
+        "Folders whose GGUF files are models, with their subfolders; also Ollama's (~/.ollama/models) and the Hugging Face cache. Their files stay where they are.",
+      ),
+      allowed_dirs: option(
+        z.array(z.string()),
+        [],
+        "If not empty, paths in load requests and Modelfiles must be inside these folders.",
+      ),
+      auto_load: option(
+        z.boolean(),
+        true,
+        "Load a model on disk when a request names it, and unload idle models where it needs their memory. If false, such a request is 404 model_not_loaded; Ollama's API loads models all the same.",
+      ),
+      keep_alive: option(
+        duration,
+        300_000,
+        "How long an automatically loaded model stays loaded after its last request.",
+      ),
+      memory_budget: option(
+        z.int().min(0),
+        0,
+        "Bytes of memory that all engines together may use; 0 means 80 percent of the machine's or container's memory. Never more than the daemon and other programs leave free.",
+      ),
+      context_size: option(
+        z.int().refine((tokens) => tokens === 0 || tokens >= MIN_CONTEXT, {
           error: `must be 0 or at least ${MIN_CONTEXT}`,
-        })
-        .default(0)
-        .describe(
-          "Context in tokens, unless the request or the model says otherwise; at most what the model was trained for. 0 chooses: what the model was trained for, at most 32768, or less where that would take more than half of the free memory.",
-        ),
-      repetition_guard: z
-        .boolean()
-        .default(false)
-        .describe(
-          "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
-        ),
-      saved_prompts: z
-        .int()
-        .min(0)
-        .default(2 * 1024 * MIB)
-        .describe(
-          "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
-        ),
-      speculation: z
-        .enum(["auto", "ngram", "off"])
-        .default("auto")
-        .describe(
-          "Guess tokens and check several in one step, unless the request, the load or the model (PARAMETER speculation) says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
-        ),
-      prompt_cache: z
-        .int()
-        .min(-1)
-        .default(-1)
-        .describe(
-          "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
-        ),
-      slots: z
-        .int()
-        .min(1)
-        .max(64)
-        .default(4)
-        .describe("Requests that one model processes at the same time."),
-      queue_size: z
-        .int()
-        .min(0)
-        .default(64)
-        .describe("Requests that may wait for a slot of one model; more are 503."),
+        }),
+        0,
+        "Context in tokens, unless the request or the model says otherwise; at most what the model was trained for. 0 chooses: what the model was trained for, at most 32768, or less where that would take more than half of the free memory.",
+      ),
+      repetition_guard: option(
+        z.boolean(),
+        false,
+        "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
+      ),
+      saved_prompts: option(
+        z.int().min(0),
+        2 * 1024 * MIB,
+        "Bytes of disk, in the cache folder, for what models have computed of their conversations: a model that is loaded again finds its last ones, and clients can save prompts by name. The oldest are removed first. 0 saves nothing.",
+      ),
+      speculation: option(
+        z.enum(["auto", "ngram", "off"]),
+        "auto",
+        "Guess tokens and check several in one step, unless the request, the load or the model (PARAMETER speculation) says otherwise; it changes no answer. auto: with models that have a draft model; ngram: with all, from what the text repeats; off: draft models are not loaded either.",
+      ),
+      prompt_cache: option(
+        z.int().min(-1),
+        -1,
+        "Bytes of memory per model for prompts that no slot holds any more, so that conversations which take turns are not read again; part of the memory budget. 0 turns it off; -1 chooses: as many as four contexts take, at most 1 GiB and an eighth of what the model leaves free.",
+      ),
+      slots: option(z.int().min(1).max(64), 4, "Requests that one model processes at the same time."),
+      queue_size: option(z.int().min(0), 64, "Requests that may wait for a slot of one model; more are 503."),
     })
     .prefault({}),
   engine: z
     .strictObject({
       ...namedLoadSettings,
-      threads: z
-        .int()
-        .min(0)
-        .max(32)
-        .default(0)
-        .describe("Threads per engine; 0 chooses by the number of cores."),
-      batch_size: z
-        .int()
-        .min(0)
-        .max(8192)
-        .default(0)
-        .describe(
-          "Maximum prompt tokens processed in one step, unless the load or the model says otherwise; 0 chooses as many as fit into 128 MiB of memory.",
-        ),
-      kernels: z
-        .enum(["auto", "stock"])
-        .default("auto")
-        .describe("auto: Daybreak's own SIMD kernels; stock: llama.cpp's kernels, many times slower."),
-      flash_attention: z
-        .enum(["auto", "true", "false"])
-        .default("auto")
-        .describe(
-          "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
-        ),
-      load_timeout: duration
-        .default(600_000)
-        .describe("Maximum time without progress while loading a model."),
-      request_timeout: duration
-        .default(600_000)
-        .describe("Maximum time that a request may run once it has a slot."),
-      stall_timeout: duration
-        .default(120_000)
-        .describe("An engine that does not respond for this long is ended."),
+      threads: option(z.int().min(0).max(32), 0, "Threads per engine; 0 chooses by the number of cores."),
+      batch_size: option(
+        z.int().min(0).max(8192),
+        0,
+        "Maximum prompt tokens processed in one step, unless the load or the model says otherwise; 0 chooses as many as fit into 128 MiB of memory.",
+      ),
+      kernels: option(
+        z.enum(["auto", "stock"]),
+        "auto",
+        "auto: Daybreak's own SIMD kernels; stock: llama.cpp's kernels, many times slower.",
+      ),
+      flash_attention: option(
+        z.enum(["auto", "true", "false"]),
+        "auto",
+        "Flash attention. auto: on a GPU that has it, and with a quantized cache_type_v, which needs it.",
+      ),
+      load_timeout: option(duration, 600_000, "Maximum time without progress while loading a model."),
+      request_timeout: option(duration, 600_000, "Maximum time that a request may run once it has a slot."),
+      stall_timeout: option(duration, 120_000, "An engine that does not respond for this long is ended."),
     })
     .prefault({}),
   batches: z
     .strictObject({
-      max_file_size: z
-        .int()
-        .min(1024)
-        .default(200 * MIB)
-        .describe("Maximum size of an uploaded file of a batch in bytes; larger ones are 413."),
-      max_total_size: z
-        .int()
-        .min(0)
-        .default(10 * 1024 * MIB)
-        .describe(
-          "Bytes of disk, in the cache folder, for the files and answers of all batches together; while they take more, uploads are refused. 0 refuses all.",
-        ),
-      max_lines: z.int().min(1).default(50_000).describe("Maximum requests of one batch."),
-      retention: duration
-        .default(30 * 24 * 3_600_000)
-        .describe("How long files and finished batches are kept, unless a request says less; -1: forever."),
+      max_file_size: option(
+        z.int().min(1024),
+        200 * MIB,
+        "Maximum size of an uploaded file of a batch in bytes; larger ones are 413.",
+      ),
+      max_total_size: option(
+        z.int().min(0),
+        10 * 1024 * MIB,
+        "Bytes of disk, in the cache folder, for the files and answers of all batches together; while they take more, uploads are refused. 0 refuses all.",
+      ),
+      max_lines: option(z.int().min(1), 50_000, "Maximum requests of one batch."),
+      retention: option(
+        duration,
+        30 * 24 * 3_600_000,
+        "How long files and finished batches are kept, unless a request says less; -1: forever.",
+      ),
     })
     .prefault({}),
   gpu: z
     .strictObject({
-      mode: z
-        .enum(["auto", "off", "require"])
-        .default("auto")
-        .describe(
-          "For models loaded without a number of GPU layers: auto uses a GPU if there is one, require fails without one, off uses the CPU.",
-        ),
+      mode: option(
+        z.enum(["auto", "off", "require"]),
+        "auto",
+        "For models loaded without a number of GPU layers: auto uses a GPU if there is one, require fails without one, off uses the CPU.",
+      ),
       adapter: z
         .string()
         .optional()
         .describe("Part of the name of the GPU to use, as shown by daybreak gpu; by default the best one."),
-      replay: z
-        .boolean()
-        .default(true)
-        .describe(
-          "Repeat what the GPU was told to compute before, where a step has the same shape, instead of describing it again.",
-        ),
-      memory: z
-        .int()
-        .min(0)
-        .default(0)
-        .describe(
-          "Bytes of GPU memory that all models together may use; layers that do not fit stay on the CPU. 0: nine tenths of the GPU's memory, if the operating system reports it.",
-        ),
+      replay: option(
+        z.boolean(),
+        true,
+        "Repeat what the GPU was told to compute before, where a step has the same shape, instead of describing it again.",
+      ),
+      memory: option(
+        z.int().min(0),
+        0,
+        "Bytes of GPU memory that all models together may use; layers that do not fit stay on the CPU. 0: nine tenths of the GPU's memory, if the operating system reports it.",
+      ),
     })
     .prefault({}),
-  sandbox: z
-    .enum(["auto", "require", "off"])
-    .default("auto")
-    .describe(
-      "Operating system sandbox for engines, in addition to Node's permission model: auto uses the best one that works on this machine; require loads no model without one, and disables native code and therefore the GPU; off uses none.",
-    ),
+  sandbox: option(
+    z.enum(["auto", "require", "off"]),
+    "auto",
+    "Operating system sandbox for engines, in addition to Node's permission model: auto uses the best one that works on this machine; require loads no model without one, and disables native code and therefore the GPU; off uses none.",
+  ),
   log: z
     .strictObject({
-      level: z
-        .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"])
-        .default("info")
-        .describe("Lowest level that is logged."),
-      format: z
-        .enum(["auto", "json", "text"])
-        .default("auto")
-        .describe("auto: text on a terminal, JSON lines elsewhere."),
+      level: option(
+        z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+        "info",
+        "Lowest level that is logged.",
+      ),
+      format: option(
+        z.enum(["auto", "json", "text"]),
+        "auto",
+        "auto: text on a terminal, JSON lines elsewhere.",
+      ),
     })
     .prefault({}),
   tracing: z
@@ -293,28 +260,31 @@ export const configSchema = z.strictObject({
         .max(64)
         .optional()
         .describe("Name of this machine in the fleet; by default the host's name."),
-      prefix: z
-        .string()
-        .regex(/^[\w-]+(\.[\w-]+)*$/, "must be letters, digits, - and _, in parts separated by dots")
-        .default("daybreak")
-        .describe("What all subjects begin with; fleets with different prefixes do not see each other."),
+      prefix: option(
+        z
+          .string()
+          .regex(/^[\w-]+(\.[\w-]+)*$/, "must be letters, digits, - and _, in parts separated by dots"),
+        "daybreak",
+        "What all subjects begin with; fleets with different prefixes do not see each other.",
+      ),
       credentials: z.string().optional().describe("A NATS credentials file (.creds)."),
       tls_ca: z
         .string()
         .optional()
         .describe("A PEM file with the authority that the NATS server's certificate must come from."),
-      share_files: z
-        .boolean()
-        .default(true)
-        .describe(
-          "Give other machines the files that this one has from the hub, also those of gated and private models, and take theirs instead of downloading again.",
-        ),
+      share_files: option(
+        z.boolean(),
+        true,
+        "Give other machines the files that this one has from the hub, also those of gated and private models, and take theirs instead of downloading again.",
+      ),
     })
     .prefault({}),
-  drain_timeout: duration
-    .default(30_000)
-    .describe("How long running requests may continue after SIGTERM before they are aborted."),
-  ui: z.boolean().default(true).describe("Serve the page under /ui/."),
+  drain_timeout: option(
+    duration,
+    30_000,
+    "How long running requests may continue after SIGTERM before they are aborted.",
+  ),
+  ui: option(z.boolean(), true, "Serve the page under /ui/."),
 });
 
 export type Config = z.output<typeof configSchema>;
