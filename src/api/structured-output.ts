@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import { type JsonSchema, jsonSchemaSchema } from "../engine/protocol/generation.ts";
-import { ServiceError } from "../errors/service-error.ts";
 import { invalidField } from "../http/input/common-fields.ts";
 import { checkTextDepth } from "../json/json-reader.ts";
 import type { RequestedFormat } from "../inference/inference.ts";
@@ -24,11 +23,7 @@ export function toSingleFormat(body: ConstraintBody, apiFormat: FormatField): Re
   const formats = [apiFormat, ...requestedFormats(body)].filter(({ format }) => format.type !== "text");
   const [first, second] = formats;
   if (first && second) {
-    throw new ServiceError(
-      "invalid_parameter",
-      `${second.param}: cannot be combined with ${first.param}; send one format.`,
-      { param: second.param },
-    );
+    throw invalidField(second.param, `cannot be combined with ${first.param}; send one format.`);
   }
   if (first?.format.type === "json_schema") return { param: first.param, ...first.format };
   return first?.format ?? { type: "text" };

@@ -86,8 +86,8 @@ function repoJson({ repo, downloads, likes, updatedAt, isGated, task }: HubRepo)
     downloads,
     likes,
     gated: isGated,
-    ...(updatedAt !== undefined && { updated_at: updatedAt }),
-    ...(task !== undefined && { task }),
+    updated_at: updatedAt,
+    task,
   };
 }
 
@@ -99,10 +99,10 @@ async function filesJson(
   return {
     repo,
     gated: isGated,
-    ...(task !== undefined && { task }),
+    task,
     page: `${services.hub.url}/${repo}`,
-    ...(parameters !== undefined && { parameters }),
-    ...(trainedContext !== undefined && { trained_context_size: trainedContext }),
+    parameters,
+    trained_context_size: trainedContext,
     estimate: ESTIMATE_BASIS,
     models: await Promise.all(offers.map(async (offer) => await offerJson(services, found, offer))),
   };
@@ -125,14 +125,14 @@ async function offerJson(
     spec,
     file,
     shards,
-    ...(quantization !== undefined && { quantization }),
+    quantization,
     size_bytes: sizeBytes,
     partial_bytes: partialBytes,
-    ...(name !== undefined && { on_disk: name }),
+    on_disk: name,
     fits: fit.fits,
     needed_bytes: Math.ceil(fit.neededBytes),
     context_size: fit.contextSize,
-    ...(fit.reason !== undefined && { reason: fit.reason }),
+    reason: fit.reason,
     ...(fit.gpu && {
       gpu: { layers: fit.gpu.layers, all_layers: fit.gpu.allLayers, bytes: Math.ceil(fit.gpu.bytes) },
     }),

@@ -15,38 +15,32 @@ type EntryOnDisk = ListEntry & {
 
 /** Converts a model to an entry of GET /api/models. */
 export function modelListEntry(model: Model): EntryOnDisk {
-  const from = origin(model);
+  const { vision, tools, thinking, json } = model.capabilities;
   return {
     alias: model.alias,
     path: model.path,
     parameters: model.gguf.parameters,
     context_size: model.contextSize,
-    ...(model.contextSource !== undefined && { context_source: model.contextSource }),
+    context_source: model.contextSource,
     gpu_layers: model.gpuLayers,
     is_default: model.isDefault,
     active_requests: model.activeRequests,
     state: model.state,
     source: model.source.kind,
-    ...(from !== undefined && { from }),
+    from: origin(model),
     size_bytes: model.gguf.fileSize,
     quantization: model.gguf.quantization,
     modified_at: new Date(model.modifiedAt).toISOString(),
-    capabilities: toCapabilities(model),
+    capabilities: { vision, tools, thinking, json },
     ...(model.capabilities.audio && { audio_input: true }),
     purpose: model.gguf.purpose,
-    ...(model.gguf.license !== undefined && { license: model.gguf.license }),
-    ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
+    license: model.gguf.license,
+    memory_bytes: model.memoryBytes,
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
-    ...(model.gpuMemoryBytes !== undefined && { gpu_memory_bytes: model.gpuMemoryBytes }),
-    ...(model.slots !== undefined && { slots: model.slots }),
+    gpu_memory_bytes: model.gpuMemoryBytes,
+    slots: model.slots,
     ...(model.lastUsedAt !== undefined && { last_used_at: new Date(model.lastUsedAt).toISOString() }),
   };
-}
-
-function toCapabilities({
-  capabilities: { vision, tools, thinking, json },
-}: Model): EntryOnDisk["capabilities"] {
-  return { vision, tools, thinking, json };
 }
 
 /** Adds the progress of downloads to their entries, and an entry for each model that is not on disk yet. */
@@ -84,10 +78,7 @@ function placeholder(name: string, alias: string, totalBytes: number): ListEntry
  */
 export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
   const { gguf } = model;
-  const template = model.settings.template ?? gguf.chatTemplate;
-  const license = licenseText(parseInstructions(modelfile)) ?? gguf.license;
   const notes = modelfileNotes(modelfile);
-  const { messages } = model.settings;
   return {
     ...modelListEntry(model),
     architecture: gguf.architecture,
@@ -95,20 +86,20 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     trained_context_size: gguf.contextLength,
     embedding_size: gguf.embeddingLength,
     block_count: gguf.blockCount,
-    ...(gguf.name !== undefined && { name: gguf.name }),
+    name: gguf.name,
     files: [...model.files],
-    ...(model.projector !== undefined && { projector: model.projector }),
-    ...(model.draft !== undefined && { draft: model.draft }),
+    projector: model.projector,
+    draft: model.draft,
     adapters: model.adapters.map(({ path, scale, name }, id) => ({ id, name, path, scale })),
-    ...(model.settings.system !== undefined && { system: model.settings.system }),
-    ...(template !== undefined && { template }),
+    system: model.settings.system,
+    template: model.settings.template ?? gguf.chatTemplate,
     settings: settings(model),
     load_settings: {
       ...nameLoadSettings(model.loadSettings),
       ...(model.speculation !== undefined && { speculation: model.speculation }),
     },
-    ...(messages && { messages: [...messages] }),
-    ...(license !== undefined && { license }),
+    messages: model.settings.messages && [...model.settings.messages],
+    license: licenseText(parseInstructions(modelfile)) ?? gguf.license,
     ...(notes.length > 0 && { notes }),
   };
 }

@@ -6,12 +6,12 @@ import {
   type ToolCall,
   type Usage,
 } from "../../engine/protocol/generation.ts";
-import { sseData } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { AnswerEvent } from "./custom-tools.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
 import {
   type AnswerHead,
+  chunkWriter,
   progressFields,
   type StreamOptions,
   timingFields,
@@ -119,8 +119,7 @@ export const chatCompletionChunkSchema = z
     ...progressFields,
   })
   .meta({ id: "ChatCompletionChunk" });
-type Chunk = z.output<typeof chatCompletionChunkSchema>;
-type ChunkChoice = Chunk["choices"][number];
+type ChunkChoice = z.output<typeof chatCompletionChunkSchema>["choices"][number];
 
 export function toChatCompletion(
   { id, created, model }: AnswerHead,
@@ -176,27 +175,23 @@ function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.out
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<AnswerEvent>,
-  { includeUsage, returnProgress, timingsPerToken, ...style }: ChatAnswerStyle & StreamOptions,
+  options: ChatAnswerStyle & StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
-  const frame = (choices: ChunkChoice[], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
-    const { id, created, model } = answer;
-    const chunk: Chunk = { id, object: "chat.completion.chunk", created, model, choices, ...more };
-    return sseData(includeUsage ? { ...chunk, usage } : chunk);
-  };
+  const frame = chunkWriter("chat.completion.chunk", answer, options);
   const usages: Usage[] = [];
   for await (const event of events) {
     const choice = event.choice ?? 0;
     if (event.type === "prompt-progress") {
       const progress = { prompt_progress: toPromptProgress(event) };
-      if (returnProgress) yield frame([{ index: choice, delta: {}, finish_reason: null }], null, progress);
+      if (options.returnProgress) yield frame([{ index: choice, delta: {}, finish_reason: null }], progress);
       continue;
     }
-    const chunkChoice = toChunkChoice(choice, event, style);
-    const timings = timingsPerToken ? eventTimings(event) : undefined;
-    if (chunkChoice) yield frame([chunkChoice], null, timings && { timings });
+    const chunkChoice = toChunkChoice(choice, event, options);
+    const timings = options.timingsPerToken ? eventTimings(event) : undefined;
+    if (chunkChoice) yield frame([chunkChoice], { timings });
     if (event.type === "done") usages[choice] = event.usage;
   }
-  if (includeUsage) yield frame([], toUsage(usages));
+  if (options.includeUsage) yield frame([], {}, toUsage(usages));
   yield STREAM_END;
 }
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
-import { sseData } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
 import {
   type AnswerHead,
+  chunkWriter,
   progressFields,
   type StreamOptions,
   timingFields,
@@ -61,7 +61,6 @@ export const completionChunkSchema = z
     ...progressFields,
   })
   .meta({ id: "CompletionChunk" });
-type Chunk = z.output<typeof completionChunkSchema>;
 
 export interface CompletionContext {
   readonly head: AnswerHead;
@@ -144,42 +143,37 @@ function tokenText(bytes: Uint8Array): string {
 export async function* toCompletionChunks(
   context: CompletionContext,
   events: AsyncIterable<ChoiceEvent>,
-  { includeUsage, returnProgress, timingsPerToken }: StreamOptions,
+  options: StreamOptions,
 ): AsyncGenerator<string, void, undefined> {
-  const frame = (choices: Chunk["choices"], usage: Chunk["usage"], more: Partial<Chunk> = {}): string => {
-    const { id, created, model } = context.head;
-    const chunk: Chunk = { id, object: "text_completion", created, model, choices, ...more };
-    return sseData(includeUsage ? { ...chunk, usage } : chunk);
-  };
+  const frame = chunkWriter("text_completion", context.head, options);
   const usages: Usage[] = [];
   const offsets: number[] = [];
   for await (const event of events) {
     const index = event.choice ?? 0;
-    const timings = timingsPerToken ? eventTimings(event) : undefined;
+    const timings = options.timingsPerToken ? eventTimings(event) : undefined;
     if (event.type === "start") {
       const prompt = echoedPrompt(context, index);
       if (!prompt) continue;
       const { text, logprobs } = prompt;
       offsets[index] = text.length;
-      if (text !== "") yield frame([{ index, text, logprobs, finish_reason: null }], null);
+      if (text !== "") yield frame([{ index, text, logprobs, finish_reason: null }]);
     } else if (event.type === "prompt-progress") {
       const progress = { prompt_progress: toPromptProgress(event) };
-      if (returnProgress)
-        yield frame([{ index, text: "", logprobs: null, finish_reason: null }], null, progress);
+      if (options.returnProgress)
+        yield frame([{ index, text: "", logprobs: null, finish_reason: null }], progress);
     } else if (event.type === "text-delta") {
       const logprobs = toLogprobs(event.logprobs ?? [], offsets[index] ?? 0);
       offsets[index] = (offsets[index] ?? 0) + event.text.length;
-      yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null, timings && { timings });
+      yield frame([{ index, text: event.text, logprobs, finish_reason: null }], { timings });
     } else if (event.type === "done") {
       usages[index] = event.usage;
       yield frame(
         [{ index, text: "", logprobs: null, finish_reason: event.reason, limited_by: event.limitedBy }],
-        null,
-        timings && { timings },
+        { timings },
       );
     }
   }
-  if (includeUsage) yield frame([], toUsage(usages, context.prompts.length));
+  if (options.includeUsage) yield frame([], {}, toUsage(usages, context.prompts.length));
   yield STREAM_END;
 }
 

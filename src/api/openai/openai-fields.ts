@@ -3,6 +3,7 @@ import type { Usage } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { ignored, repetitionGuardField, modelField, optional } from "../../http/input/common-fields.ts";
+import { sseData } from "../../http/streaming/stream-response.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { answerTimings } from "../answer-fields.ts";
 import {
@@ -83,6 +84,22 @@ export interface StreamOptions {
   readonly includeUsage: boolean;
   readonly returnProgress: boolean;
   readonly timingsPerToken: boolean;
+}
+
+/** Returns a function that writes a chunk of a stream; only with `includeUsage`, it has the usage. */
+export function chunkWriter(
+  object: string,
+  { id, created, model }: AnswerHead,
+  { includeUsage }: StreamOptions,
+) {
+  return (
+    choices: readonly object[],
+    more: object = {},
+    usage: z.output<typeof usageSchema> | null = null,
+  ): string => {
+    const chunk = { id, object, created, model, choices, ...more };
+    return sseData(includeUsage ? { ...chunk, usage } : chunk);
+  };
 }
 
 /** Progress fields of a chunk. */

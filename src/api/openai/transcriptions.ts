@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors/service-error.ts";
 import { parseInput } from "../../http/input/common-fields.ts";
 import { readForm } from "../../http/input/form-data.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -10,6 +9,7 @@ import type { InferenceEvent, InferenceRequest } from "../../inference/inference
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Services } from "../services.ts";
 import { openaiEvents } from "./openai-error.ts";
+import { unsupported } from "./openai-fields.ts";
 import { chatInput } from "../chat-input.ts";
 
 /** Maximum lengths of texts. */
@@ -82,23 +82,16 @@ export function transcriptionsRoute({ inference }: Services): Route {
 function fieldsOf(form: FormData): Record<string, unknown> {
   for (const name of ["include[]", "include", "timestamp_granularities[]", "timestamp_granularities"]) {
     if (!form.has(name)) continue;
-    throw new ServiceError(
-      "unsupported_feature",
-      `${name} is not supported: models do not return timestamps.`,
-      {
-        param: name,
-      },
-    );
+    throw unsupported(`${name} is not supported: models do not return timestamps.`, name);
   }
   return Object.fromEntries(form);
 }
 
 function checkFormat(format: z.output<typeof formSchema>["response_format"]): void {
   if (!TIMED_FORMATS.some((timed) => timed === format)) return;
-  throw new ServiceError(
-    "unsupported_feature",
+  throw unsupported(
     `The response format ${format} is not supported: models do not return timestamps. Use json or text.`,
-    { param: "response_format" },
+    "response_format",
   );
 }
 

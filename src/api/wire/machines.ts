@@ -105,15 +105,15 @@ export const gpuSchema = z
 export function gpuJson({ available, adapter, problem, adapters }: GpuState): z.infer<typeof gpuSchema> {
   return {
     available,
-    ...(adapter && { adapter: adapter.name }),
-    ...(problem !== undefined && { problem }),
+    adapter: adapter?.name,
+    problem,
     adapters: adapters.map(adapterJson),
   };
 }
 
 function adapterJson(adapter: ReportedAdapter): z.infer<typeof adapterSchema> {
   const { name, backend, problem } = adapter;
-  const common = { name, backend, usable: problem === undefined, ...(problem !== undefined && { problem }) };
+  const common = { name, backend, usable: problem === undefined, problem };
   if (!("features" in adapter)) return common;
   const { vendor, architecture, description, software, memory, features, limits } = adapter;
   return {
@@ -122,7 +122,7 @@ function adapterJson(adapter: ReportedAdapter): z.infer<typeof adapterSchema> {
     architecture,
     description,
     software,
-    ...(memory !== undefined && { memory_bytes: memory }),
+    memory_bytes: memory,
     features: {
       shader_f16: features.shaderF16,
       subgroups: features.subgroups,

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
+import { invalidField } from "./common-fields.ts";
 import { assertNotCompressed, boundedBody, fileBody, mediaType } from "./read-json.ts";
 
 /** Maximum parts of a form in memory; forms of the supported APIs have a dozen fields. */
@@ -11,12 +12,8 @@ const MAX_FORM_PARTS = 64;
  */
 export async function readForm(context: AppContext): Promise<FormData> {
   const { headers } = context.req.raw;
-  assertNotCompressed(headers);
   const type = headers.get("content-type") ?? "";
   const boundary = formBoundary(headers);
-  if (mediaType(headers) !== FORM_TYPE || boundary === undefined) {
-    throw new ServiceError("unsupported_media_type", `The body must be a form of the type ${FORM_TYPE}.`);
-  }
   return await boundedBody(context, async (chunks) => {
     const body = new Blob(await copyChunks(chunks));
     const latin1 = new TextDecoder("latin1").decode(await body.arrayBuffer());
@@ -67,11 +64,7 @@ export async function readUpload<Received extends AsyncDisposable>(
   context: AppContext,
   { field, limit, receive }: UploadOptions<Received>,
 ): Promise<Upload<Received>> {
-  const { headers } = context.req.raw;
-  assertNotCompressed(headers);
-  const boundary = formBoundary(headers);
-  if (mediaType(headers) !== FORM_TYPE || boundary === undefined)
-    throw new ServiceError("unsupported_media_type", `The body must be a form of the type ${FORM_TYPE}.`);
+  const boundary = formBoundary(context.req.raw.headers);
   let received: { name: string; file: Received } | undefined;
   const fields: Record<string, string> = {};
   try {
@@ -91,7 +84,7 @@ export async function readUpload<Received extends AsyncDisposable>(
     throw error;
   }
   if (received) return { ...received, fields };
-  throw new ServiceError("invalid_parameter", `${field}: must be a file in the form.`, { param: field });
+  throw invalidField(field, "must be a file in the form.");
 }
 
 async function textOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<string> {
@@ -220,10 +213,13 @@ function indexOf(bytes: Uint8Array, pattern: Uint8Array): number {
 const FORM_TYPE = "multipart/form-data";
 const BOUNDARY = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i;
 
-/** Boundary of the form in the content type, if any. */
-function formBoundary(headers: Headers): string | undefined {
+/** Returns the boundary of a form's parts. @throws ServiceError unsupported_media_type for another type of body */
+function formBoundary(headers: Headers): string {
+  assertNotCompressed(headers);
   const [, quoted, plain] = BOUNDARY.exec(headers.get("content-type") ?? "") ?? [];
-  return quoted ?? plain;
+  const boundary = quoted ?? plain;
+  if (mediaType(headers) === FORM_TYPE && boundary !== undefined) return boundary;
+  throw new ServiceError("unsupported_media_type", `The body must be a form of the type ${FORM_TYPE}.`);
 }
 
 function invalidForm(what: string, cause?: unknown): ServiceError {

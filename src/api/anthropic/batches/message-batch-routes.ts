@@ -64,10 +64,8 @@ function createRoute({ batches }: BatchServices): Route {
     body: createSchema,
     answers: [{ description: "The batch.", schema: messageBatchSchema }],
     async handle(context, { body: { requests } }) {
-      if (requests.length > batches.maxLines) {
-        const message = `requests: must be at most ${batches.maxLines} (batches.max_lines).`;
-        throw new ServiceError("invalid_parameter", message, { param: "requests" });
-      }
+      if (requests.length > batches.maxLines)
+        throw invalidField("requests", `must be at most ${batches.maxLines} (batches.max_lines).`);
       checkUniqueIds(requests);
       const viewer = context.get("owner");
       await using received = await batches.receive(jsonLines(requests));

@@ -102,10 +102,9 @@ function earlierItems(id: string, store: Pick<ResponseStore, "get">): readonly I
 function referencedItem({ id }: ItemReference, index: number, store: Pick<ResponseStore, "item">): InputItem {
   const item = store.item(id);
   if (item) return item;
-  throw new ServiceError(
-    "invalid_parameter",
-    `input.${index}.id: item "${id}" was not found; it may have been removed to free memory. Send the item itself.`,
-    { param: `input.${index}.id` },
+  throw invalidField(
+    `input.${index}.id`,
+    `item "${id}" was not found; it may have been removed to free memory. Send the item itself.`,
   );
 }
 
