@@ -16,7 +16,7 @@ const STEP_LENGTH = 64 * 1024;
  */
 export async function parseJsonText(text: string, what: string): Promise<unknown> {
   if (text.length > MAX_IMMEDIATE_LENGTH) await nextTimeSlice();
-  if (text.length <= MAX_UNSPLIT_LENGTH) return parseUnsplit(text, what);
+  if (text.length <= MAX_UNSPLIT_LENGTH) return parseShortJson(text, what);
   return await withJsonErrors(what, async () => {
     const reader = new JsonReader(what);
     for (let at = 0; at < text.length; at += STEP_LENGTH) {
@@ -25,11 +25,6 @@ export async function parseJsonText(text: string, what: string): Promise<unknown
     }
     return reader.end();
   });
-}
-
-/** Parses a text of at most {@link MAX_IMMEDIATE_LENGTH} immediately. */
-export function parseShortJson(text: string, what: string): unknown {
-  return parseUnsplit(text, what);
 }
 
 /**
@@ -61,7 +56,7 @@ export async function parseJsonBytes(
   if (size > MAX_IMMEDIATE_LENGTH) await nextTimeSlice();
   const bytes = buffered.length === 1 ? buffered[0]! : joined(buffered, size);
   return await withJsonErrors(what, () =>
-    parseUnsplit(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what),
+    parseShortJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what),
   );
 }
 
@@ -104,7 +99,8 @@ class LongText {
   }
 }
 
-function parseUnsplit(text: string, what: string): unknown {
+/** Parses a text at once, which takes a millisecond for {@link MAX_IMMEDIATE_LENGTH}. */
+export function parseShortJson(text: string, what: string): unknown {
   checkTextDepth(text, what);
   try {
     return JSON.parse(text) as unknown;

@@ -1,4 +1,3 @@
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Api, type Route } from "../../http/route.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import type { Services } from "../services.ts";
@@ -76,7 +75,7 @@ function messagesRoute({ inference }: Services): Route {
         toMessageRequest(body),
         context.req.raw.signal,
       );
-      addWarnings(context, warnings);
+      context.set("warnings", warnings);
       const options = {
         id: messageId(),
         model,

@@ -2,7 +2,6 @@ import type { TokenIds } from "../../engine/protocol/calls.ts";
 import type { Sampling } from "../../engine/protocol/generation.ts";
 import { SAMPLING_ENTRIES } from "../../engine/protocol/sampling-fields.ts";
 import type { AppContext } from "../../http/app-env.ts";
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
@@ -101,7 +100,7 @@ async function completionResponse(
     config.models.slots,
     signal,
   );
-  addWarnings(context, warnings);
+  context.set("warnings", warnings);
   const limit = tokenLimitOf(body);
   const options: CompletionOptions = {
     model,

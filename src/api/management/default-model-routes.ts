@@ -57,7 +57,9 @@ export function defaultModelRoutes(services: ManagementServices): readonly Route
 async function useInBackground(services: ManagementServices, entry: DefaultModel): Promise<void> {
   const { models, events, logger, draining } = services;
   try {
-    const alias = (await aliasOnDisk(models, entry.from)) ?? (await download(services, entry.from));
+    const alias =
+      (await aliasOnDisk(models, entry.from)) ??
+      (await models.pull(entry.from, () => undefined, draining)).alias;
     await loadAsDefault(services, alias);
   } catch (cause) {
     if (draining.aborted) return;
@@ -77,10 +79,6 @@ async function aliasOnDisk(models: ManagementServices["models"], spec: string): 
     if (error instanceof ServiceError && codes.includes(error.code)) return undefined;
     throw error;
   }
-}
-
-async function download({ models, draining }: ManagementServices, spec: string): Promise<string> {
-  return (await models.pull(spec, () => undefined, draining)).alias;
 }
 
 async function loadAsDefault({ models, draining }: ManagementServices, alias: string): Promise<void> {

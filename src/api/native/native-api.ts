@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Api, type Route } from "../../http/route.ts";
 import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors.ts";
 import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -96,7 +95,7 @@ function generationRoute<Body extends z.ZodType<StreamFields>>(
     async handle(context, { body }) {
       const request = { ...toRequest(body), isBuffered: !body.stream };
       const stream = await inference.generate(request, context.req.raw.signal);
-      addWarnings(context, stream.warnings);
+      context.set("warnings", stream.warnings);
       if (body.stream)
         return streamResponse(context, toLines(stream, place, body.return_progress ?? false), nativeNdjson);
       return context.json(toAnswer(stream.model, await collectAnswer(stream.events), place));

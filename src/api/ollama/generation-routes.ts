@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { longJson, NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
@@ -106,7 +105,7 @@ function generationRoute<Body extends z.ZodType<CommonBody>>(
         request.residency ?? {},
         async (residency) => await inference.generate({ ...request, residency }, signal),
       );
-      addWarnings(context, warnings);
+      context.set("warnings", warnings);
       const label = { model: body.model, loadMs };
       if (body.stream !== false) return streamResponse(context, toLines(events, label, place), ollamaLines);
       return context.json(toAnswer(await collectAnswer(events), label, place));

@@ -3,7 +3,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { ndjsonLine } from "../../http/errors.ts";
 import { modelName } from "../../http/input/common-fields.ts";
 import { assertNotCompressed, bodyOf } from "../../http/input/read-json.ts";
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { modelfileNotes } from "../../models/modelfile/parameters.ts";
@@ -70,7 +69,7 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
         if (!steps) await models.create(alias, modelfile, {});
         else if (body.stream === false) await steps.finished();
         else await steps.started();
-        addWarnings(context, modelfileNotes(modelfile));
+        context.set("warnings", modelfileNotes(modelfile));
         if (body.stream === false) return context.json(SUCCESS);
         const lines = steps ? toLines(toQuantizeLines(steps)) : statusLines(CREATE_STATUSES);
         return streamResponse(context, lines, ollamaLines);

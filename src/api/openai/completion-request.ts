@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { list, textItems, tokenList } from "../../http/input/bounded-lists.ts";
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
@@ -57,7 +56,7 @@ export function completionsRoute({ inference, config }: Services): Route {
         scored && requests.length === 0
           ? { model: scored.model, events: echoEvents(scored, toChoices(body)), warnings: [] }
           : await generateChoices(inference, requests, config.models.slots, signal);
-      addWarnings(context, warnings);
+      context.set("warnings", warnings);
       const completion: CompletionContext = {
         head: answerHead("cmpl", model),
         prompts,

@@ -1,4 +1,3 @@
-import { addWarnings } from "../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Api, type Route } from "../../http/route.ts";
 import { pathName } from "../../http/input/common-fields.ts";
 import { longJson, SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -70,7 +69,7 @@ function chatRoute({ inference, config }: Services): Route {
         slots,
         context.req.raw.signal,
       );
-      addWarnings(context, warnings);
+      context.set("warnings", warnings);
       const head = answerHead("chatcmpl", model);
       const customTools = customNames(body);
       const answered = chatLimit(body) === 0 ? withoutText(events) : events;

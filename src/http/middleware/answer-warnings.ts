@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import type { AppContext, AppEnv } from "../app-env.ts";
+import type { AppEnv } from "../app-env.ts";
 
 /** Limits of the header, which proxies must pass on. */
 const MAX_WARNINGS = 10;
@@ -15,11 +15,6 @@ export function answerWarnings(): MiddlewareHandler<AppEnv> {
     const warnings = context.get("warnings") ?? [];
     if (warnings.length > 0) context.header(WARNING_HEADER, joined(warnings));
   };
-}
-
-/** Sets the warnings of the response, streaming or not. */
-export function addWarnings(context: AppContext, warnings: readonly string[]): void {
-  context.set("warnings", warnings);
 }
 
 function joined(warnings: readonly string[]): string {

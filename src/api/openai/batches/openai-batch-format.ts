@@ -99,25 +99,17 @@ function describeProblem(value: unknown): Omit<InputProblem, "line"> {
   const line: { readonly [field: string]: unknown } | undefined = z.looseObject({}).safeParse(value).data;
   if (!line) return { code: "invalid_json_line", message: "This line is not a JSON object.", param: null };
   const { custom_id: id, method, url, body } = line;
+  const missing = "missing_required_parameter";
   if (typeof id !== "string" || id === "" || id.length > MAX_CUSTOM_ID) {
     const message = `custom_id must be a string of 1 to ${MAX_CUSTOM_ID} characters.`;
-    return {
-      code: id === undefined ? "missing_required_parameter" : "invalid_custom_id",
-      message,
-      param: "custom_id",
-    };
+    return { code: id === undefined ? missing : "invalid_custom_id", message, param: "custom_id" };
   }
   if (method !== "POST")
     return { code: "invalid_method", message: 'method must be "POST".', param: "method" };
-  if (typeof url !== "string")
-    return { code: "missing_required_parameter", message: "url must be a string.", param: "url" };
-  if (!isRecord(body))
-    return { code: "missing_required_parameter", message: "body must be an object.", param: "body" };
-  return {
-    code: "invalid_request",
-    message: "body.model must be a string, and body.stream must be true, false or absent.",
-    param: "body",
-  };
+  if (typeof url !== "string") return { code: missing, message: "url must be a string.", param: "url" };
+  if (!isRecord(body)) return { code: missing, message: "body must be an object.", param: "body" };
+  const message = "body.model must be a string, and body.stream must be true, false or absent.";
+  return { code: "invalid_request", message, param: "body" };
 }
 
 /** Returns the parts of the prompt in order, to group requests with a common prefix. */

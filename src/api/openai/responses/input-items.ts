@@ -50,6 +50,10 @@ const messageItem = z.discriminatedUnion("role", [
   }),
 ]);
 
+const outputFields = {
+  call_id: z.string().describe("ID of the tool call that this result is for."),
+  output: inputContent.describe("Text, or parts of text and images."),
+};
 const reasoningTexts = list(z.object({ text: z.string() })).nullish();
 
 /** Fields of an item reference. Some clients omit its type. */
@@ -98,8 +102,7 @@ const knownItem = z.discriminatedUnion(
     }),
     z.object({
       type: z.literal("function_call_output"),
-      call_id: z.string().describe("ID of the tool call that this result is for."),
-      output: inputContent.describe("Text, or parts of text and images."),
+      ...outputFields,
     }),
     z.object({
       type: z.literal("custom_tool_call"),
@@ -109,8 +112,7 @@ const knownItem = z.discriminatedUnion(
     }),
     z.object({
       type: z.literal("custom_tool_call_output"),
-      call_id: z.string().describe("ID of the tool call that this result is for."),
-      output: inputContent.describe("Text, or parts of text and images."),
+      ...outputFields,
     }),
     z.object({
       type: z.literal("reasoning"),

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { AppContext } from "../../../http/app-env.ts";
-import { addWarnings } from "../../../http/middleware/answer-warnings.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import { SSE_TYPE, sseEvent, streamResponse } from "../../../http/streaming/stream-response.ts";
 import { countTokens } from "../../../inference/collect-answer.ts";
@@ -72,7 +71,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: StoredRe
         conversation,
         context.req.raw.signal,
       );
-      addWarnings(context, warnings);
+      context.set("warnings", warnings);
       const writer = new ResponseWriter(beginResponse(body, model), async (response) => {
         if (response.store) await store.add(response, [...conversation.items, ...response.output], owner);
       });

@@ -1,15 +1,11 @@
 import { Hono } from "hono";
 import { expect, test } from "vitest";
-import {
-  answerWarnings,
-  addWarnings,
-  WARNING_HEADER,
-} from "../../../../src/http/middleware/answer-warnings.ts";
+import { answerWarnings, WARNING_HEADER } from "../../../../src/http/middleware/answer-warnings.ts";
 import type { AppEnv } from "../../../../src/http/app-env.ts";
 
 async function headerFor(warnings: readonly string[]): Promise<string | null> {
   const app = new Hono<AppEnv>().use(answerWarnings()).get("/", (context) => {
-    addWarnings(context, warnings);
+    context.set("warnings", warnings);
     return new Response("a stream");
   });
   return (await app.request("/")).headers.get(WARNING_HEADER);
