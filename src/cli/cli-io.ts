@@ -28,15 +28,15 @@ const SAME_SIGNAL_MS = 250;
  * Returns the streams and signals of this process. The first interruption aborts the signals, so that the command can
  * cancel its request to the daemon; a second one ends the process at once.
  */
-export function processIo(now: () => number = () => performance.now()): CliIo {
+export function processIo(): CliIo {
   const stop = new AbortController();
   const outputClosed = new AbortController();
   let interruptedAt: number | undefined;
   const interrupt = (exitCode: Interruption["exitCode"]): void => {
     if (interruptedAt === undefined) {
-      interruptedAt = now();
+      interruptedAt = performance.now();
       stop.abort(new Interruption(exitCode));
-    } else if (now() - interruptedAt > SAME_SIGNAL_MS) {
+    } else if (performance.now() - interruptedAt > SAME_SIGNAL_MS) {
       process.exit(exitCode);
     }
   };
@@ -86,7 +86,6 @@ export async function write(output: Output, text: string): Promise<void> {
   }
 }
 
-/** Writes a line. */
 export function writeLine(output: Output, text = ""): Promise<void> {
   return write(output, `${text}\n`);
 }

@@ -33,7 +33,6 @@ const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.st
 /** A fetch function of a daemon, or of an engine in this tab. */
 export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** An error that the daemon returned. */
 class ApiError extends Error {
   readonly code: string | undefined;
 
@@ -170,7 +169,6 @@ export interface LoadSettings {
   readonly set_default?: boolean;
 }
 
-/** Loads a model in the daemon. */
 export async function loadModel(
   alias: string,
   settings: LoadSettings = {},
@@ -179,7 +177,6 @@ export async function loadModel(
   await request("/api/models/load", post({ alias, context_size: 0, ...settings }, signal));
 }
 
-/** True if the daemon returned an error with this code. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof ApiError && error.code === code;
 }

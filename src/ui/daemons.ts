@@ -4,7 +4,6 @@ import { readStored } from "./browser.ts";
 
 /** `daybreak ui export` marks the page as exported: it is served by a static host without a daemon. */
 
-/** True if this page was exported. */
 export const isExported = metaContent("daybreak-exported") !== undefined;
 
 /** Address of the hub for an exported page; undefined for the default hub. */

@@ -6,7 +6,6 @@ import { joinModels, listedStoredModels } from "./stored-models.ts";
 
 /** State that all views of the page share. */
 
-/** State of the connection to the daemon. */
 type Connection =
   | { readonly state: "connecting" | "connected" | "starting" | "draining" }
   /** The page uses no daemon. */
@@ -57,7 +56,6 @@ export function showProblem(error: unknown): void {
   problem.value = toError(error).message;
 }
 
-/** Reads the state and the models of the daemon. */
 export async function refresh(): Promise<void> {
   if (!chosenDaemon()) {
     connection.value = { state: "none" };

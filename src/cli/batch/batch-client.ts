@@ -26,7 +26,6 @@ const UNUSABLE_STATUSES: ReadonlySet<BatchObject["status"]> = new Set([
   "expired",
 ]);
 
-/** Client of the daemon's routes for batches and their files. */
 export class BatchClient {
   readonly #client: DaemonClient;
 
@@ -77,7 +76,6 @@ export class BatchClient {
     return newer ? { newer } : {};
   }
 
-  /** Uploads a file and creates a batch of it. */
   async create({ path: file, sha256, endpoint }: BatchFile): Promise<BatchObject> {
     const { id } = await this.#client.upload(fileSchema, "/v1/files", await uploadForm(file));
     return await this.#client.json(batchSchema, "POST", "/v1/batches", {
@@ -131,7 +129,6 @@ export class BatchClient {
     }
   }
 
-  /** Names of all uploaded files by id. */
   async fileNames(): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>();
     const files = this.#pages(fileListSchema, `/v1/files?purpose=batch&limit=${FILES_PER_PAGE}`);

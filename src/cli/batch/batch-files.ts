@@ -18,7 +18,6 @@ const anthropicSchema = z.union([
   z.looseObject({ requests: z.array(z.unknown()) }),
 ]);
 
-/** A file of requests on this machine. */
 export interface BatchFile {
   readonly path: string;
   /** SHA-256 of the content. An earlier batch of the same content is found by it. */
@@ -96,7 +95,6 @@ type ByteChunks = AsyncIterable<Uint8Array>;
 export class OutputFile {
   readonly path: string;
 
-  /** Unique name of the file while it is written. */
   readonly #partialFile: string;
 
   constructor(path: string) {

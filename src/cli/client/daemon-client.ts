@@ -44,21 +44,20 @@ export class DaemonClient {
     method: string,
     path: string,
     body?: unknown,
-    signal = this.#options.signal,
   ): Promise<z.input<Schema>> {
+    const { signal } = this.#options;
     const answer = await this.#send(method, path, body, signal);
     return this.#parse(schema, await this.#textOf(answer, signal));
   }
 
-  /** Sends a request whose response is a stream of JSON lines. @throws ApiError for a line that holds an error */
+  /** Sends a POST request whose response is a stream of JSON lines. @throws ApiError for a line that holds an error */
   async *lines<Schema extends z.ZodType>(
     schema: Schema,
-    method: string,
     path: string,
-    body?: unknown,
+    body: unknown,
     signal = this.#options.signal,
   ): AsyncGenerator<z.input<Schema>, void, undefined> {
-    const answer = await this.#send(method, path, body, signal);
+    const answer = await this.#send("POST", path, body, signal);
     for await (const line of readLines(this.#chunks(answer, signal))) {
       const failure = parseAs(errorBodySchema, line);
       if (failure) throw new ApiError(failure);

@@ -75,7 +75,6 @@ function contentLength(body: OutgoingRequest["body"]): Record<string, string | n
   return typeof body !== "string" ? {} : { "content-length": Buffer.byteLength(body) };
 }
 
-/** Address of a daemon. */
 export type Endpoint =
   | { readonly kind: "ipc"; readonly socketPath: string }
   | { readonly kind: "http"; readonly url: URL };

@@ -24,7 +24,6 @@ Ctrl-C        cancel the answer; at the prompt, twice, leave`;
 
 interface ChatOptions extends ClientOptions, GenerationOptions {}
 
-/** daybreak chat */
 export function chatCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("chat", "print the lines of the daemon's answers as JSON"))
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")
@@ -34,7 +33,6 @@ export function chatCommand(io: CliIo): Command {
     });
 }
 
-/** Runs a conversation until the user ends it. */
 export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   const { model } = options;
   const fields = await generationFields(options);
@@ -156,7 +154,7 @@ class Conversation {
     try {
       await withLoadedModel(this.#io, this.#client, this.#options.model, async () => {
         const request = { ...this.#fields, messages: this.#messages, stream: true };
-        for await (const line of this.#client.lines(chatLineSchema, "POST", "/api/chat", request, signal)) {
+        for await (const line of this.#client.lines(chatLineSchema, "/api/chat", request, signal)) {
           if (this.#options.json) await writeJson(this.#io.stdout, line);
           else {
             await display.thinking(line.message.thinking ?? "");

@@ -12,7 +12,6 @@ import { formatBytes } from "../../json/quantities.ts";
 import { printable } from "../terminal/format.ts";
 import { describeQuantizing, ProgressBar } from "../terminal/progress-display.ts";
 
-/** daybreak create <model> -f Modelfile */
 export function createCommand(io: CliIo): Command {
   return clientCommand("create")
     .description("make a model from a Modelfile")
@@ -49,7 +48,6 @@ interface QuantizeCommandOptions extends ClientOptions {
   allowRequantize?: boolean;
 }
 
-/** daybreak quantize <source> <destination> */
 export function quantizeCommand(io: CliIo): Command {
   return clientCommand("quantize", "print each progress report of the daemon as a line of JSON")
     .description("make a smaller model of one in F32, F16 or BF16; Ctrl-C cancels it")
@@ -59,7 +57,7 @@ export function quantizeCommand(io: CliIo): Command {
     .option("--allow-requantize", "also quantize what is quantized already, which costs quality")
     .action(async (source: string, destination: string, options: QuantizeCommandOptions) => {
       const client = connect(io, options);
-      const lines = client.lines(quantizeLineSchema, "POST", "/api/models/quantize", {
+      const lines = client.lines(quantizeLineSchema, "/api/models/quantize", {
         // The working directory of the daemon may be another one.
         source: looksLikePath(source) && !source.startsWith("~") ? path.resolve(source) : source,
         destination,

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { pause } from "../../async/promises.ts";
-import { CliError, EXIT } from "../cli-error.ts";
+import { CliError, EXIT, usageError } from "../cli-error.ts";
 import { type CliIo, writeJson, writeLine, writeLines } from "../cli-io.ts";
 import { connect, daemonAddress } from "../client/daemon-address.ts";
 import { DaemonClient, HEALTH_POLL_INTERVAL_MS } from "../client/daemon-client.ts";
@@ -38,7 +38,6 @@ const statusSchema = z.object({
     .optional(),
 });
 
-/** daybreak status */
 export function statusCommand(io: CliIo): Command {
   return clientCommand("status")
     .description("show the daemon's status; exit code 3 when no daemon answers")
@@ -74,7 +73,6 @@ function describeSandbox(sandbox: z.infer<typeof statusSchema>["sandbox"]): stri
   return name === "none" ? `${first} alone${reason}` : `${first} and ${name}: ${parts.join(", ")}${reason}`;
 }
 
-/** daybreak stop */
 export function stopCommand(io: CliIo): Command {
   return clientCommand("stop")
     .description("stop the local daemon once its running requests are done")
@@ -83,9 +81,7 @@ export function stopCommand(io: CliIo): Command {
       // The route exists over IPC only, so that nobody stops the daemon over the network.
       const local = endpoints.filter((endpoint) => endpoint.kind === "ipc");
       if (local.length === 0) {
-        throw new CliError(
-          EXIT.usage,
-          "usage",
+        throw usageError(
           "A daemon can only be stopped through its socket, and no socket is configured. End its process instead.",
         );
       }
@@ -94,16 +90,13 @@ export function stopCommand(io: CliIo): Command {
         await client.json(z.unknown(), "POST", "/api/system/shutdown");
       } catch (error) {
         const anywhere = new DaemonClient({ endpoints, apiKey, signal: io.signal });
-        throw isNoDaemon(error) && (await anywhere.health()) !== undefined ? noSocket(error) : error;
+        const isNoDaemon = error instanceof CliError && error.code === "no_daemon";
+        throw isNoDaemon && (await anywhere.health()) !== undefined ? noSocket(error) : error;
       }
       while ((await client.health()) !== undefined) await pause(HEALTH_POLL_INTERVAL_MS, io.signal);
       if (options.json) return writeJson(io.stdout, { status: "stopped" });
       return writeLine(io.stdout, "The daemon is stopped.");
     });
-}
-
-function isNoDaemon(error: unknown): boolean {
-  return error instanceof CliError && error.code === "no_daemon";
 }
 
 function noSocket(cause: unknown): CliError {

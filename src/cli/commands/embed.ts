@@ -13,7 +13,6 @@ const embeddingsSchema = z.object({
   total_tokens: z.number(),
 });
 
-/** daybreak embed [text…] */
 export function embedCommand(io: CliIo): Command {
   return clientCommand("embed")
     .description("turn texts into vectors; prints one JSON array of numbers per line")

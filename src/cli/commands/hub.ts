@@ -15,7 +15,6 @@ const DEFAULT_REPOS = 5;
 
 type HubFiles = z.input<typeof hubFilesSchema>;
 
-/** daybreak search <query> */
 export function searchCommand(io: CliIo): Command {
   return clientCommand("search", "print what the daemon says of each repository as a list of JSON")
     .description("search the hub for models, and say which fit this machine (an estimate)")
@@ -69,14 +68,13 @@ function describeFit({ fits, gpu }: HubFiles["models"][number]): string {
     : `yes, ${gpu.layers} of ${gpu.all_layers} layers on the GPU`;
 }
 
-/** daybreak pull <model> */
 export function pullCommand(io: CliIo): Command {
   return clientCommand("pull", "print each progress report of the daemon as a line of JSON")
     .description("download a model; an interrupted download resumes where it stopped")
     .argument("<model>", "alias, or hub spec such as hf:owner/repository:Q4_K_M")
     .action(async (name: string, options: ClientOptions) => {
       const client = connect(io, options);
-      const lines = client.lines(pullLineSchema, "POST", "/api/models/pull", { name, stream: true });
+      const lines = client.lines(pullLineSchema, "/api/models/pull", { name, stream: true });
       if (io.stderr.isTTY) await writeLine(io.stderr, `Asking the hub for ${printable(name)} ...`);
       using display = new DownloadDisplay(io.stderr, name);
       for await (const line of lines) {

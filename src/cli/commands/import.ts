@@ -18,7 +18,6 @@ interface ImportOptions extends ClientOptions {
 
 type Imported = Extract<ImportLine, { alias: string }>;
 
-/** daybreak import --from <store> */
 export function importCommand(io: CliIo): Command {
   return clientCommand("import", "print each step of the daemon as a line of JSON")
     .description(
@@ -28,7 +27,7 @@ export function importCommand(io: CliIo): Command {
     .requiredOption("--from <source>", "ollama, lmstudio, hf (the Hugging Face cache), or a folder")
     .option("--copy", "copy files that cannot be linked, instead of using them where they are")
     .action(async (names: string[], options: ImportOptions) => {
-      const lines = connect(io, options).lines(importLineSchema, "POST", "/api/models/import", {
+      const lines = connect(io, options).lines(importLineSchema, "/api/models/import", {
         from: await resolveSource(options.from, io.env),
         ...(names.length > 0 && { models: names }),
         ...(options.copy && { copy: true }),

@@ -20,7 +20,6 @@ interface RunOptions extends ClientOptions, GenerationOptions {
   image?: string[];
 }
 
-/** daybreak run [prompt…] */
 export function runCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("run", "print the whole answer as one JSON object"))
     .description("answer one prompt; starts a daemon in the background when none runs")
@@ -51,7 +50,7 @@ export function runCommand(io: CliIo): Command {
             await client.json(generateLineSchema, "POST", "/api/generate", request),
           );
         }
-        const lines = client.lines(generateLineSchema, "POST", "/api/generate", { ...request, stream: true });
+        const lines = client.lines(generateLineSchema, "/api/generate", { ...request, stream: true });
         return showAnswer(io, lines, options);
       };
       await withLoadedModel(io, client, model, generate);

@@ -25,7 +25,6 @@ interface ServiceOptions {
   readonly json?: boolean;
 }
 
-/** Parameters of one run of the command. */
 interface ServiceTask {
   readonly io: CliIo;
   readonly options: ServiceOptions;
@@ -37,7 +36,6 @@ const WILDCARD_ADDRESSES = new Set(["0.0.0.0", "::"]);
 
 const ACTIONS = { install, uninstall, status };
 
-/** daybreak service install | uninstall | status */
 export function serviceCommand(io: CliIo): Command {
   return new Command("service")
     .description("run the daemon as a service of this account or system: install, uninstall, or show it")
@@ -139,28 +137,24 @@ async function print(
   await writeLines(io.stderr, notes);
 }
 
-/** Warnings about the installed service. */
 function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
-  const { kind } = findInstallation(packageRoot());
-  const lost =
-    lostVariables.length === 0
-      ? []
-      : [
-          `These variables are set in this shell but not for the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
-        ];
-  const npx =
-    kind === "npx"
-      ? [
-          "This runs from npx's cache, which npm may remove. Run npm install --global daybreak, then install the service again.",
-        ]
-      : [];
-  const isOpen = WILDCARD_ADDRESSES.has(config.http.addr) && config.api_keys.length === 0;
-  const open = isOpen
-    ? [
-        `It listens on all addresses and asks for no key. To serve this machine only, set addr = "127.0.0.1" under [http] in ${file}`,
-      ]
-    : [];
-  return [...open, ...lost, ...npx];
+  const notes: string[] = [];
+  if (WILDCARD_ADDRESSES.has(config.http.addr) && config.api_keys.length === 0) {
+    notes.push(
+      `It listens on all addresses and asks for no key. To serve this machine only, set addr = "127.0.0.1" under [http] in ${file}`,
+    );
+  }
+  if (lostVariables.length > 0) {
+    notes.push(
+      `These variables are set in this shell but not for the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
+    );
+  }
+  if (findInstallation(packageRoot()).kind === "npx") {
+    notes.push(
+      "This runs from npx's cache, which npm may remove. Run npm install --global daybreak, then install the service again.",
+    );
+  }
+  return notes;
 }
 
 function requireRoot(action: string): void {

@@ -65,7 +65,6 @@ const releaseSchema = z.object({
 type Release = { readonly version: string } | { readonly problem: string };
 
 interface ReleaseQuery {
-  /** Address of an npm registry. */
   readonly registry: string;
   readonly fetch: typeof fetch;
   readonly signal: AbortSignal;

@@ -18,7 +18,6 @@ const CHECK_DEADLINE_MS = 8000;
 interface DaemonCheckOptions {
   readonly where: LocalDaemon;
   readonly daemon: Promise<FoundDaemon>;
-  /** Version of this program. */
   readonly version: string;
 }
 
@@ -196,7 +195,6 @@ const fleetSchema = z.object({
   machines: z.array(z.unknown()),
 });
 
-/** State of the local daemon. */
 export interface FoundDaemon {
   /** Status of /health over the socket: "ok", "starting" or "draining"; undefined: no daemon. */
   readonly socketHealth: string | undefined;

@@ -4,7 +4,6 @@ import { toError } from "../../errors/service-error.ts";
 /** note: works, but the user should know; problem: does not work. */
 type Verdict = "ok" | "note" | "problem";
 
-/** The result of one check. */
 export interface Finding {
   /** Title: "Cache folder". Programs can select findings by it. */
   readonly name: string;
@@ -38,7 +37,6 @@ export function problem(message: string, cure: string): Result {
   return { verdict: "problem", message, cure };
 }
 
-/** Creates a check of a function that returns what it finds. */
 export function createCheck(
   name: string,
   find: (signal: AbortSignal) => Promise<Result | readonly Result[]> | Result | readonly Result[],

@@ -1,7 +1,6 @@
 import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
 
-/** Daemon and model for an agent. */
 interface AgentTarget {
   /** URL of the daemon, without a final slash. */
   readonly url: string;

@@ -4,7 +4,6 @@ import { toError } from "../../errors/service-error.ts";
 import { usageError } from "../cli-error.ts";
 import { parseInteger, parseNumber } from "./common-options.ts";
 
-/** Options of commands that generate. */
 export interface GenerationOptions {
   model?: string;
   system?: string;
@@ -19,7 +18,6 @@ export interface GenerationOptions {
   verbose?: boolean;
 }
 
-/** Adds the options of {@link GenerationOptions} to a command. */
 export function withGenerationOptions(command: Command): Command {
   return command
     .option("-m, --model <name>", "model to use; the daemon's default model when absent")

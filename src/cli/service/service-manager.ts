@@ -10,7 +10,6 @@ export interface ToolResult {
   readonly stderr: string;
 }
 
-/** State of the service in the service manager. */
 export interface ServiceState {
   /** Starts at boot or at login. */
   readonly enabled: boolean;
@@ -19,7 +18,6 @@ export interface ServiceState {
   readonly pid?: number;
 }
 
-/** Program to run as a service. */
 export interface ServiceProgram {
   /** Absolute paths of Node and the launcher, then arguments. */
   readonly command: readonly [node: string, launcher: string, ...args: string[]];
@@ -34,10 +32,8 @@ export interface ServiceManager {
   /** Description: "systemd unit of this account". */
   readonly title: string;
   readonly file: string;
-  /** Content of the file. */
   readonly content: string;
   readonly encoding: "utf8" | "utf16le";
-  /** Queries the state. */
   readonly query: ToolCall;
   /** Parses the output of the query. @throws Error if the query failed */
   readState(answer: ToolResult): ServiceState;
@@ -52,7 +48,6 @@ export interface ServiceManager {
 /** Text in the files that the command writes; it changes and removes no others. */
 export const FILE_MARKER = "Made by: daybreak service install";
 
-/** Name of the service. */
 export const SERVICE_NAME = "daybreak";
 
 /** Runs a tool and waits until it exits. */
@@ -77,7 +72,6 @@ function toolReason(error: ExecFileException): string {
     : error.message;
 }
 
-/** Error of the service manager. */
 export function serviceError(message: string): CliError {
   return new CliError(EXIT.error, "service_failed", message);
 }
@@ -89,7 +83,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
-/** Escapes a text for XML. */
 export function xmlText(text: string): string {
   return text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

@@ -30,8 +30,8 @@ export class AnswerDisplay {
   async thinking(delta: string): Promise<void> {
     if (this.#hideThinking || delta === "") return;
     this.#lastOutput = "thinking";
-    const { stderr, env } = this.#io;
-    await write(stderr, styleFor(stderr, env).dim(stderr.isTTY ? printable(delta) : delta));
+    const { stderr } = this.#io;
+    await write(stderr, this.#dim(stderr.isTTY ? printable(delta) : delta));
   }
 
   async text(delta: string): Promise<void> {
@@ -55,20 +55,22 @@ export class AnswerDisplay {
   /** Prints a note if the answer was cut off. */
   async noteTruncation(summary: AnswerSummary): Promise<void> {
     if (summary.done_reason !== "length") return;
-    const { stderr, env } = this.#io;
     const note = `[cut off after ${summary.completion_tokens ?? "the allowed"} tokens; --max-tokens allows more]`;
-    await writeLine(stderr, styleFor(stderr, env).dim(note));
+    await writeLine(this.#io.stderr, this.#dim(note));
   }
 
   async statistics(summary: AnswerSummary): Promise<void> {
-    const { stderr, env } = this.#io;
     const parts = [
       summary.prompt_tokens !== undefined && `${summary.prompt_tokens} tokens in`,
       summary.completion_tokens !== undefined && `${summary.completion_tokens} tokens out`,
       summary.tokens_per_second !== undefined && `${summary.tokens_per_second.toFixed(1)} tokens/s`,
       summary.total_duration_ms !== undefined && `${formatDuration(summary.total_duration_ms)} in all`,
     ].filter((part) => part !== false);
-    await writeLine(stderr, styleFor(stderr, env).dim(`[${parts.join(", ")}]`));
+    await writeLine(this.#io.stderr, this.#dim(`[${parts.join(", ")}]`));
+  }
+
+  #dim(text: string): string {
+    return styleFor(this.#io.stderr, this.#io.env).dim(text);
   }
 }
 

@@ -57,7 +57,6 @@ export function describeContext(model: Pick<Entry, "context_size" | "context_sou
   return `${model.context_size} tokens${reason === undefined ? "" : ` (${reason})`}`;
 }
 
-/** Text attributes of a terminal. */
 type Style = Readonly<Record<"bold" | "dim" | "red", (text: string) => string>>;
 
 /** Returns the attributes of a terminal; plain text for a file or a pipe, NO_COLOR or TERM=dumb. */

@@ -35,7 +35,6 @@ const MAX_ROUNDS = 25;
 /** Fraction of the prompt that was processed, 0 to 1; undefined unless a prompt is being processed. */
 export const promptProgress = createSignal<number | undefined>(undefined);
 
-/** Attachments of a question. */
 interface Attachments {
   readonly images: readonly string[];
   readonly files: readonly TextFile[];

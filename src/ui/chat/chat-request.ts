@@ -4,7 +4,6 @@ import type { ChatMessage, ChatSettings, TextFile } from "./conversation.ts";
 /** Alternatives per token that are requested. */
 const TOP_LOGPROBS = 5;
 
-/** A tool in a request. */
 interface OfferedTool {
   readonly name: string;
   readonly description: string;

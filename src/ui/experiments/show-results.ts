@@ -3,7 +3,6 @@ import { element, shadeClass } from "../browser.ts";
 import { formatProbability } from "../../json/quantities.ts";
 import { compareResults, describeDifference } from "../../experiments/experiments.ts";
 
-/** A result with its label on the page. */
 export interface NamedResult {
   readonly name: string;
   readonly result: ExperimentResult;

@@ -10,7 +10,8 @@ import { copyText } from "../page-state.ts";
 
 /** Rendered Markdown. While the text grows, only its last block is rendered again. */
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
-  const version = mathVersion();
+  // Changes when the library for formulas is loaded.
+  const version = mathLibrary.value ? 1 : 0;
   const blocks = useMemo(() => renderMarkdown(text, version), [text, version]);
   return (
     <div class="markdown">
@@ -30,7 +31,6 @@ const Block = memo(({ html }: { readonly html: string }): JSX.Element => {
   return <div ref={container} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
-/** Returns a button that copies a code block. */
 function copyButton(block: HTMLElement): HTMLButtonElement {
   const code = block.textContent ?? "";
   const button = document.createElement("button");
@@ -72,7 +72,6 @@ const renderedBlocks = new Map<string, string>();
 /** Cache size: a long answer has some hundred blocks. */
 const MAX_RENDERED_BLOCKS = 1000;
 
-/** The temml library, which renders formulas. */
 const mathLibrary = signal<typeof temml | undefined>(undefined);
 let loadingMath: Promise<void> | undefined;
 
@@ -147,11 +146,6 @@ function escapeHtml(text: string): string {
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
-}
-
-/** Changes when the library for formulas is loaded. */
-function mathVersion(): number {
-  return mathLibrary.value ? 1 : 0;
 }
 
 /** Loads the library for formulas early: loading it during an answer would delay a few frames. */

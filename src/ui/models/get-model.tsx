@@ -19,14 +19,12 @@ import {
 import { goToDownloads, PullStatus } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 
-/** Number of search results. */
 const MAX_REPOS = 20;
 /** Suggestions that are visible before "Show all". */
 const INITIAL_SUGGESTIONS = 6;
 /** Matches the name of a repository, with or without the hub's address or "hf:". */
 const REPO_PATTERN = /^(?:https?:\/\/[^/]+\/|hf:)?([\w.-]+\/[\w.-]+?)(?:[:/].*)?$/;
 
-/** Search of the hub, and suggested models. */
 export function GetModel(): JSX.Element {
   return (
     <section aria-labelledby="get-title">
@@ -103,7 +101,6 @@ function Search(): JSX.Element {
   );
 }
 
-/** The models that the daemon suggests. */
 function Suggestions(): JSX.Element {
   const list = useSignal<readonly Suggestion[]>([]);
   const showsAll = useSignal(false);
@@ -155,7 +152,6 @@ function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JS
   );
 }
 
-/** Labels of the hub's task names. */
 const TASK_LABELS: Readonly<Record<string, string>> = {
   "feature-extraction": "embeddings; does not chat",
   "sentence-similarity": "embeddings; does not chat",

@@ -16,7 +16,6 @@ interface LoadDialogProps {
   readonly onClose: () => void;
 }
 
-/** Dialog with the settings for loading a model. */
 export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   const { alias, state, context_size: context = 0, gpu_layers: layers = 0 } = model;
   const detail = useSignal<ModelDetail | undefined>(undefined);

@@ -14,7 +14,6 @@ function close(): void {
   openDialog.value = undefined;
 }
 
-/** The open dialog, if there is one. */
 export function OpenDialog(): JSX.Element | null {
   const open = openDialog.value;
   if (!open) return null;
@@ -166,7 +165,6 @@ function defaultName(model: ListedModel | undefined): string {
   return model.source === "modelfile" ? model.alias : `${model.alias.split(/[/:]/).at(-1)}-mine`;
 }
 
-/** Returns a template for a new Modelfile. */
 function exampleModelfile(): string {
   const base = models.value.find(({ is_default: isDefault }) => isDefault)?.alias ?? "daybreak-mini";
   return `FROM ${base}

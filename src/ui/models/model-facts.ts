@@ -1,6 +1,5 @@
 import type { ListedModel } from "../daemon-api.ts";
 
-/** Labels of capabilities. */
 const CAPABILITY_LABELS: Readonly<Record<string, string>> = {
   vision: "sees images",
   tools: "calls tools",
@@ -8,7 +7,6 @@ const CAPABILITY_LABELS: Readonly<Record<string, string>> = {
   json: "JSON",
 };
 
-/** Explanations of models that do not generate text. */
 const PURPOSE_NOTES: Readonly<Record<string, string>> = {
   embed: "Turns texts into vectors for search. It does not chat.",
   rerank: "Orders documents by a question. It does not chat.",
@@ -39,7 +37,6 @@ export function describeOrigin({ source, from }: ListedModel): string {
   return "a file of yours";
 }
 
-/** Explains the effect of deleting a model. */
 export function describeDeletion({ alias, source }: ListedModel, size: string): string {
   switch (source) {
     case "hub":

@@ -94,9 +94,6 @@ export async function* pullModel(
   }
 }
 
-/** State of the view Models. */
-
-/** A dialog and its model. */
 type OpenDialog =
   | { readonly kind: "load" | "copy" | "delete"; readonly model: ListedModel }
   /** Without a model, the dialog creates a new Modelfile. */

@@ -9,7 +9,6 @@ import { formatBytes, formatDuration } from "../../json/quantities.ts";
 /** Poll interval for downloads that this tab has not started. */
 const POLL_INTERVAL_MS = 1000;
 
-/** List of running, paused and finished downloads. */
 export function PullList(): JSX.Element | null {
   const hasOtherPulls = pulls.value.some(({ state }) => state === "elsewhere");
   useEffect(() => {
@@ -90,7 +89,6 @@ export function PullStatus({ name }: { readonly name: string }): JSX.Element | n
   );
 }
 
-/** Scrolls to the list of downloads. */
 export function goToDownloads(): void {
   document.getElementById("downloads-title")?.scrollIntoView();
 }

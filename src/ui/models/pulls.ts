@@ -4,7 +4,6 @@ import { models, refresh, showProblem } from "../page-state.ts";
 import { discardPull, pullModel } from "./models-api.ts";
 import { DownloadSpeed, runningPulls, storedPulls, storePulls } from "./stored-pulls.ts";
 
-/** A download of a model from the hub. */
 export interface Pull {
   /** Requested name: an alias or a hub spec. */
   readonly name: string;
@@ -52,7 +51,6 @@ function isStopping(name: string): boolean {
   return performance.now() - (stoppedAt.get(name) ?? Number.NEGATIVE_INFINITY) < STOP_GRACE_MS;
 }
 
-/** Starts or resumes a download. */
 export async function startPull(name: string): Promise<void> {
   if (controllers.has(name)) return;
   const controller = new AbortController();

@@ -18,7 +18,6 @@ const OTHER_ENGINES = "Other engines";
 /** Grid steps of axes that count requests. */
 const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/** Charts of the daemon's load over the last minutes. */
 export function Charts(): JSX.Element {
   const all = samples.value;
   const times = all.map(({ time }) => time);
@@ -115,7 +114,6 @@ const MIN_SPAN_SECS = 120;
 const FONT = "12px system-ui, sans-serif";
 /** Dash patterns, so that lines do not differ by color only. */
 const LINE_DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [], [8, 4]];
-/** Synchronizes the cursors of all charts. */
 const SYNC_KEY = "monitor";
 
 /** Steps of the time axis, whose labels have no seconds. */

@@ -5,7 +5,6 @@ import { Button, bound } from "../controls.tsx";
 import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
-/** Maximum number of visible log records. */
 const MAX_ROWS = 200;
 
 const level = signal<LogLevel>("info");

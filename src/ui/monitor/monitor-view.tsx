@@ -8,7 +8,6 @@ import { Incidents, LogsView } from "./logs-view.tsx";
 import { Engines, FleetView, Machine } from "./machine.tsx";
 import { connectionProblem, isLive, type PastRequest, requests, watchDaemon } from "./monitor-state.ts";
 
-/** Monitor of the daemon: incidents, load, machine, requests and log. */
 export function MonitorView(): JSX.Element {
   useEffect(watchDaemon, []);
   return (
@@ -31,7 +30,6 @@ export function MonitorView(): JSX.Element {
   );
 }
 
-/** Number of rows that "Show more" adds. */
 const ROWS_PER_PAGE = 50;
 
 /** Filters of the table. The default hides successful reads, which pages and scrapers repeat all the time. */

@@ -1,6 +1,4 @@
-/** Poll interval of the monitor. */
 export const SAMPLE_INTERVAL_MS = 2000;
-/** Time span of the charts. */
 export const HISTORY_SECS = 15 * 60;
 /** A longer interval between two samples is a gap in the charts: the page was hidden, or the daemon unreachable. */
 const MAX_INTERVAL_SECS = 8;
@@ -29,7 +27,6 @@ interface Counters {
   readonly prompted: number;
 }
 
-/** Samples of the last minutes. */
 export class SampleHistory {
   #samples: readonly Sample[] = [];
   #last: Counters | undefined;
@@ -103,7 +100,6 @@ export function firstTokenTime(all: readonly FirstToken[], part: number, now: nu
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null;
 }
 
-/** A value of a metric with its labels. */
 interface MetricValue {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;

@@ -73,16 +73,15 @@ function App(): JSX.Element {
 }
 
 /** Views of the page by URL fragment. */
-const VIEWS = { "": "Chat", "#/models": "Models", "#/monitor": "Monitor" } as const;
-type ViewAddress = keyof typeof VIEWS;
+const VIEWS = [
+  ["", "Chat"],
+  ["#/models", "Models"],
+  ["#/monitor", "Monitor"],
+] as const;
+type ViewAddress = (typeof VIEWS)[number][0];
 
-/** Views that need a daemon. */
-const DAEMON_VIEWS: ReadonlySet<string> = new Set(["#/monitor"]);
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-const VIEW_LIST = (Object.entries(VIEWS) as [ViewAddress, string][]).filter(
-  ([address]) => chosenDaemon() !== undefined || !DAEMON_VIEWS.has(address),
-);
+/** Views of this page: the monitor needs a daemon. */
+const VIEW_LIST = VIEWS.filter(([address]) => daemon !== undefined || address !== "#/monitor");
 
 /** The current view, which follows the URL fragment. */
 const view = signal<ViewAddress>(fromAddress());

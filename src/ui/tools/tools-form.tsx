@@ -22,7 +22,6 @@ const NEW_TOOL: UserTool = {
   isOn: true,
 };
 
-/** Forms for the user's tools and for MCP servers. */
 export function ToolsForm(): JSX.Element {
   const edited = useSignal<UserTool | undefined>(undefined);
   return (
@@ -143,7 +142,6 @@ function problemOf(text: string): string {
   }
 }
 
-/** Form for MCP servers. */
 function McpServersForm(): JSX.Element {
   const url = useSignal("");
   const token = useSignal("");

@@ -85,7 +85,6 @@ function toTool({ name, description, parameters, code }: UserTool): Tool {
   };
 }
 
-/** Open connection to a server of tools. */
 export interface ToolConnection {
   /** @param isAutomatic true if calls need no consent */
   tools(isAutomatic: boolean): readonly Tool[];
@@ -101,7 +100,6 @@ interface ServerState {
 /** States of the enabled servers, by URL. */
 export const serverStates = createSignal<ReadonlyMap<string, ServerState>>(new Map());
 
-/** Tools of all connected servers. */
 const mcpTools = computed<readonly Tool[]>(() =>
   mcpServers.value.flatMap(({ url, isOn, asksFirst }) =>
     isOn ? (serverStates.value.get(url)?.connection?.tools(!asksFirst) ?? []) : [],
@@ -144,7 +142,6 @@ function setState(url: string, state: ServerState | undefined): void {
   serverStates.value = states;
 }
 
-/** Maximum run time of a tool. */
 const TIMEOUT_MS = 30_000;
 
 /** Maximum length of a result: more would fill any context. */

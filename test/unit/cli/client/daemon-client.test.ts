@@ -79,7 +79,7 @@ describe("errors", () => {
   it("an error within a stream has the same exit code", async () => {
     const failure = { error: { message: "why", type: "model_error", code: "hub_unreachable" } };
     await using daemon = await startFakeDaemon({ "POST /x": failure });
-    const lines = clientOf(daemon.url).lines(anything, "POST", "/x", {});
+    const lines = clientOf(daemon.url).lines(anything, "/x", {});
     await expect(lines.next()).rejects.toMatchObject({ code: "hub_unreachable", exitCode: 6 });
   });
 
@@ -129,14 +129,14 @@ describe("errors", () => {
 describe("lines", () => {
   it("yields the lines", async () => {
     await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { n: 2 }) });
-    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "/x", {});
     expect(await Array.fromAsync(lines)).toEqual([{ n: 1 }, { n: 2 }]);
   });
 
   it("throws an error in the last line", async () => {
     const error = { message: "crashed", type: "model_error", code: "engine_crashed" };
     await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { error }) });
-    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "/x", {});
     expect((await lines.next()).value).toEqual({ n: 1 });
     await expect(lines.next()).rejects.toMatchObject({
       code: "engine_crashed",
@@ -152,7 +152,7 @@ describe("lines", () => {
         setImmediate(() => response.destroy());
       },
     });
-    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "/x", {});
     await expect(Array.fromAsync(lines)).rejects.toMatchObject({ code: "connection_lost" });
   });
 
@@ -160,7 +160,7 @@ describe("lines", () => {
     await using daemon = await startFakeDaemon({
       "POST /x": (response: { write(text: string): void }) => response.write('{"n":1}\n'),
     });
-    for await (const line of clientOf(daemon.url).lines(anything, "POST", "/x", {})) {
+    for await (const line of clientOf(daemon.url).lines(anything, "/x", {})) {
       expect(line).toEqual({ n: 1 });
       break;
     }
@@ -173,7 +173,7 @@ describe("lines", () => {
     });
     const controller = new AbortController();
     const reason = new Error("Ctrl-C");
-    const lines = clientOf(daemon.url, { signal: controller.signal }).lines(anything, "POST", "/x", {});
+    const lines = clientOf(daemon.url, { signal: controller.signal }).lines(anything, "/x", {});
     await lines.next();
     const next = lines.next();
     controller.abort(reason);
