@@ -24,24 +24,14 @@ export function writeError(what: string, cause: unknown): CliError {
 }
 
 /**
- * Thrown when a program that ran in place of a command has ended; the command ends with its exit code. Never printed.
+ * Ends a command with an exit code and no message: the reason of the signal that ends it early, or thrown when a program
+ * that ran in its place has ended.
  */
-export class ProgramEnded extends Error {
-  override readonly name = "ProgramEnded";
+export class Interruption extends Error {
+  override readonly name = "Interruption";
   readonly exitCode: number;
 
   constructor(exitCode: number) {
-    super("ended");
-    this.exitCode = exitCode;
-  }
-}
-
-/** Reason of the signal that ends a command early. Never printed. */
-export class Interruption extends Error {
-  override readonly name = "Interruption";
-  readonly exitCode: ExitCode;
-
-  constructor(exitCode: ExitCode) {
     super("interrupted");
     this.exitCode = exitCode;
   }

@@ -32,7 +32,7 @@ export function processIo(): CliIo {
   const stop = new AbortController();
   const outputClosed = new AbortController();
   let interruptedAt: number | undefined;
-  const interrupt = (exitCode: Interruption["exitCode"]): void => {
+  const interrupt = (exitCode: number): void => {
     if (interruptedAt === undefined) {
       interruptedAt = performance.now();
       stop.abort(new Interruption(exitCode));

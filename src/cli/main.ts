@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { CliError, EXIT, Interruption, ProgramEnded, usageError } from "./cli-error.ts";
+import { CliError, EXIT, Interruption, usageError } from "./cli-error.ts";
 import { type CliIo, processIo, writeJson, writeLine } from "./cli-io.ts";
 import { styleFor } from "./terminal/format.ts";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
@@ -32,7 +32,7 @@ function requestsJson(args: readonly string[]): boolean {
 }
 
 async function report(io: CliIo, error: unknown, asJson: boolean): Promise<number> {
-  if (error instanceof Interruption || error instanceof ProgramEnded) return error.exitCode;
+  if (error instanceof Interruption) return error.exitCode;
   if (error instanceof CommanderError) {
     // Exit code 0 is help or version, 1 an error. Commander has already printed it.
     if (error.exitCode === 0) return EXIT.ok;

@@ -31,6 +31,7 @@ export interface EngineLink {
 export class WorkerLink implements EngineLink {
   readonly #worker: Worker;
   readonly #ready = Promise.withResolvers<EngineReady>();
+  readonly ready = this.#ready.promise;
   readonly #onEnd: (error: Error) => void;
 
   constructor(script: string | URL, start: StartMessage, events: Omit<LinkEvents, "onInterrupted">) {
@@ -51,10 +52,6 @@ export class WorkerLink implements EngineLink {
       else events.onAnswer(data);
     });
     this.#worker.postMessage(start, []);
-  }
-
-  get ready(): Promise<EngineReady> {
-    return this.#ready.promise;
   }
 
   send(message: FetchMessage): void {
@@ -90,6 +87,7 @@ export class SharedLink implements EngineLink {
   readonly #channel: BroadcastChannel;
   readonly #answerChannel: BroadcastChannel;
   readonly #ready = Promise.withResolvers<EngineReady>();
+  readonly ready = this.#ready.promise;
   readonly #ended = Promise.withResolvers<void>();
   readonly #closing = new AbortController();
   /** Messages queued until the engine is running. */
@@ -115,10 +113,6 @@ export class SharedLink implements EngineLink {
       this.#broadcast({ type: "join", tab: this.#tab });
     });
     void this.#withLock(this.#key, () => this.#startLeading(script, start));
-  }
-
-  get ready(): Promise<EngineReady> {
-    return this.#ready.promise;
   }
 
   send(message: FetchMessage): void {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process"
 import { Argument, type Command } from "commander";
 import { runChild } from "../../launch/hand-over.mjs";
 import { startDaemonIfNone } from "../background/start-daemon.ts";
-import { CliError, EXIT, ProgramEnded } from "../cli-error.ts";
+import { CliError, EXIT, Interruption } from "../cli-error.ts";
 import { type CliIo, writeJson } from "../cli-io.ts";
 import { connect, daemonAddress, httpAddress } from "../client/daemon-address.ts";
 import { CODING_AGENTS, findInPath } from "../launch/coding-agents.ts";
@@ -61,7 +61,7 @@ const SHELL_SCRIPT = /\.(?:cmd|bat)$/i;
 
 /**
  * Runs another program in place of this one: it gets the terminal and all signals.
- * @throws ProgramEnded with the program's exit code when it has ended, or cannot be started
+ * @throws Interruption with the program's exit code when it has ended, or cannot be started
  */
 async function runAgent(
   program: string,
@@ -74,7 +74,7 @@ async function runAgent(
       spawn: spawnVerbatim,
     });
   } else await runChild(program, args);
-  throw new ProgramEnded(Number(process.exitCode ?? 0));
+  throw new Interruption(Number(process.exitCode ?? 0));
 }
 
 /** Arguments that make cmd.exe run a script with these arguments unchanged. */

@@ -99,42 +99,20 @@ function innermostReason(error: unknown): string {
   return error.cause instanceof Error ? innermostReason(error.cause) : reasonOf(error);
 }
 
-/**
- * True if a version comes after another by the rules of semver.org. Numbers of a prerelease are compared as numbers,
- * and a prerelease comes before its release.
- */
+/** True if a version comes after another by the rules of semver.org. */
 export function isNewer(version: string, than: string): boolean {
-  const [a, b] = [parseVersion(version), parseVersion(than)];
-  return (compare(a.core, b.core) || comparePrereleases(a.prerelease, b.prerelease)) > 0;
+  return sortKey(version) > sortKey(than);
 }
 
-function parseVersion(version: string): { core: readonly string[]; prerelease: readonly string[] } {
+/** Longest number in a version. */
+const MAX_DIGITS = 16;
+
+/** Text by which versions sort: numbers come before words, and a prerelease before its release. */
+function sortKey(version: string): string {
   const [text = ""] = version.split("+");
   const [core = "", ...prerelease] = text.split("-");
-  return {
-    core: core.split("."),
-    prerelease: prerelease.length === 0 ? [] : prerelease.join("-").split("."),
-  };
-}
-
-function comparePrereleases(a: readonly string[], b: readonly string[]): number {
-  if (a.length === 0 || b.length === 0) return b.length - a.length;
-  return compare(a, b);
-}
-
-function compare(a: readonly string[], b: readonly string[]): number {
-  for (let index = 0; index < Math.max(a.length, b.length); index++) {
-    const [x, y] = [a[index], b[index]];
-    if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
-    const [m, n] = [Number(x), Number(y)];
-    const order = Number.isNaN(m) || Number.isNaN(n) ? compareTexts(x, y, m, n) : m - n;
-    if (order !== 0) return order;
-  }
-  return 0;
-}
-
-/** Compares parts of which at least one is no number; numbers come before words. */
-function compareTexts(x: string, y: string, m: number, n: number): number {
-  if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
-  return x < y ? -1 : x > y ? 1 : 0;
+  const parts = [...core.split("."), ...(prerelease.length === 0 ? ["~"] : prerelease.join("-").split("."))];
+  return parts
+    .map((part) => (/^\d+$/.test(part) ? `0${part.padStart(MAX_DIGITS, "0")}` : `1${part}`))
+    .join("\0");
 }

@@ -18,24 +18,18 @@ function width(text: string): number {
   return columns;
 }
 
-/** Formats a table with aligned columns, without trailing spaces. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = header.map((title, column) =>
-    Math.max(width(title), ...rows.map((row) => width(row[column] ?? ""))),
-  );
-  return [header, ...rows].map((row) =>
+  return formatFields([header, ...rows]);
+}
+
+/** Formats rows with aligned columns, without trailing spaces. */
+export function formatFields(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => width(row[column] ?? ""))));
+  return rows.map((row) =>
     row
       .map((cell, column) => cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - width(cell))))
       .join(COLUMN_GAP)
       .trimEnd(),
-  );
-}
-
-/** Formats lines of "name  value" with aligned values. */
-export function formatFields(fields: readonly (readonly [name: string, value: string])[]): string[] {
-  const longest = Math.max(0, ...fields.map(([name]) => width(name)));
-  return fields.map(([name, value]) =>
-    `${name}${" ".repeat(longest - width(name))}${COLUMN_GAP}${value}`.trimEnd(),
   );
 }
 

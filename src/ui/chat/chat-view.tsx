@@ -32,7 +32,7 @@ export function ChatView(): JSX.Element {
   }, []);
   return (
     <div id="columns">
-      <Sidebar isOpen={isListOpen.value} onChoose={() => (isListOpen.value = false)} />
+      <Sidebar />
       <main>
         <div id="scrolled" tabIndex={0} role="region" aria-label="Conversation">
           {visiblePanel.value === "settings" && <SettingsForm />}
@@ -70,20 +70,15 @@ function Messages(): JSX.Element {
   );
 }
 
-interface SidebarProps {
-  readonly isOpen: boolean;
-  readonly onChoose: () => void;
-}
-
 /** Searchable list of the conversations in this browser. */
-function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
+function Sidebar(): JSX.Element {
   return (
-    <aside id="sidebar" class={isOpen ? "open" : ""} aria-label="Conversations">
+    <aside id="sidebar" class={isListOpen.value ? "open" : ""} aria-label="Conversations">
       <Button
         id="new"
         onClick={() => {
           startConversation();
-          onChoose();
+          isListOpen.value = false;
         }}
       >
         New conversation
@@ -98,7 +93,7 @@ function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
       {listedConversations.value.length === 0 && search.value !== "" && <p class="hint">Nothing found.</p>}
       <ul id="conversations">
         {listedConversations.value.map((each) => (
-          <ConversationEntry key={each.id} conversation={each} onChoose={onChoose} />
+          <ConversationEntry key={each.id} conversation={each} />
         ))}
       </ul>
       <p class="buttons">
@@ -126,13 +121,7 @@ async function importFrom([file]: readonly File[]): Promise<void> {
   }
 }
 
-function ConversationEntry({
-  conversation,
-  onChoose,
-}: {
-  readonly conversation: Conversation;
-  readonly onChoose: () => void;
-}): JSX.Element {
+function ConversationEntry({ conversation }: { readonly conversation: Conversation }): JSX.Element {
   const { title, isPinned, id } = conversation;
   const name = title === "" ? "Untitled" : title;
   const rename = (): void => {
@@ -145,7 +134,7 @@ function ConversationEntry({
         class="open"
         onClick={() => {
           openConversation(conversation);
-          onChoose();
+          isListOpen.value = false;
         }}
       >
         {name}

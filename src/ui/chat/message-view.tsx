@@ -11,7 +11,7 @@ import { activity, copyText, models as allModels } from "../page-state.ts";
 import { IN_BROWSER } from "../stored-models.ts";
 import { answer, sendQuestion, continueAnswer, type AnswerSource } from "./answering.ts";
 import { chatModels, current, saveAndShow, running } from "./chat-state.ts";
-import { type AnswerSummary, type ChatMessage, showBranch, siblings } from "./conversation.ts";
+import { type ChatMessage, showBranch, siblings } from "./conversation.ts";
 import { ToolCallView } from "./tool-call-view.tsx";
 
 /** A question or an answer, with its buttons. */
@@ -55,7 +55,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
         <ToolCallView key={call.id} call={call} />
       ))}
       {message.problem !== undefined && <p class="failed">{message.problem}</p>}
-      {message.summary && !isSideBySide.value && <Summary summary={message.summary} message={message} />}
+      {!isSideBySide.value && <Summary message={message} />}
       <p class="actions">
         <Versions message={message} />
         <Button onClick={() => copyText(message.content)}>Copy</Button>
@@ -112,7 +112,7 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
         <section key={each.id} aria-label={sourceOf(each)}>
           <Markdown text={each.content} />
           {each.problem !== undefined && <p class="failed">{each.problem}</p>}
-          {each.summary && <Summary summary={each.summary} message={each} />}
+          <Summary message={each} />
           {each.id === message.id ? (
             <small>The conversation goes on from this one.</small>
           ) : (
@@ -124,7 +124,9 @@ function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element
   );
 }
 
-function Summary({ summary, message }: SummaryProps): JSX.Element {
+function Summary({ message }: { readonly message: ChatMessage }): JSX.Element | null {
+  const { summary } = message;
+  if (!summary) return null;
   const { promptTokens, cachedTokens = 0, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
   const context = allModels.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
   const used = promptTokens + completionTokens;
@@ -190,11 +192,6 @@ function Editor({
       </p>
     </Form>
   );
-}
-
-interface SummaryProps {
-  readonly summary: AnswerSummary;
-  readonly message: ChatMessage;
 }
 
 function showVersion(message: ChatMessage | undefined): void {

@@ -5,18 +5,13 @@ import { type ListedModel, loadModel, type LoadSettings } from "../daemon-api.ts
 import { showProblem } from "../page-state.ts";
 import { Button, Dialog, Form } from "../controls.tsx";
 import { canChat } from "./model-facts.ts";
-import { runAction, readGpu, type ModelDetail, readModel, unloadModel } from "./models-api.ts";
+import { closeDialog, runAction, readGpu, type ModelDetail, readModel, unloadModel } from "./models-api.ts";
 import { formatInteger } from "../../json/quantities.ts";
 
 /** Minimum context size that engines accept, in tokens. */
 const MIN_CONTEXT = 16;
 
-interface LoadDialogProps {
-  readonly model: ListedModel;
-  readonly onClose: () => void;
-}
-
-export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
+export function LoadDialog({ model }: { readonly model: ListedModel }): JSX.Element {
   const { alias, state, context_size: context = 0, gpu_layers: layers = 0 } = model;
   const detail = useSignal<ModelDetail | undefined>(undefined);
   const gpu = useSignal("");
@@ -30,7 +25,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
     settings.value = field.value === "" ? others : { ...others, [name]: field.valueAsNumber };
   };
   const load = async (): Promise<void> => {
-    onClose();
+    closeDialog();
     await runAction(alias, "loading …", async () => {
       if (state === "loaded") await unloadModel(alias);
       await loadModel(alias, settings.value);
@@ -38,7 +33,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
   };
   const layerCount = detail.value && detail.value.block_count + 1;
   return (
-    <Dialog title={`Load ${alias}`} onClose={onClose}>
+    <Dialog title={`Load ${alias}`} onClose={closeDialog}>
       <Form onSubmit={load}>
         <label>
           Context, in tokens
@@ -90,7 +85,7 @@ export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
           <button type="submit" class="main">
             Load
           </button>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={closeDialog}>Cancel</Button>
         </p>
       </Form>
     </Dialog>

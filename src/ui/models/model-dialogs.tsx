@@ -8,17 +8,21 @@ import { models, refresh, showProblem } from "../page-state.ts";
 import { Button, DeletionDialog, Dialog, Form, bound } from "../controls.tsx";
 import { LoadDialog } from "./load-dialog.tsx";
 import { describeDeletion } from "./model-facts.ts";
-import { copyModel, createModel, deleteModel, runAction, openDialog, readModelfile } from "./models-api.ts";
-
-function close(): void {
-  openDialog.value = undefined;
-}
+import {
+  closeDialog,
+  copyModel,
+  createModel,
+  deleteModel,
+  runAction,
+  openDialog,
+  readModelfile,
+} from "./models-api.ts";
 
 export function OpenDialog(): JSX.Element | null {
   const open = openDialog.value;
   if (!open) return null;
-  if (open.kind === "modelfile") return <ModelfileDialog model={open.model} onClose={close} />;
-  if (open.kind === "load") return <LoadDialog model={open.model} onClose={close} />;
+  if (open.kind === "modelfile") return <ModelfileDialog model={open.model} />;
+  if (open.kind === "load") return <LoadDialog model={open.model} />;
   return open.kind === "copy" ? <CopyDialog model={open.model} /> : <DeleteDialog model={open.model} />;
 }
 
@@ -28,7 +32,7 @@ function DeleteDialog({ model }: { readonly model: ListedModel }): JSX.Element {
     <DeletionDialog
       title={`Delete ${alias}?`}
       onDelete={() => void runAction(alias, "deleting …", () => deleteModel(alias))}
-      onClose={close}
+      onClose={closeDialog}
     >
       <p>{describeDeletion(model, formatBytes(model.size_bytes ?? 0))}</p>
       {state === "loaded" && <p>It is unloaded first; answers that it is giving end.</p>}
@@ -43,14 +47,14 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
   const copy = async (): Promise<void> => {
     try {
       await copyModel(alias, name.value.trim());
-      close();
+      closeDialog();
       await refresh();
     } catch (error) {
       problem.value = toError(error).message;
     }
   };
   return (
-    <Dialog title={`Copy ${alias}`} onClose={close}>
+    <Dialog title={`Copy ${alias}`} onClose={closeDialog}>
       <Form onSubmit={copy}>
         <label>
           Name of the copy
@@ -64,7 +68,7 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
           <button type="submit" class="main">
             Copy
           </button>
-          <Button onClick={close}>Cancel</Button>
+          <Button onClick={closeDialog}>Cancel</Button>
         </p>
       </Form>
     </Dialog>
@@ -73,14 +77,8 @@ function CopyDialog({ model: { alias } }: { readonly model: ListedModel }): JSX.
 
 const MIN_ROWS = 12;
 
-interface ModelfileDialogProps {
-  /** The model to edit; undefined to create one. */
-  readonly model: ListedModel | undefined;
-  readonly onClose: () => void;
-}
-
-/** Editor of a Modelfile, which creates or replaces a model. */
-function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element {
+/** Editor of the Modelfile of a model, or of a new one. */
+function ModelfileDialog({ model }: { readonly model: ListedModel | undefined }): JSX.Element {
   const name = useSignal(defaultName(model));
   const text = useSignal(model ? "" : exampleModelfile());
   const problem = useSignal("");
@@ -96,7 +94,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
     problem.value = "";
     try {
       await createModel(name.value.trim(), text.value);
-      onClose();
+      closeDialog();
       await refresh();
     } catch (error) {
       problem.value = toError(error).message;
@@ -111,7 +109,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
     ({ alias, source }) => alias === name.value.trim() && source === "modelfile",
   );
   return (
-    <Dialog title={model ? `Modelfile of ${model.alias}` : "New Modelfile"} onClose={onClose} isWide>
+    <Dialog title={model ? `Modelfile of ${model.alias}` : "New Modelfile"} onClose={closeDialog} isWide>
       <Form onSubmit={create}>
         <label>
           Name of the model that it makes
@@ -148,7 +146,7 @@ function ModelfileDialog({ model, onClose }: ModelfileDialogProps): JSX.Element 
           <button type="submit" class="main" disabled={isSaving.value}>
             {replaces ? "Replace the model" : "Create the model"}
           </button>
-          <Button onClick={onClose}>Close</Button>
+          <Button onClick={closeDialog}>Close</Button>
           <small>
             FROM names a model on disk; PARAMETER, SYSTEM, TEMPLATE and others change it. Its files are
             shared.

@@ -101,6 +101,10 @@ type OpenDialog =
 
 export const openDialog = createSignal<OpenDialog | undefined>(undefined);
 
+export function closeDialog(): void {
+  openDialog.value = undefined;
+}
+
 /** Running actions, such as "loading …", by model name. */
 export const activities = createSignal<ReadonlyMap<string, string>>(new Map());
 

@@ -20,12 +20,10 @@ const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
 export function Charts(): JSX.Element {
   const all = samples.value;
-  const times = all.map(({ time }) => time);
   const line = (label: string, of: (sample: Sample) => number | null): ChartLine => ({
     label,
     values: all.map(of),
   });
-  const none = all.length === 0 ? "…" : "none yet";
   return (
     <section aria-labelledby="charts-title">
       <h2 id="charts-title" class="unseen">
@@ -34,36 +32,28 @@ export function Charts(): JSX.Element {
       <div id="charts">
         <Chart
           title="Requests"
-          times={times}
           lines={[line("running", (each) => each.running), line("waiting", (each) => each.waiting)]}
           format={formatInteger}
           steps={COUNT_STEPS}
-          unknown={none}
         />
         <Chart
           title="Tokens generated per second"
-          times={times}
           lines={[line("generated", (each) => each.generated)]}
           format={formatNumber}
-          unknown={none}
         />
         <Chart
           title="Prompt tokens per second"
-          times={times}
           lines={[line("computed", (each) => each.prompted)]}
           format={formatNumber}
-          unknown={none}
         />
         <Chart
           title="Time to first token"
-          times={times}
           lines={[line("half within", firstTokenSeconds(0.5)), line("95% within", firstTokenSeconds(0.95))]}
           format={(seconds) => formatDuration(seconds * 1000)}
           unknown="no answer in 5 minutes"
         />
         <Chart
           title="Memory"
-          times={times}
           lines={[line("daemon", (each) => each.daemonBytes), ...perModel(all, (each) => each.engineBytes)]}
           format={formatBytes}
           unknown="not loaded"
@@ -71,7 +61,6 @@ export function Charts(): JSX.Element {
         {status.value?.gpu.available === true && (
           <Chart
             title="Memory of the GPU, reserved"
-            times={times}
             lines={perModel(all, (each) => each.gpuBytes)}
             format={formatBytes}
             unknown="not loaded"
@@ -128,18 +117,18 @@ interface ChartLine {
 
 interface ChartProps {
   readonly title: string;
-  /** Unix seconds. */
-  readonly times: readonly number[];
   readonly lines: readonly ChartLine[];
   readonly format: (value: number) => string;
   /** Possible distances of the grid lines; decimal by default. */
   readonly steps?: readonly number[] | undefined;
   /** Text for unknown values. */
-  readonly unknown: string;
+  readonly unknown?: string;
 }
 
 /** A line chart with a legend of the newest values, or of those under the pointer. */
-function Chart({ title, times, lines, format, steps, unknown }: ChartProps): JSX.Element {
+function Chart({ title, lines, format, steps, unknown }: ChartProps): JSX.Element {
+  const times = samples.value.map(({ time }) => time);
+  const none = unknown ?? (times.length === 0 ? "…" : "none yet");
   const id = useId();
   const figure = useRef<HTMLElement>(null);
   const container = useRef<HTMLDivElement>(null);
@@ -165,7 +154,7 @@ function Chart({ title, times, lines, format, steps, unknown }: ChartProps): JSX
 
   useEffect(() => {
     plot.current?.setData([[...times], ...lines.map(({ values }) => [...values])]);
-  }, [times, lines]);
+  }, [lines]);
 
   const index = pointedIndex.value;
   const shownIndex = index ?? times.length - 1;
@@ -188,7 +177,7 @@ function Chart({ title, times, lines, format, steps, unknown }: ChartProps): JSX
           return (
             <li key={label}>
               <span class={`mark line-${line + 1}`} aria-hidden="true" />
-              {label} <strong>{value === null ? unknown : format(value)}</strong>
+              {label} <strong>{value === null ? none : format(value)}</strong>
             </li>
           );
         })}

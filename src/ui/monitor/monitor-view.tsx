@@ -112,25 +112,16 @@ function RequestsTable(): JSX.Element {
 }
 
 function Row({ request }: { readonly request: PastRequest }): JSX.Element {
-  const {
-    time,
-    method,
-    path,
-    status,
-    model = "",
-    first_token_ms: first,
-    tokens_per_second: speed,
-    ms,
-  } = request;
+  const { model = "", first_token_ms: first, tokens_per_second: speed } = request;
   const cells = [
-    formatTime(time),
-    `${method} ${path}`,
-    <Outcome key="outcome" request={request} status={status} />,
+    formatTime(request.time),
+    `${request.method} ${request.path}`,
+    <Outcome key="outcome" request={request} />,
     model,
     describeTokens(request),
     first === undefined ? "" : formatDuration(first),
     speed === undefined || speed === 0 ? "" : formatNumber(speed),
-    formatDuration(ms),
+    formatDuration(request.ms),
   ];
   return (
     <tr role="row" class={hasFailed(request) ? "bad" : ""} title={`Request ${request.id}`}>
@@ -143,17 +134,11 @@ function Row({ request }: { readonly request: PastRequest }): JSX.Element {
   );
 }
 
-function Outcome({
-  request,
-  status,
-}: {
-  readonly request: PastRequest;
-  readonly status: number;
-}): JSX.Element {
+function Outcome({ request }: { readonly request: PastRequest }): JSX.Element {
   return (
     <>
       {hasFailed(request) && <span class="failed">✕ failed </span>}
-      {status}
+      {request.status}
       {request.failure !== undefined && ` ${request.failure}`}
       {request.aborted && " client left"}
     </>
