@@ -55,12 +55,7 @@ export class FetchClient {
       case "head": {
         const { status, headers } = message;
         const hasBody = status !== 204 && status !== 304;
-        exchange.head.resolve(
-          new Response(hasBody ? this.#bodyOf(id, exchange) : null, {
-            status,
-            headers: headers.map(([name, value]): [string, string] => [name, value]),
-          }),
-        );
+        exchange.head.resolve(new Response(hasBody ? this.#bodyOf(id, exchange) : null, { status, headers }));
         return;
       }
       case "piece":
@@ -166,11 +161,8 @@ export class FetchServer {
     this.#exchanges.set(id, exchange);
     try {
       const { signal } = exchange.controller;
-      const request = new Request(BASE + head.path, {
-        method: head.method,
-        headers: head.headers.map(([name, value]): [string, string] => [name, value]),
-        signal,
-      });
+      const { method, headers } = head;
+      const request = new Request(BASE + head.path, { method, headers, signal });
       const response = await this.#serve(request, { body });
       if (!this.#exchanges.has(id)) {
         await response.body?.cancel();

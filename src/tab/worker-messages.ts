@@ -33,11 +33,13 @@ export type WorkerMessage =
 
 /** HTTP requests and responses as messages between a page and the worker of its engine. The page chooses the IDs. */
 
+type HeaderList = [name: string, value: string][];
+
 interface RequestHead {
   readonly method: string;
   /** Path and query. */
   readonly path: string;
-  readonly headers: readonly (readonly [string, string])[];
+  readonly headers: HeaderList;
 }
 
 export type FetchMessage =
@@ -52,12 +54,7 @@ export type FetchMessage =
   | { readonly type: "abort"; readonly id: number };
 
 export type AnswerMessage =
-  | {
-      readonly type: "head";
-      readonly id: number;
-      readonly status: number;
-      readonly headers: readonly (readonly [string, string])[];
-    }
+  | { readonly type: "head"; readonly id: number; readonly status: number; readonly headers: HeaderList }
   | { readonly type: "piece"; readonly id: number; readonly bytes: Uint8Array }
   | { readonly type: "end"; readonly id: number }
   | { readonly type: "failed"; readonly id: number; readonly reason: string };

@@ -167,14 +167,13 @@ async function findDamage(files: readonly string[], inspect: InspectGguf): Promi
 
 /** Reports interrupted downloads, and links without content. */
 async function incompleteFindings(cacheDir: string): Promise<readonly Result[]> {
-  const repos = (await listNames(cacheDir)).map(repoOfFolder).filter((repo) => repo !== undefined);
-  const findings = await Promise.all(
-    repos.map(async (repo) => {
-      const cache = new RepoCache(cacheDir, repo);
-      return [await interruptedDownloads(cache), await missingFiles(cache)];
-    }),
-  );
-  return findings.flat(2);
+  const findings: Result[] = [];
+  for (const repo of (await listNames(cacheDir)).map(repoOfFolder)) {
+    if (repo === undefined) continue;
+    const cache = new RepoCache(cacheDir, repo);
+    findings.push(...(await interruptedDownloads(cache)), ...(await missingFiles(cache)));
+  }
+  return findings;
 }
 
 async function interruptedDownloads(cache: RepoCache): Promise<readonly Result[]> {
@@ -192,29 +191,25 @@ async function interruptedDownloads(cache: RepoCache): Promise<readonly Result[]
 
 async function missingFiles(cache: RepoCache): Promise<readonly Result[]> {
   const entries = await readdir(cache.snapshots, { recursive: true, withFileTypes: true }).catch(() => []);
-  const findings = await Promise.all(
-    entries
-      .filter((entry) => entry.isSymbolicLink() && /\.gguf$/i.test(entry.name))
-      .map(async ({ parentPath, name }): Promise<readonly Result[]> => {
-        if (!(await isMissing(path.join(parentPath, name)))) return [];
-        return [
-          problem(`${cache.repo}: the content of ${name} is gone`, `daybreak pull hf:${cache.repo}:${name}`),
-        ];
-      }),
-  );
-  return findings.flat();
+  const findings: Result[] = [];
+  for (const { parentPath, name } of entries.filter((entry) => entry.isSymbolicLink())) {
+    if (/\.gguf$/i.test(name) && (await isMissing(path.join(parentPath, name)))) {
+      findings.push(
+        problem(`${cache.repo}: the content of ${name} is gone`, `daybreak pull hf:${cache.repo}:${name}`),
+      );
+    }
+  }
+  return findings;
 }
 
 /** Reports registered files of the user that no longer exist. */
 async function userFileFindings(cacheDir: string): Promise<readonly Result[]> {
-  const files = await rememberedFiles(path.join(cacheDir, "models.json"));
-  const findings = await Promise.all(
-    files.map(async ({ alias, path: file }): Promise<readonly Result[]> => {
-      if (!(await isMissing(file))) return [];
-      return [note(`${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`)];
-    }),
-  );
-  return findings.flat();
+  const findings: Result[] = [];
+  for (const { alias, path: file } of await rememberedFiles(path.join(cacheDir, "models.json"))) {
+    if (await isMissing(file))
+      findings.push(note(`${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`));
+  }
+  return findings;
 }
 
 async function rememberedFiles(stateFile: string) {

@@ -2,6 +2,7 @@ import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { LOG_LEVELS, type LogLevel } from "../../api/wire/activity.ts";
 import { Button, bound } from "../controls.tsx";
+import { isRecord } from "../../json/json-values.ts";
 import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
@@ -97,9 +98,7 @@ function stackOf({ fields: { err } }: PastLog): string | undefined {
 }
 
 function isError(field: unknown): field is { message: string; stack?: unknown } {
-  return (
-    typeof field === "object" && field !== null && "message" in field && typeof field.message === "string"
-  );
+  return isRecord(field) && typeof field["message"] === "string";
 }
 
 /** Incidents that are visible without a click. */
