@@ -45,7 +45,7 @@ export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   const conversation = new Conversation(io, client, options, fields);
   if (io.stdin.isTTY)
     await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists the commands."));
-  await converse(io, prompter, conversation, options);
+  await converse(io, prompter, conversation);
 }
 
 async function openPrompter(io: CliIo): Promise<Prompter> {
@@ -54,12 +54,7 @@ async function openPrompter(io: CliIo): Promise<Prompter> {
   return new TerminalPrompter(io);
 }
 
-async function converse(
-  io: CliIo,
-  prompter: Prompter,
-  conversation: Conversation,
-  options: ChatOptions,
-): Promise<void> {
+async function converse(io: CliIo, prompter: Prompter, conversation: Conversation): Promise<void> {
   let interrupted = false;
   for (;;) {
     const event = await abortable(prompter.next(), io.signal);
@@ -79,7 +74,7 @@ async function converse(
     } else if (text === "/help" || text === "/?") await writeLine(io.stderr, HELP);
     else if (/^\/[a-z]+$/.test(text))
       await writeLine(io.stderr, `Unknown command ${text}; /help lists the commands.`);
-    else if (text !== "") await answerMessage(io, prompter, conversation, event.text, options);
+    else if (text !== "") await answerMessage(io, prompter, conversation, event.text);
   }
 }
 
@@ -89,16 +84,11 @@ async function answerMessage(
   prompter: Prompter,
   conversation: Conversation,
   text: string,
-  options: ChatOptions,
 ): Promise<void> {
   const cancelled = new AbortController();
   using _ = prompter.catchInterrupts(() => cancelled.abort(new Interruption(EXIT.interrupted)));
   try {
-    const summary = await conversation.sendMessage(text, AbortSignal.any([io.signal, cancelled.signal]));
-    if (!summary || options.json) return;
-    const display = new AnswerDisplay(io, options);
-    await display.noteTruncation(summary);
-    if (options.verbose) await display.statistics(summary);
+    await conversation.sendMessage(text, AbortSignal.any([io.signal, cancelled.signal]));
   } catch (error) {
     if (io.signal.aborted) throw error;
     if (cancelled.signal.aborted) await writeLine(io.stderr, "(cancelled)");
@@ -146,7 +136,7 @@ class Conversation {
    * Sends a message and streams the answer to the terminal. If `signal` aborts, the shown part of the answer stays in
    * the conversation; a message without any answer is removed.
    */
-  async sendMessage(text: string, signal: AbortSignal): Promise<AnswerSummary | undefined> {
+  async sendMessage(text: string, signal: AbortSignal): Promise<void> {
     this.#messages.push({ role: "user", content: text });
     const display = new AnswerDisplay(this.#io, this.#options);
     let answer = "";
@@ -164,11 +154,11 @@ class Conversation {
           if (line.done) summary = line;
         }
       });
-      return summary;
     } finally {
       await display.end();
       if (answer !== "" || summary) this.#messages.push({ role: "assistant", content: answer });
       else this.#messages.pop();
     }
+    if (summary && !this.#options.json) await display.summarize(summary);
   }
 }

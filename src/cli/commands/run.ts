@@ -73,9 +73,7 @@ async function showAnswer(
   } finally {
     await display.end();
   }
-  if (!last) return;
-  await display.noteTruncation(last);
-  if (options.verbose) await display.statistics(last);
+  if (last) await display.summarize(last);
 }
 
 async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {

@@ -18,17 +18,17 @@ export interface AnswerSummary {
  */
 export class AnswerDisplay {
   readonly #io: CliIo;
-  readonly #hideThinking: boolean;
+  readonly #options: { hideThinking?: boolean; verbose?: boolean };
   #lastOutput: "nothing" | "thinking" | "text" = "nothing";
   #endsInNewline = true;
 
-  constructor(io: CliIo, options: { hideThinking?: boolean | undefined }) {
+  constructor(io: CliIo, options: { hideThinking?: boolean; verbose?: boolean }) {
     this.#io = io;
-    this.#hideThinking = options.hideThinking ?? false;
+    this.#options = options;
   }
 
   async thinking(delta: string): Promise<void> {
-    if (this.#hideThinking || delta === "") return;
+    if (this.#options.hideThinking || delta === "") return;
     this.#lastOutput = "thinking";
     const { stderr } = this.#io;
     await write(stderr, this.#dim(stderr.isTTY ? printable(delta) : delta));
@@ -52,11 +52,13 @@ export class AnswerDisplay {
     this.#endsInNewline = true;
   }
 
-  /** Prints a note if the answer was cut off. */
-  async noteTruncation(summary: AnswerSummary): Promise<void> {
-    if (summary.done_reason !== "length") return;
-    const note = `[cut off after ${summary.completion_tokens ?? "the allowed"} tokens; --max-tokens allows more]`;
-    await writeLine(this.#io.stderr, this.#dim(note));
+  /** Prints a note if the answer was cut off, and the statistics that --verbose asks for. */
+  async summarize(summary: AnswerSummary): Promise<void> {
+    if (summary.done_reason === "length") {
+      const note = `[cut off after ${summary.completion_tokens ?? "the allowed"} tokens; --max-tokens allows more]`;
+      await writeLine(this.#io.stderr, this.#dim(note));
+    }
+    if (this.#options.verbose) await this.statistics(summary);
   }
 
   async statistics(summary: AnswerSummary): Promise<void> {

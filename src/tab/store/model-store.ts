@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { abortable } from "../../async/promises.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { fileStem } from "../../models/names/model-file-names.ts";
 import type { CreateEngineOptions } from "../create-engine.ts";
@@ -216,13 +217,10 @@ export class ModelStore {
         new ServiceError("internal_error", `The store's worker failed: ${message || "it cannot be loaded"}.`),
       ),
     );
-    const onAbort = (): void => result.reject(signal?.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
     try {
       worker.postMessage(task, []);
-      return await result.promise;
+      return await (signal ? abortable(result.promise, signal) : result.promise);
     } finally {
-      signal?.removeEventListener("abort", onAbort);
       worker.terminate();
     }
   }
