@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { DeferredStep } from "../../../../src/engine/core/warm-up.ts";
 import { EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
-import { IdleWarmUp } from "../../../../src/engine/host/idle-warm-up.ts";
+import { IdleWarmUp } from "../../../../src/engine/host/engine-server.ts";
 
 interface Slot {
   readonly tokens: number;
