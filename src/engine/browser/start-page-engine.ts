@@ -1,15 +1,9 @@
 import type { EngineFiles, EnginePlatform, EngineWorker, LogLevel, Pixels } from "../core/platform.ts";
-import { moduleHeapPatches, startPatchedWorker, workerHeapPatches } from "../core/worker-patches.ts";
+import { startPatchedWorker } from "../core/worker-patches.ts";
 import { endError, type EndOptions, type EngineConnection, type EngineReceiver } from "../engine-handle.ts";
 import type { Engine, EngineExit } from "../engine.ts";
 import { sizeWorkgroups } from "../gpu/programs/size-workgroups.ts";
-import {
-  commandStreamPatches,
-  COMPILED_PROGRAMS_PATCHES,
-  queueWaitPatches,
-  UPLOADED_READ_PATCHES,
-  weightUploadPatches,
-} from "../gpu/wgpu-patches.ts";
+import { gpuKernelPatches, queueWaitPatches } from "../gpu/wgpu-patches.ts";
 import { EngineServer } from "../host/engine-server.ts";
 import { loadEngine, type LoadEngineOptions } from "../load-engine.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
@@ -167,17 +161,15 @@ function startWorker(
   { heapLimitBytes, gpuWaitMs, scriptUrl: otherScript }: PagePlatformOptions,
 ): EngineWorker {
   // The other script belongs to the stock kernels, to which these patches do not apply.
-  const hasGpuKernels = gpuWaitMs !== undefined && otherScript === undefined;
+  const gpuPatches =
+    gpuWaitMs !== undefined && otherScript === undefined ? gpuKernelPatches(true) : undefined;
   return startPatchedWorker(scriptUrl, patch, {
+    heapLimitBytes,
     modulePatches: [
-      ...moduleHeapPatches(heapLimitBytes),
       ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
-      ...(hasGpuKernels ? [...weightUploadPatches(), ...commandStreamPatches(true)] : []),
+      ...(gpuPatches?.modulePatches ?? []),
     ],
-    workerPatches: [
-      ...workerHeapPatches(heapLimitBytes),
-      ...(hasGpuKernels ? [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES] : []),
-    ],
+    workerPatches: gpuPatches?.workerPatches ?? [],
     readScript: async (url) => await (await fetch(url)).text(),
     threadScript: (script) => new Blob([script], { type: "text/javascript" }),
     run(script, shim) {

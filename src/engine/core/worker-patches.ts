@@ -202,7 +202,9 @@ export function workerHeapPatches(heapBytes: number): readonly TextPatch[] {
 }
 
 /** Environment that runs wllama's scripts: a Node process or a page. */
-interface WorkerHost {
+export interface WorkerHost {
+  /** Maximum heap of the WASM. */
+  readonly heapLimitBytes: number;
   /** Patches of llama.cpp's script, in the worker and in its threads. */
   readonly modulePatches: readonly TextPatch[];
   /** Patches of wllama's part of the worker's script. */
@@ -232,16 +234,19 @@ export function startPatchedWorker(
     onMessage: () => {},
     onError: () => {},
   };
+  const modulePatches = [...moduleHeapPatches(host.heapLimitBytes), ...host.modulePatches];
+  const workerPatches = [...workerHeapPatches(host.heapLimitBytes), ...host.workerPatches];
+  const patchThread = (script: string): unknown => host.threadScript(applyPatches(script, modulePatches));
   const start = async (): Promise<void> => {
     const script = await host.readScript(scriptUrl);
     URL.revokeObjectURL(scriptUrl);
-    const patched = applyPatches(patch(script), [...host.modulePatches, ...host.workerPatches]);
+    const patched = applyPatches(patch(script), [...modulePatches, ...workerPatches]);
     if (isEnded) return;
     const worker = host.run(patched, shim);
     shim.terminate = () => worker.terminate();
     // Only queued messages can contain a script: module.init has it, and wllama waits for the answer to that.
     for (const { message, transfer } of queue) {
-      worker.postMessage(await withPatchedThreads(message, host), { transfer });
+      worker.postMessage(await withPatchedThreads(message, patchThread), { transfer });
     }
     shim.postMessage = (message, options) => worker.postMessage(message, options);
   };
@@ -250,11 +255,9 @@ export function startPatchedWorker(
 }
 
 /** Patches the script of threads in a message of wllama, which sends it as a Blob. */
-async function withPatchedThreads(message: unknown, host: WorkerHost): Promise<unknown> {
+async function withPatchedThreads(message: unknown, patch: (script: string) => unknown): Promise<unknown> {
   if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
-  const args = message.args.map(async (arg) =>
-    arg instanceof Blob ? host.threadScript(applyPatches(await arg.text(), host.modulePatches)) : arg,
-  );
+  const args = message.args.map(async (arg) => (arg instanceof Blob ? patch(await arg.text()) : arg));
   return { ...message, args: await Promise.all(args) };
 }
 

@@ -1,6 +1,6 @@
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { MAX_TIMER_MS } from "../../async/timers.ts";
-import type { TextPatch } from "../core/worker-patches.ts";
+import type { TextPatch, WorkerHost } from "../core/worker-patches.ts";
 import { openCommandStream } from "./calls/command-stream.ts";
 import { openGraphRecordings } from "./calls/graph-recordings.ts";
 import { openParallelPrograms } from "./calls/parallel-programs.ts";
@@ -18,8 +18,16 @@ const MAX_RECORDINGS = 12;
 /** Expression that is true during a warm-up request, whose GPU programs are compiled but not run. */
 const IS_REHEARSAL = `getHeapU8()[${MEMORY_CELLS.gpuRehearsal}] === 1`;
 
+/** Returns the patches for engines with our kernels on a GPU. @param replays see {@link commandStreamPatches} */
+export function gpuKernelPatches(replays: boolean): Pick<WorkerHost, "modulePatches" | "workerPatches"> {
+  return {
+    modulePatches: [...weightUploadPatches(), ...commandStreamPatches(replays)],
+    workerPatches: [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES],
+  };
+}
+
 /** Patches wllama's part of the worker's script for {@link commandStreamPatches}. */
-export const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
+const COMPILED_PROGRAMS_PATCHES: readonly TextPatch[] = [
   {
     purpose: "compile what a rehearsed request needs, and have it before the next one runs",
     find: "// copy data to wasm heap",
@@ -135,7 +143,7 @@ export function queueWaitPatches(maxWaitMs: number): readonly TextPatch[] {
 }
 
 /** Patches wllama's part of the worker's script for {@link weightUploadPatches}. */
-export const UPLOADED_READ_PATCHES: readonly TextPatch[] = [
+const UPLOADED_READ_PATCHES: readonly TextPatch[] = [
   {
     purpose: "copy only what the GPU has not been given into the heap",
     find: "getHeapU8().set(bytes, out_ptr);",
@@ -145,7 +153,7 @@ export const UPLOADED_READ_PATCHES: readonly TextPatch[] = [
 ];
 
 /** Patches llama.cpp's script to upload weights to a GPU while the file is read, without a copy in the heap. */
-export function weightUploadPatches(): readonly TextPatch[] {
+function weightUploadPatches(): readonly TextPatch[] {
   const { gpuUploads, uploadFrom, uploadedBytes } = MEMORY_CELLS;
   const cells = JSON.stringify({ gpuUploads, uploadFrom, uploadedBytes });
   const write = "var subarray=(growMemViews(),HEAPU8).subarray(data,data+size);";

@@ -5,20 +5,8 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { toError } from "../../errors/service-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel, Pixels } from "../core/platform.ts";
-import {
-  moduleHeapPatches,
-  startPatchedWorker,
-  STOCK_HEAP_BYTES,
-  type TextPatch,
-  workerHeapPatches,
-} from "../core/worker-patches.ts";
-import {
-  commandStreamPatches,
-  COMPILED_PROGRAMS_PATCHES,
-  queueWaitPatches,
-  UPLOADED_READ_PATCHES,
-  weightUploadPatches,
-} from "../gpu/wgpu-patches.ts";
+import { startPatchedWorker, STOCK_HEAP_BYTES, type TextPatch } from "../core/worker-patches.ts";
+import { gpuKernelPatches, queueWaitPatches } from "../gpu/wgpu-patches.ts";
 
 /** Patches of wllama's scripts that only Node needs. */
 const MODULE_PATCHES: readonly TextPatch[] = [
@@ -102,22 +90,15 @@ function startWorker(
   patch: (script: string) => string,
   { gpu, heapLimitBytes = STOCK_HEAP_BYTES }: NodePlatformOptions,
 ): EngineWorker {
+  const gpuPatches = gpu && gpuKernelPatches(gpu.replays !== false);
   return startPatchedWorker(scriptUrl, patch, {
+    heapLimitBytes,
     modulePatches: [
       ...MODULE_PATCHES,
-      ...moduleHeapPatches(heapLimitBytes),
-      ...(gpu
-        ? [
-            ...queueWaitPatches(gpu.maxWaitMs),
-            ...weightUploadPatches(),
-            ...commandStreamPatches(gpu.replays !== false),
-          ]
-        : []),
+      ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
+      ...(gpuPatches?.modulePatches ?? []),
     ],
-    workerPatches: [
-      ...workerHeapPatches(heapLimitBytes),
-      ...(gpu ? [...UPLOADED_READ_PATCHES, ...COMPILED_PROGRAMS_PATCHES] : []),
-    ],
+    workerPatches: gpuPatches?.workerPatches ?? [],
     async readScript(url) {
       const script = await resolveObjectURL(url)?.text();
       if (script === undefined) throw new Error("the engine's worker script is missing");
