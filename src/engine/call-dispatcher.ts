@@ -14,11 +14,8 @@ export interface CallReceiver {
   fail(error: Error): void;
 }
 
-interface OpenCall {
+interface OpenCall extends SlotNeed {
   readonly receiver: CallReceiver;
-  readonly takesSlot: boolean;
-  /** The slot that the request names. */
-  readonly slot: number | undefined;
   readonly stalling: Watchdog;
   readonly settled: PromiseWithResolvers<void>;
   /** The caller has cancelled, but the engine has not confirmed yet; messages are ignored. */
@@ -69,19 +66,20 @@ export class CallDispatcher {
    */
   async start(
     receiver: CallReceiver,
-    { takesSlot, slot }: SlotNeed,
+    need: SlotNeed,
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
   ): Promise<number> {
-    const isFull = (): boolean => this.#slotsTaken() + this.#reservedForOthers(slot) >= this.#options.slots;
-    if (takesSlot) while (isFull()) await this.#waitForSlot(signal);
+    const isFull = (): boolean =>
+      this.#slotsTaken() + this.#reservedForOthers(need.slot) >= this.#options.slots;
+    if (need.takesSlot) while (isFull()) await this.#waitForSlot(signal);
     if (this.#endError) throw this.#endError;
     const id = ++this.#lastId;
     this.#options.post(message(id));
     const stalling = new Watchdog(this.#options.stallTimeoutMs, this.#options.onStall);
     const settled = Promise.withResolvers<void>();
-    if (takesSlot) this.#cancelDeadline.workBegins();
-    this.#open.set(id, { receiver, takesSlot, slot, stalling, settled, abandoned: false });
+    if (need.takesSlot) this.#cancelDeadline.workBegins();
+    this.#open.set(id, { ...need, receiver, stalling, settled, abandoned: false });
     return id;
   }
 

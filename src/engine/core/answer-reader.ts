@@ -31,7 +31,8 @@ export class AnswerReader {
   #isStarted = false;
   #lastResultWasLost = false;
   #reported = 0;
-  #contextIsFull = false;
+  /** True if the answer was ended because the shared context is full. */
+  contextIsFull = false;
 
   /** @param share its share of a context that several slots use; absent: the slot has its own context */
   constructor(
@@ -44,11 +45,6 @@ export class AnswerReader {
     this.#onEvent = onEvent;
     this.#chunks = new ChunkReader(request);
     this.#depth = new AnswerDepthCheck(request.format);
-  }
-
-  /** True if the answer was ended because the shared context is full. */
-  get contextIsFull(): boolean {
-    return this.#contextIsFull;
   }
 
   /**
@@ -71,8 +67,8 @@ export class AnswerReader {
       }
     }
     if (!this.#share) return;
-    this.#contextIsFull = !this.#share.update(chunks);
-    if (this.#contextIsFull) throw new Error("the context is full");
+    this.contextIsFull = !this.#share.update(chunks);
+    if (this.contextIsFull) throw new Error("the context is full");
     const { tokens } = this.#share;
     if (tokens - this.#reported < ANSWER_PROGRESS_TOKENS) return;
     this.#reported = tokens;
@@ -82,7 +78,7 @@ export class AnswerReader {
   /** Sends the last event. */
   finish(): void {
     const done = this.#chunks.finish();
-    if (this.#contextIsFull) return this.#onEvent({ ...done, reason: "length" });
+    if (this.contextIsFull) return this.#onEvent({ ...done, reason: "length" });
     // The lost result may have been an error: if an answer violates its grammar, llama.cpp's message quotes the answer.
     if (this.#lastResultWasLost && this.#request.format.type !== "text") throw unreadableAnswer();
     this.#onEvent(done);

@@ -48,11 +48,9 @@ export class EngineCore {
   readonly #tokenizer: Tokenizer;
   readonly #slots: Slots;
   readonly #numbers: RequestNumbers;
-  readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
-  readonly #mustDisableReasoning: boolean;
-  readonly #adapterScales: readonly number[];
   readonly #settings: EngineSettings;
+  readonly #requestContext: Parameters<typeof buildCompletionCall>[1];
   readonly #promptSchedule: PromptSchedule;
   readonly #templateEnding: TemplateEndingProbe;
 
@@ -64,22 +62,25 @@ export class EngineCore {
     steps: StepControl | undefined,
     adapterScales: readonly number[],
   ) {
-    this.#adapterScales = adapterScales;
     this.#session = session;
     const loop = new RequestLoop(session, steps, session.memory && new SampledTokenReader(session.memory));
     this.#requests = new ServerRequests(loop);
-    this.#templateEnding = new TemplateEndingProbe((body, onResult, signal) =>
-      this.#requests.run("completion", body, onResult, signal),
-    );
+    this.#templateEnding = new TemplateEndingProbe(this.#requests);
     this.#tokenizer = new Tokenizer(loop);
     this.#slots = new Slots(loop, { count: settings.slots, vocabSize: info.vocabSize });
     this.#numbers = new RequestNumbers(loop, info.vocabSize);
-    this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = (file) => platform.decodeWebp(file);
-    this.#mustDisableReasoning = mustDisableReasoning(
-      settings.chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
-    );
     this.#settings = settings;
+    this.#requestContext = {
+      mediaMarker: session.info.media_marker ?? "",
+      contextSize: info.contextSize,
+      sharedContext: settings.sharedContext,
+      mustDisableReasoning: mustDisableReasoning(
+        settings.chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
+      ),
+      adapterScales,
+      guessTokens: settings.guessTokens ?? 0,
+    };
     this.#promptSchedule = new PromptSchedule(
       settings.sharedContext ? new SharedContext(info.contextTokens, () => loop.steps) : undefined,
       (text, signal) => this.#tokenizer.count(text, signal),
@@ -150,15 +151,7 @@ export class EngineCore {
     const request = this.info.hasImageInput ? await withReadableImages(original, this.#decodeWebp) : original;
     signal.throwIfAborted();
     using number = await this.#numbers.assign(request);
-    const call = buildCompletionCall(request, {
-      number: number?.value,
-      mediaMarker: this.#mediaMarker,
-      contextSize: this.info.contextSize,
-      sharedContext: this.#settings.sharedContext,
-      mustDisableReasoning: this.#mustDisableReasoning,
-      adapterScales: this.#adapterScales,
-      guessTokens: this.#settings.guessTokens ?? 0,
-    });
+    const call = buildCompletionCall(request, { ...this.#requestContext, number: number?.value });
     if (hasMedia(request, "image") && !this.info.hasImageInput) throw unsupportedFeature("see images");
     if (hasMedia(request, "audio") && !this.info.hasAudioInput) throw unsupportedFeature("hear audio");
     if (endsWithMedia(request) && (await this.#templateEnding.templateEndsWithContent(signal)))

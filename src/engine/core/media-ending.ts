@@ -2,7 +2,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import { toRequestJson } from "./build-request.ts";
 import { type AcceptedResult, completionResultSchema } from "./loop-request.ts";
-import type { WorkerActions } from "./wllama-api.ts";
+import type { ServerRequests } from "./server-requests.ts";
 
 /** Text in the place of media in the sample chat; no template contains it. */
 const SENTINEL = "daybreak-ends-here";
@@ -36,26 +36,21 @@ export function endsWithMedia({ input }: GenerationRequest): boolean {
   return last !== undefined && last.type !== "text";
 }
 
-type RunCompletion = (
-  body: WorkerActions["completion"],
-  onResult: (result: AcceptedResult) => void,
-  signal: AbortSignal,
-) => Promise<void>;
-
 /** Tests once if a model's chat template adds nothing after the content of the last message. */
 export class TemplateEndingProbe {
-  readonly #run: RunCompletion;
+  readonly #requests: ServerRequests;
   #templateEndsWithContent: boolean | undefined;
 
-  constructor(run: RunCompletion) {
-    this.#run = run;
+  constructor(requests: ServerRequests) {
+    this.#requests = requests;
   }
 
   async templateEndsWithContent(signal: AbortSignal): Promise<boolean> {
     if (this.#templateEndsWithContent === undefined) {
       let templateEndsWithContent = false;
       const data_json = toRequestJson(SAMPLE_BODY);
-      await this.#run(
+      await this.#requests.run(
+        "completion",
         { _name: "cmpl_req", is_chat: true, data_json, files: [] },
         (result) => (templateEndsWithContent ||= promptEndsWithContent(result)),
         signal,

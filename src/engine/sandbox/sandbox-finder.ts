@@ -51,18 +51,14 @@ export interface Candidates {
 export class SandboxFinder {
   readonly #options: SandboxFinderOptions;
   #trial: Promise<Sandbox | undefined> | undefined;
-  #state: SandboxState;
+  state: SandboxState;
 
   constructor(options: SandboxFinderOptions) {
     this.#options = options;
     const { mode } = options;
     const initial = mode === "off" ? "none" : "unknown";
     const problem = mode === "off" ? "The configuration turns it off (sandbox = off)." : undefined;
-    this.#state = { mode, wall: initial, parts: [], problem };
-  }
-
-  get state(): SandboxState {
-    return this.#state;
+    this.state = { mode, wall: initial, parts: [], problem };
   }
 
   /**
@@ -76,7 +72,7 @@ export class SandboxFinder {
     if (sandbox || this.#options.mode === "auto") return sandbox;
     throw new ServiceError(
       "sandbox_unavailable",
-      `The configuration requires a sandbox (sandbox = require), but none works here. ${this.#state.problem}`,
+      `The configuration requires a sandbox (sandbox = require), but none works here. ${this.state.problem}`,
     );
   }
 
@@ -93,7 +89,7 @@ export class SandboxFinder {
         const failure = await tryEngineStart({ sandbox, spawn, deadlineMs: trialMs });
         if (failure === undefined) {
           const problem = problems.length > 0 ? problems.join(" ") : undefined;
-          this.#state = { mode, wall: sandbox.name, parts: sandbox.parts, problem };
+          this.state = { mode, wall: sandbox.name, parts: sandbox.parts, problem };
           return sandbox;
         }
         problems.push(`${sandbox.name} does not work here (${failure}).`);
@@ -106,7 +102,7 @@ export class SandboxFinder {
     }
     const advice = willRetry ? ["The next engine tries again."] : namespaceAdvice();
     const problem = [...problems, ...advice].join(" ");
-    this.#state = { mode, wall: "none", parts: [], problem };
+    this.state = { mode, wall: "none", parts: [], problem };
     if (mode === "auto" && wasTried) onProblem?.(problem);
     return undefined;
   }

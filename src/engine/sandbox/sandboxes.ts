@@ -168,15 +168,11 @@ export function sandboxExec(): Sandbox {
   return {
     name: "sandbox-exec",
     parts: ["only its own files and the system's libraries visible", "no network", "no other processes"],
-    enclose: encloseOnMac,
-  };
-}
-
-function encloseOnMac(start: ProcessStart, readable: readonly string[]): ProcessStart {
-  return {
-    ...start,
-    command: SANDBOX_EXEC,
-    args: ["-p", sandboxProfile([start.command, ...readable]), start.command, ...start.args],
+    enclose: (start, readable) => ({
+      ...start,
+      command: SANDBOX_EXEC,
+      args: ["-p", sandboxProfile([start.command, ...readable]), start.command, ...start.args],
+    }),
   };
 }
 

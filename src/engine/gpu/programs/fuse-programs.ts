@@ -217,45 +217,38 @@ type CompileFused = (device: FusingDevice, program: PackedProgram) => Promise<Co
 /** Compiles fused programs in the background, each once for a device; undefined if the driver or Dawn refuses it. */
 function createFusedCompiler(): CompileFused {
   const compiled = new WeakMap<FusingDevice, Map<string, Promise<FusingPipeline | undefined>>>();
-  const countsOf = createCounts();
+  /**
+   * Uniform buffers with numbers of workgroups. Programs with the same numbers share one, because all layers have the same
+   * and graphs are recorded often. Their number is bounded by the number of different step sizes.
+   */
+  const uniforms = new WeakMap<FusingDevice, Map<string, BufferEntry["resource"]>>();
   const numbers = new WeakMap<object, number>();
   let last = 0;
-  const numberOf = (program: object): number => {
-    let number = numbers.get(program);
-    if (number === undefined) numbers.set(program, (number = ++last));
-    return number;
-  };
+  const numberOf = (program: object): number => cached(numbers, program, () => ++last);
   return async (device, { blocks, parts, entries, counts }) => {
     // Generating the code takes longer than a token may; all blocks of a model share it.
     const key = JSON.stringify([
       blocks,
       parts.map(({ program, slots, vectors }) => [numberOf(program), ...slots, "vectors", ...vectors]),
     ]);
-    let all = compiled.get(device);
-    if (!all) compiled.set(device, (all = new Map()));
-    let compiling = all.get(key);
-    if (!compiling) all.set(key, (compiling = compileNew(device, fuse(blocks, parts))));
-    const pipeline = await compiling;
+    const known = cached(compiled, device, () => new Map());
+    const pipeline = await cached(known, key, () => compileNew(device, fuse(blocks, parts)));
     if (!pipeline) return undefined;
-    const countsEntry = { binding: countsSlot(parts), resource: countsOf(device, counts) };
-    return { pipeline, entries: [...entries, countsEntry] };
+    const made = cached(uniforms, device, () => new Map());
+    const resource = cached(made, counts.join(), () => writeCounts(device, counts));
+    return { pipeline, entries: [...entries, { binding: countsSlot(parts), resource }] };
   };
 }
 
-/**
- * Makes uniform buffers with numbers of workgroups. Programs with the same numbers share one, because all layers have the
- * same and graphs are recorded often. Their number is bounded by the number of different step sizes.
- */
-function createCounts(): (device: FusingDevice, counts: readonly number[]) => BufferEntry["resource"] {
-  const made = new WeakMap<FusingDevice, Map<string, BufferEntry["resource"]>>();
-  return (device, counts) => {
-    let all = made.get(device);
-    if (!all) made.set(device, (all = new Map()));
-    const key = counts.join();
-    let resource = all.get(key);
-    if (!resource) all.set(key, (resource = writeCounts(device, counts)));
-    return resource;
-  };
+interface Cache<Key, Value> {
+  get(key: Key): Value | undefined;
+  set(key: Key, value: Value): unknown;
+}
+
+function cached<Key, Value>(cache: Cache<Key, Value>, key: Key, make: () => Value): Value {
+  let value = cache.get(key);
+  if (value === undefined) cache.set(key, (value = make()));
+  return value;
 }
 
 function writeCounts(device: FusingDevice, counts: readonly number[]): BufferEntry["resource"] {
