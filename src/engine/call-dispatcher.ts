@@ -6,7 +6,6 @@ import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
 /** A message from the engine that belongs to a call. */
 export type CallMessage = Extract<EngineMessage, { call: number }>;
 
-/** Receives the messages of a call. */
 export interface CallReceiver {
   /** Handles a message; returns "done" after the last one, "unexpected" for one that does not belong to this call. */
   accept(message: CallMessage): "more" | "done" | "unexpected";
@@ -22,7 +21,6 @@ interface OpenCall extends SlotNeed {
   abandoned: boolean;
 }
 
-/** Slot requirement of a call. */
 interface SlotNeed {
   readonly takesSlot: boolean;
   /** The slot that the request names. */
@@ -47,7 +45,6 @@ export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
   readonly #cancelDeadline = new CancelDeadline();
-  /** Slots reserved for calls that name them. */
   readonly #reserved = new Set<number>();
   /** Resolves when a slot may have become free. */
   #nextChange = Promise.withResolvers<void>();
@@ -208,7 +205,6 @@ export class CancelDeadline {
     this.#now = now;
   }
 
-  /** Milliseconds allowed after a cancellation. */
   get allowedMs(): number {
     const longestMs = this.#longestSilenceMs;
     if (longestMs === undefined) return DEFAULT_CANCEL_MS;

@@ -8,7 +8,6 @@ export interface SettingsInput {
   readonly purpose: EngineSpec["purpose"];
   /** Number of weights. */
   readonly parameters: number;
-  /** Tokens of context. */
   readonly contextSize: number;
   readonly slots: number;
   readonly threads: number;

@@ -183,7 +183,6 @@ type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
 
 type ResultMessage = Extract<CallMessage, { result: unknown }>;
 
-/** Results of calls by the types of their messages. */
 type Results = { readonly [Message in ResultMessage as Message["type"]]: Message["result"] };
 
 function isResult<Type extends keyof Results>(
@@ -219,11 +218,9 @@ export interface EndOptions {
   readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
 }
 
-/** Receives the messages of an engine. */
 export interface EngineReceiver {
   /** Handles a valid message. Returns false if it was not expected, so the engine cannot be trusted. */
   receive(message: EngineMessage): boolean;
-  /** Called once, when the engine has ended. */
   end(error: ServiceError): void;
 }
 

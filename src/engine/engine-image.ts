@@ -82,10 +82,8 @@ async function versionOf(file: string): Promise<string | undefined> {
 /** llama.cpp's WebAssembly as @wllama/wllama ships it. */
 export const STOCK_WASM_PATH = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm"));
 
-/** Kernels of an engine: ours or llama.cpp's. */
 export type Kernels = "daybreak" | "stock";
 
-/** The WebAssembly that engines run. */
 export interface PreparedEngine {
   readonly wasmPath: string;
   readonly kernels: Kernels;
@@ -194,14 +192,11 @@ const IMAGE = /^([0-9a-f]{64})\.wasm$/;
 /** Name of a file that marks an image as used: the image's hash, the host name and the process id. */
 const USAGE_MARKER = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
 
-/** Name of an image that is being written. */
 const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
-/** Much longer than it takes to write an image. */
 const UNFINISHED_MAX_AGE_MS = 60_000;
 
 /** A private folder of one process, inside a shared one. */
 const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
-/** Private folders of this process by their parent. */
 const privateFolders = new Map<string, string>();
 
 /** Marker files and private folders of this process; removed when it exits, or else by the next daemon. */

@@ -3,10 +3,8 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Engine } from "./engine.ts";
 import { type SlotRequest, type SlotResult, STATE_CHUNK_BYTES, type TokenIds } from "./protocol/calls.ts";
 
-/** One slot of an engine. */
 export interface EngineSlot {
   readonly id: number;
-  /** Number of tokens of the cached conversation. */
   readonly tokens: number;
   readonly isBusy: boolean;
   /** Grows with each use; less than 0: never used. */

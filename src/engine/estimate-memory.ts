@@ -6,7 +6,6 @@ import { CACHE_TYPE_BYTES, contextTokens, type EngineSpec, kvBytesPerToken } fro
 /** Figures that determine the size of a step's intermediate results. */
 type StepModel = Pick<MemoryInput, "vocabSize" | "embeddingLength" | "headCount">;
 
-/** Figures that determine the memory of an engine. */
 export interface MemoryInput {
   /** Bytes of the model's files, including projector and adapters: weights are in memory once, unchanged. */
   readonly fileBytes: number;

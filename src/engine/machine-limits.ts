@@ -6,7 +6,6 @@ import { readSystemFile } from "../machine/memory.ts";
 import type { UserLimits } from "../machine/user-limits.ts";
 import type { MemoryEstimate } from "./estimate-memory.ts";
 
-/** The processors that the daemon may use. */
 export interface Processors {
   /** Logical processors that affinity and a container's quota allow. */
   readonly usable: number;

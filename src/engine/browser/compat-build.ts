@@ -5,9 +5,7 @@ import { IMAGE_SHA256 } from "../../../wasm/engine-image.ts";
  * kernels instead of Daybreak's. It requires only the WebAssembly features threads and relaxed SIMD.
  */
 export interface CompatBuild {
-  /** URL of its WebAssembly. */
   readonly wasmUrl: string;
-  /** URL of its script. */
   readonly scriptUrl: string;
 }
 

@@ -18,7 +18,6 @@ export interface PageModelFiles {
 }
 
 export interface PageEngineOptions extends LoadEngineOptions {
-  /** URL of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
   /** URL of its script, for a build that needs another script than the default. */
   readonly scriptUrl?: string | undefined;

@@ -61,7 +61,6 @@ export class ChildChannel<Incoming extends { type: string }, Outgoing extends { 
     this.#reading?.finish();
   }
 
-  /** Ignores all further messages. */
   stop(): void {
     this.#reading?.stop();
   }

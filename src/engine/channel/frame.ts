@@ -30,11 +30,8 @@ export interface Frame {
   readonly attachments: readonly Uint8Array[];
 }
 
-/** Maximum sizes of the parts of a frame. */
 export interface FrameLimits {
-  /** Bytes of JSON. */
   readonly json: number;
-  /** Number of attachments. */
   readonly attachments: number;
   /** Bytes of all attachments together. */
   readonly binary: number;

@@ -2,7 +2,6 @@ import { KIB } from "../../json/quantities.ts";
 import type { FrameLimits } from "./frame.ts";
 import type { JsonBounds } from "../../json/json-bounds.ts";
 
-/** Limits of one kind of message. */
 export interface KindLimits extends FrameLimits, JsonBounds {}
 
 export interface MessageKind {

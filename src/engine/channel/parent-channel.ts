@@ -119,7 +119,6 @@ interface ReadFramesOptions {
 export interface FrameReading {
   /** Handles all received data immediately: the sender has exited, and its last messages must not be lost. */
   finish(): void;
-  /** Stops reading. */
   stop(): void;
 }
 

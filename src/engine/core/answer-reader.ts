@@ -75,7 +75,6 @@ export class AnswerReader {
     this.#onEvent(this.#chunks.progress(tokens));
   }
 
-  /** Sends the last event. */
   finish(): void {
     const done = this.#chunks.finish();
     if (this.contextIsFull) return this.#onEvent({ ...done, reason: "length" });
@@ -107,7 +106,6 @@ class ChunkReader {
     this.#request = request;
   }
 
-  /** Yields the events of one chunk. */
   *push(chunk: CompletionChunk): Generator<GenerationEvent> {
     if (chunk.usage) this.#usage = chunk.usage;
     if (chunk.timings) this.#timings = chunk.timings;

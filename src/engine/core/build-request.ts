@@ -15,7 +15,6 @@ import { SAMPLING_ENTRIES } from "../protocol/sampling-fields.ts";
 /** Input of wllama's completion action. */
 interface CompletionCall {
   readonly isChat: boolean;
-  /** Request body of llama.cpp's server. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Images and recordings in the order of their markers. */
   readonly files: Uint8Array[];
@@ -31,15 +30,10 @@ const ANY_OBJECT: JsonSchema = { type: "object" };
 interface RequestContext {
   /** Placeholder of an image or a recording in the prompt. */
   readonly mediaMarker: string;
-  /** Tokens of context. */
   readonly contextSize: number;
-  /** True if other slots use the same context. */
   readonly sharedContext: boolean;
-  /** Scales with which the LoRA adapters were loaded. */
   readonly adapterScales: readonly number[];
-  /** See mustDisableReasoning() in engine-info.ts. */
   readonly mustDisableReasoning: boolean;
-  /** Default for the maximum tokens of a draft. */
   readonly guessTokens: number;
   /** Number by which our kernels identify the request; see RequestNumbers. */
   readonly number?: number | undefined;

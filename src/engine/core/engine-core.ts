@@ -191,7 +191,6 @@ export class EngineCore {
     return readEmbedding(await this.#requests.runForResult("embedding", body, signal));
   }
 
-  /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     if (this.#settings.purpose !== "rerank") throw unsupportedFeature("rerank documents");
     checkSpecialTokens(document);

@@ -131,7 +131,6 @@ export function unreadableAnswer(cause?: Error): ServiceError {
   );
 }
 
-/** @param reason llama.cpp's message */
 function inferenceFailed(reason: string): ServiceError {
   const why = isInternalMessage(reason) ? "llama.cpp cannot process it." : reason;
   return new ServiceError("inference_failed", `The model failed on this request: ${why}`);

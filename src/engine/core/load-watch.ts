@@ -48,13 +48,11 @@ export class LoadEndWatchdog {
   #watchdog: Watchdog | undefined;
   #isOver = false;
 
-  /** @param bytes size of the model */
   constructor(bytes: number, usesGpu: boolean, onTimeout: (error: ServiceError) => void) {
     this.#limitMs = (usesGpu ? GPU_LOAD_END_LIMIT_MS : LOAD_END_LIMIT_MS) + (bytes / BYTES_PER_SECOND) * 1000;
     this.#onTimeout = onTimeout;
   }
 
-  /** Handles a line of llama.cpp's log. */
   add(line: string): void {
     if (this.#isOver) return;
     this.#watchdog?.reset();
@@ -64,7 +62,6 @@ export class LoadEndWatchdog {
     );
   }
 
-  /** Stops watching, after the end of the load. */
   stop(): void {
     this.#isOver = true;
     this.#watchdog?.stop();
@@ -105,7 +102,6 @@ export class FailureLog {
     return lines.length > 0 ? lines.join("\n") : undefined;
   }
 
-  /** Removes the errors of earlier calls. */
   clear(): void {
     this.#errors = [];
   }

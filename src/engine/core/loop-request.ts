@@ -3,7 +3,6 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 import { toError } from "../../errors/service-error.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
-/** A result of llama.cpp's server. */
 export type RequestResult = { readonly kind: "error"; readonly data: unknown } | AcceptedResult;
 
 export type AcceptedResult =
@@ -34,7 +33,6 @@ export type ResultReceiver<Result> = (result: Result, sampled: SampledTokens | u
 export class LoopRequest {
   readonly id: number;
   readonly kind: InputKind;
-  /** See RequestNumbers. */
   readonly number: number | undefined;
   #onResult: ResultReceiver<RequestResult>;
   #sampled: SampledTokens | undefined;
@@ -87,7 +85,6 @@ export class LoopRequest {
     this.#done.reject(toError(error));
   }
 
-  /** Ignores all further results. */
   ignoreResults(): void {
     this.#onResult = () => undefined;
   }

@@ -1,6 +1,5 @@
 /** A file that the engine reads while it loads: the part of Blob that wllama uses. */
 export interface BlobLike {
-  /** Bytes. */
   readonly size: number;
   slice(start?: number, end?: number): BlobLike;
   arrayBuffer(): Promise<ArrayBuffer>;
@@ -89,6 +88,5 @@ export interface EnginePlatform {
   startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker;
   /** Decodes a WebP image that is not animated. Rejects if it is damaged. */
   decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels>;
-  /** Receives the lines that llama.cpp and wllama log. */
   log(level: LogLevel, line: string): void;
 }

@@ -49,7 +49,6 @@ export class RequestLoop {
   #running = false;
   /** The request of the current step, if it is the only one. */
   #onlyRequest: LoopRequest | undefined;
-  /** Duration of the last step in milliseconds. */
   #stepMs = 0;
   #stepsBegun = 0;
   #draftTokens = 0;
@@ -111,7 +110,6 @@ export class RequestLoop {
     });
   }
 
-  /** Runs a call before the next poll. */
   #runFirst<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#urgent, call);
   }
@@ -189,7 +187,6 @@ export class RequestLoop {
     delivery?.();
   }
 
-  /** Returns the next request, round robin. */
   #nextRequest(): LoopRequest | undefined {
     const request = this.#requests.shift();
     if (request) this.#requests.push(request);
@@ -233,7 +230,6 @@ export class RequestLoop {
     }
   }
 
-  /** Assigns the tokens of a step to their requests. */
   #assignTokens(): void {
     for (const [number, sampled] of this.#sampled?.take() ?? [])
       this.#requests.find((request) => request.number === number)?.addTokens(sampled);

@@ -24,7 +24,6 @@ export class SharedContext {
     this.steps = steps;
   }
 
-  /** True if no generation has a share. */
   get isEmpty(): boolean {
     return this.#shares.size === 0;
   }
@@ -54,7 +53,6 @@ export class SharedContext {
     return this.#shares.size > 1 && this.#used() > this.#contextTokens;
   }
 
-  /** Frees the space of a generation. */
   leave(share: ContextShare): void {
     if (!this.#shares.delete(share)) return;
     this.#nextLeave.resolve();
@@ -182,7 +180,6 @@ export class PromptSchedule {
   }
 }
 
-/** True for events after the end of the prompt. */
 function isPromptDone(event: GenerationEvent): boolean {
   return event.type === "prompt-progress" ? event.processed >= event.total : event.type !== "start";
 }

@@ -119,7 +119,6 @@ function slotNumbers({ slots }: WarmUpSettings): readonly number[] {
   return Array.from({ length: slots }, (_, slot) => slot);
 }
 
-/** Maximum tokens of a warm-up prompt. */
 function maxPromptTokens({ info }: WarmUpEngine): number {
   return info.contextSize - GENERATED_TOKENS - 1;
 }

@@ -69,7 +69,6 @@ interface Chunk {
   readonly data: Uint8Array<ArrayBuffer>;
 }
 
-/** A WebP image without animation. */
 interface StillWebp {
   readonly width: number;
   readonly height: number;
@@ -92,7 +91,6 @@ function readWebp(file: Uint8Array<ArrayBuffer>): StillWebp {
   return checkPixelCount({ ...sizeOf(inner), file: toFile(inner) });
 }
 
-/** Error for a file that cannot be decoded. */
 function damagedWebp(cause?: unknown): ServiceError {
   return new ServiceError(
     "invalid_parameter",

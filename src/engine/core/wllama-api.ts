@@ -19,7 +19,6 @@ export interface LoadedInfo {
   readonly metadata: Readonly<Record<string, string>>;
   readonly has_image_input: boolean;
   readonly has_audio_input: boolean;
-  /** Placeholder of an image or a recording in a prompt. */
   readonly media_marker?: string;
 }
 

@@ -46,7 +46,6 @@ export class StockEngineError extends EngineCallError {
   override readonly name = "StockEngineError";
 }
 
-/** llama.cpp could not load the model. */
 export class ModelLoadError extends Error {
   override readonly name = "ModelLoadError";
 }
@@ -65,7 +64,6 @@ interface SessionFiles {
   readonly blobs: readonly BlobLike[];
   /** Other files by their name in the load parameters, without the folder `models/`. */
   readonly extra: ReadonlyMap<string, BlobLike>;
-  /** Patches of wllama's script for these files. */
   readonly patches: readonly TextPatch[];
 }
 
@@ -144,7 +142,6 @@ export class WllamaSession {
     return this.#memory;
   }
 
-  /** Layers that llama.cpp has offloaded to a GPU. */
   get gpuLayers(): number {
     return this.#offload.layers;
   }

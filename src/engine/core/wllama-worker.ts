@@ -21,7 +21,6 @@ function isMessage(data: unknown): data is WorkerMessage {
 const OWN_CALLBACK_PREFIX = "extra-file-";
 
 interface WorkerOptions {
-  /** Additional patches of wllama's script. */
   readonly patches: readonly TextPatch[];
   readonly onFatal: (error: Error) => void;
   /** Called with the memory of the WASM if it is shared. */

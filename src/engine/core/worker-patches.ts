@@ -155,7 +155,6 @@ export const STOCK_HEAP_BYTES = 4 * 1024 ** 3;
 
 const PAGE_BYTES = 64 * 1024;
 
-/** Initial heap in llama.cpp's script. */
 const INITIAL_HEAP_BYTES = 128 * 1024 ** 2;
 
 /**
@@ -203,7 +202,6 @@ export function workerHeapPatches(heapBytes: number): readonly TextPatch[] {
 
 /** Environment that runs wllama's scripts: a Node process or a page. */
 export interface WorkerHost {
-  /** Maximum heap of the WASM. */
   readonly heapLimitBytes: number;
   /** Patches of llama.cpp's script, in the worker and in its threads. */
   readonly modulePatches: readonly TextPatch[];

@@ -120,7 +120,6 @@ const slotActions = {
 };
 `;
 
-/** Worker verbs that call the tokenizer. */
 export const TOKENIZE_VERB = "daybreak.tokenize";
 export const PIECES_VERB = "daybreak.pieces";
 

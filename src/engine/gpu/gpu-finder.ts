@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { chooseAdapter, type GpuMode } from "./offload-to-gpu.ts";
+import { chooseAdapter, type FoundGpu, type GpuMode } from "./offload-to-gpu.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
 import type { SandboxMode } from "../sandbox/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
@@ -13,21 +13,16 @@ interface GpuSettings {
 }
 
 /** State of the search for GPUs, as the daemon reports it. */
-export interface GpuState {
+export interface GpuState extends Pick<FoundGpu, "adapter" | "problem"> {
   /** True when models can be loaded onto a GPU. */
   readonly available: boolean;
-  /** The adapter that models use. */
-  readonly adapter: GpuAdapter | undefined;
-  /** Explains why there is none; undefined when there is one. */
-  readonly problem: string | undefined;
   /** All adapters, including unusable ones. */
   readonly adapters: readonly ReportedAdapter[];
 }
 
 /** Searches for a GPU once, in the background; until the search ends, none is available. */
-export class GpuFinder implements GpuState {
+export class GpuFinder implements GpuState, FoundGpu {
   readonly settings: GpuSettings;
-  /** Resolves when the search is done; never rejects. */
   readonly ready: Promise<void>;
   adapter: GpuAdapter | undefined;
   problem: string | undefined = "The search for GPUs is still running.";

@@ -36,7 +36,6 @@ type Placement = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<FoundGpu, "settings">;
-  /** Called when an engine on the GPU exited unexpectedly. */
   readonly onLoss: (model: string, reason: string) => void;
   /** Called when the GPU does not have enough memory, before `next` is tried. */
   readonly onReduction: (model: string, next: Placement, reason: string) => void;

@@ -26,7 +26,6 @@ export interface GpuModel {
   };
 }
 
-/** Settings that determine the size of a KV cache. */
 type ContextSpec = KvCacheTypes & Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">;
 
 /** Bytes of the parts of a model on a GPU. */

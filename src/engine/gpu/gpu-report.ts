@@ -1,6 +1,5 @@
 import { z } from "zod";
 
-/** Longest name or description from a driver. */
 const MAX_TEXT = 512;
 
 const text = z.string().transform((value) => value.slice(0, MAX_TEXT));
@@ -12,7 +11,6 @@ export const gpuDeviceSchema = z.object({
 });
 export type GpuDevice = z.infer<typeof gpuDeviceSchema>;
 
-/** An adapter as the probe found it. */
 const gpuAdapterSchema = gpuDeviceSchema.extend({
   vendor: text,
   architecture: text,
@@ -28,7 +26,6 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
     timestampQueries: z.boolean(),
   }),
   limits: z.object({
-    /** Largest buffer in bytes. */
     maxBufferSize: z.number().min(0),
     /** Largest part of a buffer that a shader can access, in bytes. */
     maxStorageBufferBindingSize: z.number().min(0),
@@ -43,10 +40,8 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
 });
 export type GpuAdapter = z.infer<typeof gpuAdapterSchema>;
 
-/** An adapter that could not be opened. */
 const unopenedAdapterSchema = gpuDeviceSchema.extend({ problem: text });
 
-/** All messages from the probe process to the daemon. */
 export const probeMessageSchema = z.discriminatedUnion("type", [
   /** Dawn or its drivers cannot be used at all. The last message. */
   z.object({ type: z.literal("failed"), reason: text }),

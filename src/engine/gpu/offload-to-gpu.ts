@@ -15,7 +15,6 @@ export interface GpuPreferences {
   readonly layers?: number | undefined;
   /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
   readonly memory: number;
-  /** Bytes of GPU memory that other models use. */
   readonly usedByOthers: number;
   /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;
@@ -28,7 +27,6 @@ export interface GpuPreferences {
 /** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
 export type GpuMode = "auto" | "off" | "require";
 
-/** Result of the search for a GPU, and the configured mode. */
 export interface FoundGpu {
   readonly settings: { readonly mode: GpuMode };
   /** Resolves when the search is done; never rejects. */

@@ -31,7 +31,6 @@ const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 /** Advice when a driver fails without an explanation. */
 const ADVICE = "Close programs that may use all of its memory, or update the driver.";
 
-/** The Vulkan loader that Dawn uses on Linux. */
 const VULKAN_LOADER = "libvulkan.so.1";
 
 const [, , dawnPath = "", skipped = "[]"] = process.argv;
@@ -126,7 +125,6 @@ async function fastestAdapterId(gpu: DawnGpu): Promise<string | undefined> {
   return info && [info.vendor, info.device, info.description].join("\n");
 }
 
-/** Explains why there is no adapter at all, and what to do. */
 function noAdapterReason(): string {
   if (process.platform === "linux" && !canLoad(VULKAN_LOADER)) {
     return `There is no Vulkan loader (${VULKAN_LOADER}); install it and the GPU's Vulkan driver (on Debian and Ubuntu: libvulkan1, and mesa-vulkan-drivers or NVIDIA's driver).`;

@@ -17,7 +17,6 @@ export const rerankResultSchema = z.object({
 });
 export type RerankResult = z.infer<typeof rerankResultSchema>;
 
-/** How to tokenize a text. */
 export const tokenizeOptionsSchema = z.object({
   /** Add the tokens that begin and end a text, if the model's vocabulary has them. */
   addSpecial: z.boolean(),
@@ -79,7 +78,6 @@ export const slotListSchema = z.array(
   }),
 );
 
-/** Bytes of a saved state, its tokens and scales. */
 export const savedStateSchema = z.object({ bytes: z.int().min(0), ...state });
 
 export const slotResultSchema = z.discriminatedUnion("action", [

@@ -13,7 +13,6 @@ export const engineSpecSchema = z.object({
   ...loadSettingsSchema.shape,
   /** The model's GGUF file, or all its shards in order. Absolute paths without symlinks. */
   modelFiles: z.array(z.string()).min(1),
-  /** Multimodal projector. */
   projectorFile: z.string().optional(),
   /** The projector has an audio encoder. */
   hearsAudio: z.boolean().optional(),

@@ -46,7 +46,6 @@ const chatMessageSchema = z.object({
 export type ChatMessage = z.infer<typeof chatMessageSchema>;
 
 export const jsonSchemaSchema = z.record(z.string(), z.unknown());
-/** A JSON Schema document. */
 export type JsonSchema = z.infer<typeof jsonSchemaSchema>;
 
 const toolDefinitionSchema = z.object({
@@ -65,7 +64,6 @@ export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 export const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
-  /** Any JSON object. */
   z.object({ type: z.literal("json") }),
   z.object({
     type: z.literal("json_schema"),

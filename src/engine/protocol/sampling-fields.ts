@@ -35,7 +35,6 @@ export const SAMPLER_NAMES = Object.keys(SAMPLERS) as [SamplerName, ...SamplerNa
 /** Maximum tokens of one draft (speculative decoding): the end of a longer draft is rarely accepted. */
 export const MAX_DRAFT_TOKENS = 64;
 
-/** Name, range and description of a sampling setting. */
 interface SamplingField {
   /** Name in llama.cpp's server, in requests and as a PARAMETER of a Modelfile. */
   readonly name: string;
@@ -251,7 +250,6 @@ export const samplingShape = Object.fromEntries(
   Object.entries(SAMPLING_FIELDS).map(([key, { type }]) => [key, type.optional()]),
 ) as unknown as SamplingShape;
 
-/** Key and description of each setting. */
 export const SAMPLING_ENTRIES: readonly (readonly [SamplingKey, SamplingField])[] =
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
   Object.entries(SAMPLING_FIELDS) as [SamplingKey, SamplingField][];

@@ -16,7 +16,6 @@ export interface TensorJob {
   readonly to: BlockFormat;
 }
 
-/** Input of the process that quantizes a model. */
 export interface QuantizeJob {
   /** Absolute paths. */
   readonly files: readonly string[];

@@ -21,7 +21,6 @@ import { InvalidWeights, Quantizer } from "./quantizer.ts";
  * Argument: path of llama.cpp's WASM.
  */
 
-/** Data with which a thread is started. */
 interface ThreadData {
   readonly module: WebAssembly.Module;
   readonly files: readonly string[];
@@ -69,7 +68,6 @@ async function runProcess(): Promise<void> {
   process.exit();
 }
 
-/** Converts the chunks that the main thread sends. */
 async function runThread(): Promise<void> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { module, files } = workerData as ThreadData;

@@ -22,7 +22,6 @@ export interface SandboxState {
   readonly mode: SandboxMode;
   /** Name of the sandbox; none: only Node's permission model; unknown: not tried yet. */
   readonly wall: SandboxName | "none" | "unknown";
-  /** Restrictions of the sandbox, for people. */
   readonly parts: readonly string[];
   /** Explains why there is no sandbox or no better one, and what to do. */
   readonly problem: string | undefined;

@@ -4,7 +4,6 @@ import { z } from "zod";
 import { FIRST_INPUT_FD } from "../channel/parent-channel.ts";
 import { seccompFilter } from "./seccomp-filter.ts";
 
-/** Command, environment and inputs of a process to start. */
 export interface ProcessStart {
   readonly command: string;
   readonly args: readonly string[];
@@ -29,7 +28,6 @@ export interface Sandbox {
 }
 
 interface BubblewrapOptions {
-  /** Path of bwrap. */
   readonly binary: string;
   /** Node's libraries, and the files with which the loader finds them. */
   readonly runtimeFiles: readonly string[];

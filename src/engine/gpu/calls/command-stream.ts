@@ -23,7 +23,6 @@ interface StreamOptions {
   readonly maxRecordings: number;
   /** Records complete graphs; an option, because the script gets this function as text, too. */
   readonly openRecordings: typeof openGraphRecordings;
-  /** Current view of the heap. */
   words(): Uint32Array;
   /** Called when the kernels have found the script. */
   begin(): void;
@@ -36,9 +35,7 @@ interface StreamOptions {
 }
 
 export interface CommandStream {
-  /** Handles a command of the kernels. */
   ask(what: number): number;
-  /** Called before a device is used. */
   use(device: GpuDevice): void;
   /** Ends a pass: encodes its programs and writes their parameters. */
   end(handle: number): void;

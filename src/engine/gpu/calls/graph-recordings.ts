@@ -1,4 +1,3 @@
-/** A program of a graph. */
 export interface RecordedProgram {
   /** Its pipeline and buffers, encoded as in the stream. */
   readonly key: Uint32Array;
@@ -9,7 +8,6 @@ interface RecordingOptions {
   readonly device: () => GpuDevice;
   /** Bytes for the parameters of one program. */
   readonly slotBytes: number;
-  /** GPUBufferUsage of the parameters. */
   readonly usage: number;
   /** Makes a bind group with parameters from a slot of a buffer. */
   readonly makeGroup: (program: RecordedProgram, parameters: GpuBuffer, slot: number) => object;
@@ -28,7 +26,6 @@ interface GraphRecordings {
   end(which: number): boolean;
   /** Submits a recorded graph. Returns false if there is no such recording. */
   replay(which: number): boolean;
-  /** Drops all recordings. */
   forget(): void;
 }
 

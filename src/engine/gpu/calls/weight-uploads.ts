@@ -10,7 +10,6 @@ interface UploadCells {
 
 interface UploadOptions {
   readonly cells: UploadCells;
-  /** Current view of the heap. */
   readonly words: () => Uint32Array;
 }
 

@@ -102,7 +102,6 @@ interface PipelineDescriptor {
   readonly compute: { readonly module: object; readonly entryPoint?: string; readonly constants?: object };
 }
 
-/** Run of a program. */
 export interface Dispatch {
   readonly pipeline: FusingPipeline;
   readonly group: object;
@@ -126,11 +125,9 @@ export interface FusingClasses extends ProgramClasses {
   readonly GPUComputePassEncoder: { readonly prototype: FusingPass };
 }
 
-/** A dispatch with its program and buffers. */
 export interface KnownDispatch {
   readonly device: FusingDevice;
   readonly program: WgslProgram;
-  /** Bindings that it writes. */
   readonly writes: readonly number[];
   readonly entries: readonly BufferEntry[];
 }

@@ -1,7 +1,6 @@
 import { areInOrder, type BufferEntry, entryAt, isSame, overlap, type Step, writtenBy } from "./fusible.ts";
 import { type Block, canRunPerRow, type FusedPart } from "./wgsl-program.ts";
 
-/** Plan for running consecutive steps in fewer programs. */
 interface Plan {
   /** The steps, with the buffers that they bind when fused. */
   readonly steps: readonly Step[];
@@ -19,7 +18,6 @@ interface Projection {
   readonly end: number;
 }
 
-/** Bytes of a number. */
 const FLOAT_BYTES = 4;
 
 /** Maximum of workgroups that one workgroup computes one after the other. */
@@ -219,20 +217,16 @@ function kindsOf(steps: readonly Step[]): string {
   return steps.map(({ fusible }) => fusible.kind).join(" ");
 }
 
-/** A program of a plan. */
 export interface PackedProgram {
   /** Indices of its steps in the plan. */
   readonly steps: readonly number[];
   readonly blocks: readonly Block[];
   readonly parts: readonly FusedPart[];
   readonly entries: readonly BufferEntry[];
-  /** Workgroups of each part. */
   readonly counts: readonly number[];
-  /** Workgroups of all blocks. */
   readonly workgroups: number;
 }
 
-/** Limits of a device. */
 interface PackLimits {
   readonly storageBuffers: number;
   readonly workgroups: number;

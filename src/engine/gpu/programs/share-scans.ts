@@ -23,7 +23,6 @@ interface Scan {
   readonly params: BufferEntry;
 }
 
-/** Buffer for the result of a scan. */
 interface StatesBuffer {
   readonly buffer: object;
   readonly size: number;

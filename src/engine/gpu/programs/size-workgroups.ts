@@ -10,7 +10,6 @@ export interface ProgramClasses {
 
 export interface ShaderModuleDescriptor {
   readonly label?: string;
-  /** WGSL. */
   readonly code: string;
 }
 

@@ -1,4 +1,3 @@
-/** A storage buffer or uniform that a program binds. */
 interface ProgramBinding {
   readonly binding: number;
   /** `storage, read_write` or `uniform`. */
@@ -128,7 +127,6 @@ export function asPart(
   return readers.join("") + part;
 }
 
-/** Name of the variable of a fused program's binding. */
 function slotName(slot: number): string {
   return `slot_${slot}`;
 }
@@ -143,7 +141,6 @@ function slotName(slot: number): string {
  */
 export interface Block {
   readonly how: "alone" | "rows" | "chain";
-  /** Numbers of parts. */
   readonly parts: readonly number[];
 }
 
