@@ -42,7 +42,7 @@ export class EngineHandle implements Engine, EngineReceiver {
         }),
       onUnresponsive: (allowedMs) =>
         connection.end(
-          `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request restarts it`,
+          `did not stop a cancelled request within ${(allowedMs / 1000).toFixed(1)} s; the next request restarts it`,
         ),
     });
   }
@@ -190,10 +190,6 @@ function isResult<Type extends keyof Results>(
   type: Type,
 ): message is CallMessage & { readonly result: Results[Type] } {
   return message.type === type;
-}
-
-function seconds(milliseconds: number): string {
-  return (milliseconds / 1000).toFixed(1);
 }
 
 /** Connection to one running engine: a process, or a worker of a page. */

@@ -1,14 +1,16 @@
 import { Mutex } from "../async/promises.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Engine } from "./engine.ts";
-import { type SlotRequest, type SlotResult, STATE_CHUNK_BYTES, type TokenIds } from "./protocol/calls.ts";
+import {
+  type SlotList,
+  type SlotRequest,
+  type SlotResult,
+  STATE_CHUNK_BYTES,
+  type TokenIds,
+} from "./protocol/calls.ts";
 
-export interface EngineSlot {
+export interface EngineSlot extends Readonly<SlotList[number]> {
   readonly id: number;
-  readonly tokens: number;
-  readonly isBusy: boolean;
-  /** Grows with each use; less than 0: never used. */
-  readonly lastUsed: number;
 }
 
 /** State of a slot: the tokens of a conversation and their KV cache. */

@@ -91,7 +91,7 @@ export function buildCompletionCall(
       body: {
         ...common,
         prompt: input.prompt,
-        ...buildRawFormat(request.format),
+        ...buildFormat(request.format, false),
         ...(alternatives !== undefined && { logprobs: alternatives }),
       },
     };
@@ -106,7 +106,7 @@ export function buildCompletionCall(
       messages: input.messages.map((message) => buildMessage(message, mediaMarker, files)),
       ...(isContinued && { continue_final_message: true, add_generation_prompt: false }),
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
-      ...buildChatFormat(request.format),
+      ...buildFormat(request.format, true),
       ...buildTemplateVariables(input.templateVariables, thinking),
       ...(thinking !== false && buildReasoning(request.reasoning)),
       // Otherwise llama.cpp's grammar for the format still allows reasoning before the answer.
@@ -195,21 +195,13 @@ function buildTools(
   };
 }
 
-function buildRawFormat(format: OutputFormat): Record<string, unknown> {
-  if (format.type === "json") return { json_schema: ANY_OBJECT };
-  if (format.type === "json_schema") return { json_schema: format.schema };
+function buildFormat(format: OutputFormat, isChat: boolean): Record<string, unknown> {
+  if (format.type === "text") return {};
   if (format.type === "grammar") return { grammar: format.grammar };
-  return {};
-}
-
-function buildChatFormat(format: OutputFormat): Record<string, unknown> {
+  const schema = format.type === "json_schema" ? format.schema : ANY_OBJECT;
+  if (!isChat) return { json_schema: schema };
   if (format.type === "json") return { response_format: { type: "json_object" } };
-  if (format.type === "json_schema") {
-    const answer = { name: "answer", schema: format.schema };
-    return { response_format: { type: "json_schema", json_schema: answer } };
-  }
-  if (format.type === "grammar") return { grammar: format.grammar };
-  return {};
+  return { response_format: { type: "json_schema", json_schema: { name: "answer", schema } } };
 }
 
 /** Converts the limit of reasoning. Tags that llama.cpp finds in the template take precedence over ours. */

@@ -52,13 +52,6 @@ export class ModelLoadError extends Error {
 
 const DRAFT_REFUSED = /failed to initialize speculative decoding context/;
 
-function unusableDraft(): ServiceError {
-  return new ServiceError(
-    "invalid_model_file",
-    "The draft model has other tokens than the model; choose a small model of the same family.",
-  );
-}
-
 interface SessionFiles {
   /** The model or all its shards in order, then the projector. */
   readonly blobs: readonly BlobLike[];
@@ -77,7 +70,8 @@ export class WllamaSession {
   /** Rejects the calls that wait for the worker. */
   readonly #pending = new Set<(error: EngineFatalError) => void>();
   #lost: EngineFatalError | undefined;
-  #memory: WebAssembly.Memory | undefined;
+  /** Memory of the WASM; undefined if it is not shared with this thread. */
+  memory: WebAssembly.Memory | undefined;
 
   private constructor(wllama: WllamaInstance, log: FailureLog, offload: OffloadLog) {
     this.#wllama = wllama;
@@ -112,14 +106,19 @@ export class WllamaSession {
     scope.Worker = createWorkerClass(platform, files.extra, {
       patches: files.patches,
       onFatal: (error) => session.#markLost(error),
-      onMemory: (memory) => (session.#memory = memory),
+      onMemory: (memory) => (session.memory = memory),
     });
     try {
       await session.#waitForAnswer(() => session.#wllama.loadModel(files.blobs, parameters));
       // loadModel() also resolves for a model that was rejected.
       if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
       // llama.cpp does not reject a model if only its draft model is unusable.
-      if (files.extra.has(DRAFT_NAME) && DRAFT_REFUSED.test(log.reason ?? "")) throw unusableDraft();
+      if (files.extra.has(DRAFT_NAME) && DRAFT_REFUSED.test(log.reason ?? "")) {
+        throw new ServiceError(
+          "invalid_model_file",
+          "The draft model has other tokens than the model; choose a small model of the same family.",
+        );
+      }
     } catch (error) {
       // If a failed worker is still using the GPU, ending it makes Dawn abort the whole process before the error is
       // reported. The caller ends the process instead.
@@ -135,11 +134,6 @@ export class WllamaSession {
 
   get info(): LoadedInfo {
     return this.#wllama.getLoadedContextInfo();
-  }
-
-  /** Memory of the WASM; undefined if it is not shared with this thread. */
-  get memory(): WebAssembly.Memory | undefined {
-    return this.#memory;
   }
 
   get gpuLayers(): number {

@@ -78,6 +78,8 @@ export const slotListSchema = z.array(
   }),
 );
 
+export type SlotList = z.infer<typeof slotListSchema>;
+
 export const savedStateSchema = z.object({ bytes: z.int().min(0), ...state });
 
 export const slotResultSchema = z.discriminatedUnion("action", [
