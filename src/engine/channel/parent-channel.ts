@@ -30,7 +30,7 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
     const codec = new MessageCodec<Incoming>(incoming);
     this.#outgoing = new MessageCodec<Outgoing>(outgoing);
     readFrames({
-      stream: parentInput(),
+      stream: process.stdin,
       reader: new FrameReader(codec.limitsOf),
       onFrame: (frame) => onMessage(codec.decode(frame)),
       onProblem,
@@ -78,14 +78,12 @@ export function writeToParent(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Pipe from the parent (standard input). It ends when the parent exits, even if the parent is killed. */
-export function parentInput(): Readable {
-  return process.stdin;
-}
-
-/** Calls back when the parent has exited. Call it first in the process; it does not consume any message. */
+/**
+ * Calls back when the parent has exited, even if it was killed. Call it first in the process; it does not consume any
+ * message.
+ */
 export function onParentGone(gone: () => void): void {
-  const pipe = parentInput();
+  const pipe = process.stdin;
   pipe.on("end", gone);
   pipe.on("error", gone);
   pipe.on("close", gone);

@@ -75,7 +75,7 @@ export function layersThatFit({ block, output, work }: GpuNeeds, blockCount: num
 }
 
 /** Bytes of the output tensor; if it is shared with the embedding, the GPU gets a second copy. */
-export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): number {
+export function outputBytes({ weightBytes }: GpuModel): number {
   return weightBytes.output > 0 ? weightBytes.output : weightBytes.embedding;
 }
 

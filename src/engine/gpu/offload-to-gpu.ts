@@ -70,7 +70,10 @@ export async function offloadToGpu(
     };
   }
   const step = gpuBatchSize(adapter, model, spec);
-  const obstacle = step === undefined ? tooSlowMessage(adapter) : tensorTooLargeMessage(adapter, model, spec);
+  const obstacle =
+    step === undefined
+      ? `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take more than 10 s.`
+      : tensorTooLargeMessage(adapter, model, spec);
   if (step === undefined || obstacle !== undefined) {
     if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
     return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
@@ -124,10 +127,6 @@ function layersInMemory(
         "unload one, or use a smaller context or a smaller quantization."
       : `Only ${fittingLayers} of its ${all} layers fit into ${budget}; use a smaller context or a smaller quantization.`;
   return { fittingLayers, warning };
-}
-
-function tooSlowMessage(adapter: GpuAdapter): string {
-  return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take more than 10 s.`;
 }
 
 /**
@@ -238,14 +237,9 @@ const MAX_STEP_SECONDS = 10;
  * long.
  */
 function gpuBatchSize(
-  { software }: Pick<GpuAdapter, "software">,
-  { parameters }: Pick<GpuModel, "parameters">,
-  {
-    purpose,
-    contextSize,
-    slots,
-    batchSize,
-  }: Pick<EngineSpec, "purpose" | "contextSize" | "slots" | "batchSize">,
+  { software }: GpuAdapter,
+  { parameters }: GpuModel,
+  { purpose, contextSize, slots, batchSize }: EngineSpec,
 ): number | undefined {
   // A text to embed or rerank cannot be split.
   const unsplitText = purpose === "generate" ? undefined : batchSize;

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { buildQuantizerImage } from "../../../wasm/quantizer-image.ts";
-import { endWithParent, parentInput, writeToParent } from "../channel/parent-channel.ts";
+import { endWithParent, writeToParent } from "../channel/parent-channel.ts";
 import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../child-process.ts";
 import {
   bytesOf,
@@ -90,12 +90,10 @@ async function runThread(): Promise<void> {
 async function readJob(): Promise<QuantizeJob> {
   return await new Promise((resolve) => {
     let text = "";
-    parentInput()
-      .setEncoding("utf8")
-      .on("data", (part: string) => {
-        text += part;
-        if (text.endsWith("\n")) resolve(JSON.parse(text));
-      });
+    process.stdin.setEncoding("utf8").on("data", (part: string) => {
+      text += part;
+      if (text.endsWith("\n")) resolve(JSON.parse(text));
+    });
   });
 }
 

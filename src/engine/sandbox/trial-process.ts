@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { parentInput, writeToParent } from "../channel/parent-channel.ts";
+import { writeToParent } from "../channel/parent-channel.ts";
 
 /**
  * Entry of a process that checks that engines can run under this Node and inside a sandbox (shared memory, threads,
@@ -20,7 +20,7 @@ if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {
   process.exit(1);
 }
 await WebAssembly.compile(SHARED_MEMORY);
-const [greeting]: Buffer[] = await once(parentInput(), "data");
+const [greeting]: Buffer[] = await once(process.stdin, "data");
 if (greeting) writeToParent(greeting);
 const shared = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 const worker = new Worker(
