@@ -13,6 +13,7 @@ export class CliError extends Error {
   }
 }
 
+/** Error for a wrong command line. */
 export function usageError(message: string): CliError {
   return new CliError(EXIT.usage, "usage", message);
 }

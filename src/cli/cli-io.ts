@@ -86,6 +86,7 @@ export async function write(output: Output, text: string): Promise<void> {
   }
 }
 
+/** Writes a line. */
 export function writeLine(output: Output, text = ""): Promise<void> {
   return write(output, `${text}\n`);
 }

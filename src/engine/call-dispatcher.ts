@@ -205,6 +205,7 @@ export class CancelDeadline {
     this.#now = now;
   }
 
+  /** Milliseconds allowed after a cancellation. */
   get allowedMs(): number {
     const longestMs = this.#longestSilenceMs;
     if (longestMs === undefined) return DEFAULT_CANCEL_MS;

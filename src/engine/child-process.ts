@@ -92,6 +92,7 @@ export function isRunning(pid: number): boolean {
  */
 export const UNRESTRICTED_EXIT_CODE = 78;
 
+/** The error message for the client. */
 export const UNRESTRICTED_REASON =
   "The model cannot be loaded: the runtime of its engine lacks Node's permission model, or it is turned off, so a model file would get all rights of this user. Start Daybreak with Node 24.20 or later.";
 

@@ -192,7 +192,9 @@ const IMAGE = /^([0-9a-f]{64})\.wasm$/;
 /** Name of a file that marks an image as used: the image's hash, the host name and the process id. */
 const USAGE_MARKER = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
 
+/** Name of an image that is being written. */
 const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
+/** Much longer than it takes to write an image. */
 const UNFINISHED_MAX_AGE_MS = 60_000;
 
 /** A private folder of one process, inside a shared one. */

@@ -190,10 +190,12 @@ class EngineProcess implements EngineConnection {
     return !this.#hasEnded && this.#ending === undefined;
   }
 
+  /** Resolves when the process is gone; never rejects. */
   get exited(): Promise<EngineExit> {
     return this.#exited.promise;
   }
 
+  /** @throws ServiceError internal_error when the message cannot be sent as it is */
   post(message: DaemonMessage): void {
     if (this.alive) this.#channel.post(message);
   }

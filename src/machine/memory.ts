@@ -147,6 +147,7 @@ export function privateBytes(pid: number | "self"): number {
   return read("RssAnon") + read("RssShmem");
 }
 
+/** Private memory of all child processes and their children. */
 export function descendantBytes(): number {
   return childrenOf(process.pid).reduce((sum, pid) => sum + treeBytes(pid), 0);
 }

@@ -32,6 +32,7 @@ interface PullTarget {
   readonly alias: string;
 }
 
+/** Pulls in progress. */
 export class Pulls {
   readonly #options: PullsOptions;
   readonly #groups = new Map<string, PullGroup>();

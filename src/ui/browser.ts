@@ -29,6 +29,7 @@ export function storedList<Schema extends z.ZodType>(key: string, schema: Schema
 /** Key in sessionStorage through which the chat passes a request to the experiments page. */
 const EXPERIMENT_KEY = "daybreak-experiment";
 
+/** Opens the experiments page with a request. */
 export function openAsExperiment(model: string, request: object): void {
   sessionStorage.setItem(EXPERIMENT_KEY, JSON.stringify({ experiment: 1, model: { name: model }, request }));
   location.href = "experiments/";
@@ -44,6 +45,7 @@ export function takeExperiment(): string | undefined {
 /** The browser may still read the blob after the click. */
 const URL_LIFETIME_MS = 60_000;
 
+/** Downloads JSON text as a file. */
 export function saveAs(name: string, text: string): void {
   const href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   element("a", { href, download: name }).click();

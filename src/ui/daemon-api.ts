@@ -169,6 +169,7 @@ export interface LoadSettings {
   readonly set_default?: boolean;
 }
 
+/** Loads a model in the daemon. */
 export async function loadModel(
   alias: string,
   settings: LoadSettings = {},
@@ -177,6 +178,7 @@ export async function loadModel(
   await request("/api/models/load", post({ alias, context_size: 0, ...settings }, signal));
 }
 
+/** True if the daemon returned an error with this code. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof ApiError && error.code === code;
 }

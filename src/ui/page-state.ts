@@ -56,6 +56,7 @@ export function showProblem(error: unknown): void {
   problem.value = toError(error).message;
 }
 
+/** Reads the state and the models of the daemon. */
 export async function refresh(): Promise<void> {
   if (!chosenDaemon()) {
     connection.value = { state: "none" };

@@ -35,6 +35,7 @@ export const listedStoredModels = computed<readonly ListedModel[]>(() =>
     })),
 );
 
+/** Reads the list of stored models. */
 export async function refreshStored(): Promise<void> {
   if (!isSecureContext || typeof navigator.storage?.getDirectory !== "function") {
     storageProblem.value = "Browsers store models only for pages on localhost and over HTTPS.";

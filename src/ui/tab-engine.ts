@@ -74,6 +74,7 @@ function daemonOptions(): Pick<DownloadOptions, "daemon" | "apiKey"> {
   return { daemon: daemon.address, ...(apiKey !== undefined && { apiKey }) };
 }
 
+/** Requests the list of a model's files from the daemon. */
 export async function fetchModelFiles(
   model: string,
   signal?: AbortSignal,

@@ -134,6 +134,7 @@ function startError(reason: string, logFile: string, sizeBefore: number): CliErr
 
 /** A larger log is rotated at the next start; only one rotated log is kept. */
 const MAX_LOG_BYTES = 5_000_000;
+/** Lines of the log in the error message. */
 const LAST_LINES = 5;
 
 /** The last lines that were written after the log was `size` bytes long. */

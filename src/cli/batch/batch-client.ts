@@ -26,6 +26,7 @@ const UNUSABLE_STATUSES: ReadonlySet<BatchObject["status"]> = new Set([
   "expired",
 ]);
 
+/** Client of the daemon's routes for batches and their files. */
 export class BatchClient {
   readonly #client: DaemonClient;
 

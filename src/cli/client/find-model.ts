@@ -35,6 +35,7 @@ async function requestModel(
   }
 }
 
+/** Syntax of model names. */
 const MODEL_NAME = /^[a-z\d][\w./:@-]*$/i;
 /** "qwen3:0.6b" or "hf:owner/repo", but no URL, which has slashes behind the colon. */
 const TAGGED_MODEL_NAME = /^[a-z][\w.-]*(?:\/[\w.-]+)*:[\w.-][\w./:@-]*$/i;

@@ -33,6 +33,7 @@ export function chatCommand(io: CliIo): Command {
     });
 }
 
+/** Runs a conversation until the user ends it. */
 export async function chat(io: CliIo, options: ChatOptions): Promise<void> {
   const { model } = options;
   const fields = await generationFields(options);

@@ -26,6 +26,7 @@ interface LoadCommandOptions extends ClientOptions, LoadSettings {
   speculation?: string;
 }
 
+/** Number that means all layers. */
 const ALL_LAYERS = -1;
 
 export function loadCommand(io: CliIo): Command {

@@ -79,6 +79,7 @@ export function readConfiguration(
   }
 }
 
+/** Checks the configuration file and variables. */
 export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessEnv): Check {
   return createCheck("Configuration", () => {
     const { file, warnings, error } = read;

@@ -32,6 +32,7 @@ export interface RuntimeProperties {
   readonly instructions: readonly string[] | undefined;
 }
 
+/** Checks Node and the processors. */
 export function runtimeCheck(facts: () => RuntimeProperties = readRuntimeProperties): Check {
   return createCheck("Runtime", () => {
     const found = facts();

@@ -18,6 +18,7 @@ export interface GenerationOptions {
   verbose?: boolean;
 }
 
+/** Adds the options of {@link GenerationOptions} to a command. */
 export function withGenerationOptions(command: Command): Command {
   return command
     .option("-m, --model <name>", "model to use; the daemon's default model when absent")

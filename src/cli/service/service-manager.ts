@@ -48,6 +48,7 @@ export interface ServiceManager {
 /** Text in the files that the command writes; it changes and removes no others. */
 export const FILE_MARKER = "Made by: daybreak service install";
 
+/** Name of the service. */
 export const SERVICE_NAME = "daybreak";
 
 /** Runs a tool and waits until it exits. */
@@ -72,6 +73,7 @@ function toolReason(error: ExecFileException): string {
     : error.message;
 }
 
+/** Error of the service manager. */
 export function serviceError(message: string): CliError {
   return new CliError(EXIT.error, "service_failed", message);
 }
@@ -83,6 +85,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
+/** Escapes a text for XML. */
 export function xmlText(text: string): string {
   return text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

@@ -21,6 +21,7 @@ interface SystemdOptions {
   readonly account: string;
 }
 
+/** User unit or system unit of systemd. */
 export function systemd(options: SystemdOptions): ServiceManager {
   const { scope, program, gpuGroups } = options;
   const isUser = scope === "user";
@@ -103,6 +104,7 @@ const HARDENING = [
   "SystemCallArchitectures=native",
 ];
 
+/** Text of a systemd unit that runs the daemon. */
 export function systemdUnit(options: SystemdUnitOptions): string {
   const { scope, command, stopSeconds } = options;
   const lines = [

@@ -18,6 +18,7 @@ function width(text: string): number {
   return columns;
 }
 
+/** Formats a table with aligned columns, without trailing spaces. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   return formatFields([header, ...rows]);
 }

@@ -31,6 +31,7 @@ export interface Frame {
 }
 
 export interface FrameLimits {
+  /** Bytes of JSON. */
   readonly json: number;
   readonly attachments: number;
   /** Bytes of all attachments together. */

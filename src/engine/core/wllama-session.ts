@@ -46,6 +46,7 @@ export class StockEngineError extends EngineCallError {
   override readonly name = "StockEngineError";
 }
 
+/** llama.cpp could not load the model. */
 export class ModelLoadError extends Error {
   override readonly name = "ModelLoadError";
 }

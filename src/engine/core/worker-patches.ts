@@ -155,6 +155,7 @@ export const STOCK_HEAP_BYTES = 4 * 1024 ** 3;
 
 const PAGE_BYTES = 64 * 1024;
 
+/** Initial heap in llama.cpp's script. */
 const INITIAL_HEAP_BYTES = 128 * 1024 ** 2;
 
 /**

@@ -103,6 +103,7 @@ async function windowsCards({ run }: MemorySources): Promise<Card[]> {
 /** Sources of the operating system for the memory of graphics cards. No method rejects. */
 export interface MemorySources {
   readonly platform: NodeJS.Platform;
+  /** The machine's memory in bytes. */
   readonly machineMemory: number;
   /** Reads a text file; undefined when it cannot be read. */
   readonly read: (file: string) => Promise<string | undefined>;

@@ -23,6 +23,7 @@ export interface GpuState extends Pick<FoundGpu, "adapter" | "problem"> {
 /** Searches for a GPU once, in the background; until the search ends, none is available. */
 export class GpuFinder implements GpuState, FoundGpu {
   readonly settings: GpuSettings;
+  /** Resolves when the search is done; never rejects. */
   readonly ready: Promise<void>;
   adapter: GpuAdapter | undefined;
   problem: string | undefined = "The search for GPUs is still running.";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+/** Longest name or description from a driver. */
 const MAX_TEXT = 512;
 
 const text = z.string().transform((value) => value.slice(0, MAX_TEXT));

@@ -15,6 +15,7 @@ export interface GpuPreferences {
   readonly layers?: number | undefined;
   /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
   readonly memory: number;
+  /** Bytes of GPU memory that other models use. */
   readonly usedByOthers: number;
   /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;

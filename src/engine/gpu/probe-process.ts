@@ -31,6 +31,7 @@ const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 /** Advice when a driver fails without an explanation. */
 const ADVICE = "Close programs that may use all of its memory, or update the driver.";
 
+/** The Vulkan loader that Dawn uses on Linux. */
 const VULKAN_LOADER = "libvulkan.so.1";
 
 const [, , dawnPath = "", skipped = "[]"] = process.argv;

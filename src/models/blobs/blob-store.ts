@@ -6,6 +6,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/file-operations.ts";
 import type { Blobs } from "../models.ts";
 
+/** First bytes of a GGUF file. */
 const MAGIC = Buffer.from("GGUF");
 /** Maximum bytes of an upload, above any loadable model, so that an endless one fails. */
 const MAX_BLOB_BYTES = 1024 ** 4;

@@ -40,6 +40,7 @@ export async function storeFolders(
   return inHome(".cache", "huggingface", "hub");
 }
 
+/** File with the path of LM Studio's home folder. */
 const HOME_POINTER = ".lmstudio-home-pointer";
 
 const settingsSchema = z.object({ downloadsFolder: z.string() });

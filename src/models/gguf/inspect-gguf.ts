@@ -78,6 +78,7 @@ function sourceOf(file: FileHandle): ByteSource {
   };
 }
 
+/** Creates the error for an unusable file. */
 export function unusable(file: string | undefined, cause: unknown): ServiceError {
   const reason = cause instanceof InvalidGguf ? cause.message : "it cannot be read";
   return new ServiceError("invalid_model_file", `The model file ${file} cannot be used: ${reason}.`, {

@@ -158,6 +158,7 @@ export interface Tensor {
   readonly weights: number;
   /** Position of its data, from the start of the tensor data. */
   readonly offset: number;
+  /** Bytes of its data. */
   readonly length: number;
 }
 

@@ -60,6 +60,7 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   return [...markers.values()].find((text) => known.has(text));
 }
 
+/** Returns the ids of the tokens that begin a tool call. */
 export function toolCallTokens(metadata: Metadata): number[] {
   return [...markersIn(metadata)]
     .filter(([, text]) => TOOL_CALL.test(text) && !NOT_A_CALL_START.test(text))

@@ -19,6 +19,7 @@ interface ImportTools {
   readonly create: (alias: string, modelfile: string) => Promise<unknown>;
 }
 
+/** Maximum names in an error message. */
 const MAX_LISTED_NAMES = 10;
 
 /**

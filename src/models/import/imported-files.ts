@@ -8,6 +8,7 @@ import type { FoundModel } from "../folders/found-model.ts";
 import { shardFiles } from "../names/model-file-names.ts";
 import { mapSteps } from "../progress-steps.ts";
 
+/** Digits of a SHA-256 in the names of folders. */
 const FOLDER_DIGITS = 16;
 
 /** Paths of an imported model's files, as in its Modelfile. */
@@ -134,6 +135,7 @@ const SYSTEM: FileSystem = {
   link,
 };
 
+/** Bytes that a copy reads and writes at a time. */
 const COPY_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**

@@ -13,6 +13,7 @@ const DEFAULT_MEMORY_SHARE = 0.8;
 
 export interface MachineMemory {
   readonly limits: readonly MemoryLimit[];
+  /** Bytes used by the daemon itself. */
   readonly daemonBytes: number;
   /** Bytes that its engines use now, which may be less than was reserved for them. */
   readonly engineBytes: number;

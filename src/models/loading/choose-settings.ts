@@ -85,6 +85,7 @@ export function isAffordable(bytes: number, baseBytes: number, freeBytes: number
 /** Full contexts worth caching: clients rarely alternate between more conversations. */
 const MAX_CACHED_CONTEXTS = 4;
 
+/** Largest prompt cache that is chosen automatically. */
 const MAX_PROMPT_CACHE_BYTES = 1024 ** 3;
 
 /** Share of the free memory for the prompt cache; the rest serves other models and longer contexts. */

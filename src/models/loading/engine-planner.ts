@@ -24,6 +24,7 @@ import {
 
 export interface EnginePlannerOptions extends Pick<ModelsOptions, "config" | "memory" | "kernels"> {
   readonly processors: Processors;
+  /** Total bytes of the machine's memory. */
   readonly machineMemory: number;
   /** Bytes that all engines together may use. */
   readonly memoryBudget: number;

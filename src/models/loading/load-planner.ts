@@ -20,6 +20,7 @@ export type EvictionPolicy = boolean | "unused";
 export interface MemoryNeeds {
   /** Bytes of the machine's memory. */
   readonly bytes: number;
+  /** Bytes of GPU memory. */
   readonly gpuBytes: number;
 }
 
@@ -66,6 +67,7 @@ const MAX_DRAFT_TOKENS = 16;
 /** Difference in vocabulary size that llama.cpp allows for a draft model: unused tokens at the end. */
 const MAX_VOCABULARY_DIFFERENCE = 128;
 
+/** Kinds of GGUF files, for error messages. */
 const FILE_KINDS: Readonly<Record<NonNullable<GgufSummary["auxiliary"]> | GgufSummary["purpose"], string>> = {
   adapter: "an adapter",
   projector: "a projector",

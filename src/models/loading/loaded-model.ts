@@ -171,6 +171,7 @@ export class Lease implements ModelLease {
     loaded.retain();
   }
 
+  /** Sets the milliseconds of idleness after which the model is unloaded. */
   setKeepAlive(milliseconds: number): void {
     this.#loaded.setKeepAlive(milliseconds);
   }
@@ -199,6 +200,7 @@ export function notLoaded(alias: string): ServiceError {
   );
 }
 
+/** Creates the error for loading a model that is already loaded. */
 export function alreadyLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_already_loaded",

@@ -12,6 +12,7 @@ import { explainIssue, EXPLAINABLE, issueText } from "../../errors/explain-issue
 import { type ModelSettings, type Speculation, SPECULATIONS } from "../model.ts";
 import { type Instruction, parseInstructions } from "./parse-instructions.ts";
 
+/** Minimum context of an engine. */
 const MIN_CONTEXT = 16;
 /** Maximum context and tokens per answer; no model is trained for more. */
 const MAX_CONTEXT = 16 * 1024 * 1024;
@@ -184,13 +185,17 @@ export interface UnusedDirective extends Pick<Instruction, "key" | "text"> {
   readonly directive: keyof typeof OLLAMA_DIRECTIVES | "PARAMETER";
 }
 
+/** Maximum characters of a value in a note. */
 const MAX_QUOTED_LENGTH = 40;
+/** Maximum notes on a Modelfile. */
 const MAX_NOTES = 20;
 
+/** True for a directive without an effect. */
 export function isUnused(instruction: Instruction): boolean {
   return toUnused(instruction) !== undefined;
 }
 
+/** Returns the directives without an effect, as written. */
 export function unusedDirectives(instructions: readonly Instruction[]): UnusedDirective[] {
   return instructions.map(toUnused).filter((unused) => unused !== undefined);
 }

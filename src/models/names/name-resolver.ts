@@ -32,6 +32,7 @@ const LATEST = ":latest";
 
 const THIS_MACHINE: PathContext = { platform: process.platform, home: homeFolder() };
 
+/** Resolves names by an alias table. */
 export class NameResolver {
   readonly #aliases: AliasTable;
   readonly #paths: PathContext;

@@ -84,6 +84,7 @@ export class ModelQuantizer {
     }
   }
 
+  /** Writes the quantized file and returns its path. */
   async #write(
     plan: QuantizationPlan,
     onProgress: (bytes: number) => void,

@@ -16,6 +16,7 @@ export interface QuantizationPlan {
   /** Header of the new file, up to the tensor data. */
   readonly header: Buffer;
   readonly job: Omit<QuantizeJob, "threads">;
+  /** Bytes of the new file. */
   readonly fileSize: number;
   readonly summary: GgufSummary;
   readonly sourceBytes: number;

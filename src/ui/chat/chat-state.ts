@@ -89,6 +89,7 @@ function saveIfStarted(conversation: Conversation): void {
   else current.value = conversation;
 }
 
+/** Loads the conversations from IndexedDB. */
 export async function loadChats(): Promise<void> {
   conversations.value = await loadConversations().catch((error: unknown) => {
     showProblem(error);

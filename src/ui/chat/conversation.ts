@@ -141,6 +141,7 @@ export function withMessage(conversation: Conversation, message: ChatMessage): C
   };
 }
 
+/** Replaces the message that has the same ID. */
 export function withReplaced(conversation: Conversation, message: ChatMessage): Conversation {
   const messages = conversation.messages.map((each) => (each.id === message.id ? message : each));
   return { ...conversation, messages };

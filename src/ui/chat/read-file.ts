@@ -1,5 +1,6 @@
 import type { TextFile } from "./conversation.ts";
 
+/** Image formats that engines decode. */
 const SUPPORTED_IMAGE = /^image\/(png|jpeg|gif|bmp)$/;
 
 /** Maximum size of a text file: already more than most contexts hold. */
@@ -8,6 +9,7 @@ const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 /** Maximum size of a PDF file, most of which is images and fonts. */
 const MAX_PDF_BYTES = 64 * 1024 * 1024;
 
+/** Maximum length of a file's text. */
 const MAX_TEXT_CHARACTERS = 2_000_000;
 
 export function isImage({ type }: File): boolean {

@@ -9,6 +9,7 @@ const DEFAULT_REQUEST: ExperimentRequest = {
 
 const NUMBERS = ["temperature", "seed", "max_tokens"] as const;
 
+/** Returns an element of the page by its ID. */
 export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);

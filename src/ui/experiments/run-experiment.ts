@@ -10,6 +10,7 @@ import { fetchModelFiles, TabEngine } from "../tab-engine.ts";
 /** Engine that runs an experiment: this tab's or the daemon's. */
 export type EngineLocation = "browser" | "daemon";
 
+/** Runs experiments in the daemon and in this tab. */
 export class ExperimentRunner {
   readonly #onProgress: (text: string) => void;
   /** True if this tab should use the browser's GPU. */

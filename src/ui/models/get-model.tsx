@@ -19,6 +19,7 @@ import {
 import { goToDownloads, PullStatus } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 
+/** Number of search results. */
 const MAX_REPOS = 20;
 /** Suggestions that are visible before "Show all". */
 const INITIAL_SUGGESTIONS = 6;
@@ -152,6 +153,7 @@ function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JS
   );
 }
 
+/** Labels of the hub's task names. */
 const TASK_LABELS: Readonly<Record<string, string>> = {
   "feature-extraction": "embeddings; does not chat",
   "sentence-similarity": "embeddings; does not chat",

@@ -122,6 +122,7 @@ function describeState(state: string): string {
   return state === "available" ? "on disk" : `${state} …`;
 }
 
+/** Opens the chat with a model. */
 export function chatWith(alias: string): void {
   chooseModel(alias);
   location.hash = "";
@@ -183,6 +184,7 @@ function Fact({ name, children }: FactProps): JSX.Element {
   );
 }
 
+/** Longer texts are collapsed. */
 const MAX_INLINE_LENGTH = 80;
 
 /** A text that is collapsed if it is long. */

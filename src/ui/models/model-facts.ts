@@ -1,5 +1,6 @@
 import type { ListedModel } from "../daemon-api.ts";
 
+/** Labels of capabilities. */
 const CAPABILITY_LABELS: Readonly<Record<string, string>> = {
   vision: "sees images",
   tools: "calls tools",
@@ -7,6 +8,7 @@ const CAPABILITY_LABELS: Readonly<Record<string, string>> = {
   json: "JSON",
 };
 
+/** Explanations of models that do not generate text. */
 const PURPOSE_NOTES: Readonly<Record<string, string>> = {
   embed: "Turns texts into vectors for search. It does not chat.",
   rerank: "Orders documents by a question. It does not chat.",
@@ -37,6 +39,7 @@ export function describeOrigin({ source, from }: ListedModel): string {
   return "a file of yours";
 }
 
+/** Explains the effect of deleting a model. */
 export function describeDeletion({ alias, source }: ListedModel, size: string): string {
   switch (source) {
     case "hub":

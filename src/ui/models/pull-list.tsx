@@ -89,6 +89,7 @@ export function PullStatus({ name }: { readonly name: string }): JSX.Element | n
   );
 }
 
+/** Scrolls to the list of downloads. */
 export function goToDownloads(): void {
   document.getElementById("downloads-title")?.scrollIntoView();
 }

@@ -51,6 +51,7 @@ function isStopping(name: string): boolean {
   return performance.now() - (stoppedAt.get(name) ?? Number.NEGATIVE_INFINITY) < STOP_GRACE_MS;
 }
 
+/** Starts or resumes a download. */
 export async function startPull(name: string): Promise<void> {
   if (controllers.has(name)) return;
   const controller = new AbortController();

@@ -2,6 +2,7 @@ import { fileStem, shardFiles, shardOf } from "../../models/names/model-file-nam
 import { activity, models, problem, showProblem } from "../page-state.ts";
 import { IN_BROWSER, pageStore, refreshStored } from "../stored-models.ts";
 
+/** First bytes of a GGUF file. */
 const GGUF_MAGIC = "GGUF";
 
 export async function deleteStored(name: string): Promise<void> {
@@ -60,6 +61,7 @@ async function checkGguf(file: File): Promise<void> {
     throw new Error(`${file.name} is not a GGUF file. Models for Daybreak have names that end in .gguf.`);
 }
 
+/** True if the daemon has a model of that name. */
 export function isDaemonModel(name: string): boolean {
   return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
 }

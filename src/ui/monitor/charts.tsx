@@ -103,6 +103,7 @@ const MIN_SPAN_SECS = 120;
 const FONT = "12px system-ui, sans-serif";
 /** Dash patterns, so that lines do not differ by color only. */
 const LINE_DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [], [8, 4]];
+/** Synchronizes the cursors of all charts. */
 const SYNC_KEY = "monitor";
 
 /** Steps of the time axis, whose labels have no seconds. */

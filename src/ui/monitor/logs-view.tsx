@@ -6,6 +6,7 @@ import { isRecord } from "../../json/json-values.ts";
 import { formatTime } from "../../json/quantities.ts";
 import { events, logs, type PastEvent, type PastLog } from "./monitor-state.ts";
 
+/** Maximum number of visible log records. */
 const MAX_ROWS = 200;
 
 const level = signal<LogLevel>("info");

@@ -30,6 +30,7 @@ export function MonitorView(): JSX.Element {
   );
 }
 
+/** Number of rows that "Show more" adds. */
 const ROWS_PER_PAGE = 50;
 
 /** Filters of the table. The default hides successful reads, which pages and scrapers repeat all the time. */

@@ -1,4 +1,6 @@
+/** Poll interval of the monitor. */
 export const SAMPLE_INTERVAL_MS = 2000;
+/** Time span of the charts. */
 export const HISTORY_SECS = 15 * 60;
 /** A longer interval between two samples is a gap in the charts: the page was hidden, or the daemon unreachable. */
 const MAX_INTERVAL_SECS = 8;
@@ -27,6 +29,7 @@ interface Counters {
   readonly prompted: number;
 }
 
+/** Samples of the last minutes. */
 export class SampleHistory {
   #samples: readonly Sample[] = [];
   #last: Counters | undefined;

@@ -142,6 +142,7 @@ function setState(url: string, state: ServerState | undefined): void {
   serverStates.value = states;
 }
 
+/** Maximum run time of a tool. */
 const TIMEOUT_MS = 30_000;
 
 /** Maximum length of a result: more would fill any context. */

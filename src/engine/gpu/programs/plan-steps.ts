@@ -18,6 +18,7 @@ interface Projection {
   readonly end: number;
 }
 
+/** Bytes of a number. */
 const FLOAT_BYTES = 4;
 
 /** Maximum of workgroups that one workgroup computes one after the other. */

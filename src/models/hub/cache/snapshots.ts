@@ -175,6 +175,7 @@ function labelOf(snapshot: Snapshot, isMainFree: boolean): string | undefined {
 /** Default revision of a hub spec. */
 export const MAIN = "main";
 
+/** Finds the snapshot of a branch, tag or commit. */
 export function snapshotAt(snapshots: readonly Snapshot[], revision: string): Snapshot | undefined {
   return snapshots.find(
     ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
@@ -208,6 +209,7 @@ export async function listCachedModels(cacheDir: string): Promise<readonly Cache
   return (await Promise.all(models)).flat();
 }
 
+/** Lists the repositories in a cache folder. */
 export async function listRepoCaches(cacheDir: string): Promise<RepoCache[]> {
   const folder = await realpath(cacheDir).catch(() => undefined);
   if (folder === undefined) return [];

@@ -56,10 +56,12 @@ export async function downloadBlob(download: BlobDownload, signal: AbortSignal):
   throw mismatch(remote);
 }
 
+/** True if the file is complete in the cache. */
 export async function hasBlob(cache: RepoCache, { digest, size }: RepoFile): Promise<boolean> {
   return await cache.isComplete(cache.blob(digest.hex), size);
 }
 
+/** Returns the bytes of a file's unfinished download. */
 export async function partSize(cache: RepoCache, { digest }: RepoFile): Promise<number> {
   const info = await stat(cache.part(digest.hex)).catch(() => undefined);
   return info?.size ?? 0;

@@ -137,6 +137,7 @@ export class HubNetworkFailure extends Error {
   }
 }
 
+/** An answer that cannot be used. */
 export class HubAnswerFailure extends Error {
   override readonly name = "HubAnswerFailure";
   /** True if the same request could have a different answer, so that it is worth one retry. */

@@ -16,6 +16,7 @@ const MAX_QUOTED = 300;
 const UNTRUSTED_CODE =
   /^(?:CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_|ERR_TLS_|ERR_SSL_|HOSTNAME_|INVALID_|EPROTO)/;
 
+/** Error codes of connections that could not be made. */
 const CONNECT_ERROR_CODES = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -190,6 +191,7 @@ function parseRetryAfter(value: string | null): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000));
 }
 
+/** Returns an ETag without its quotes and `W/` prefix. */
 export function unquoteEtag(value: string | null): string | undefined {
   return value === null ? undefined : value.replace(/^W\//, "").replaceAll('"', "");
 }

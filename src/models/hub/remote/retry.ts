@@ -8,6 +8,7 @@ const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];
 /** Waits if the first request to a hub cannot connect: no network or a wrong address is reported quickly. */
 const NEVER_CONNECTED_BACK_OFF_MS = [500];
 
+/** Wait before the retry of a request whose answer was contradictory. */
 const CONTRADICTION_BACK_OFF_MS = [500];
 
 /** Longest wait that a hub may request with Retry-After; a longer one is reported as a failure. */

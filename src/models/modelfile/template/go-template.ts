@@ -181,6 +181,7 @@ class Parser {
   }
 }
 
+/** True if the nodes, or nested ones, set variables. */
 export function setsVariables(nodes: readonly GoNode[]): boolean {
   return nodes.some((node) => node.kind === "assign" || childrenOf(node).some(setsVariables));
 }
