@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Batches } from "../batches/batch-store.ts";
+import type { BatchService } from "../batches/batch-service.ts";
 import type { Config } from "../config/schema.ts";
 import type { DaemonState } from "../http/errors.ts";
 import type { Inference } from "../inference/inference.ts";
@@ -38,7 +38,7 @@ export interface ModelServices extends Services {
 
 /** Services for batch routes, which only the daemon has. */
 export interface BatchServices {
-  readonly batches: Batches;
+  readonly batches: BatchService;
 }
 
 /** Result of an operation on shared records while their store is unreachable: the record may or may not exist. */

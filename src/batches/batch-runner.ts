@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { MAX_TIMER_MS } from "../async/timers.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { BatchWorker } from "./batch-service.ts";
-import type { BatchStore, FileContents } from "./batch-store.ts";
+import type { BatchRecords, FileContents } from "./batch-store.ts";
 import {
   type AnsweredLine,
   type Batch,
@@ -20,14 +20,15 @@ import type { FileFolder } from "./file-store.ts";
 import { readInput } from "./input-file.ts";
 import { LineQueue } from "./line-queue.ts";
 import type { LineScheduler } from "./line-scheduler.ts";
-import { LineRunner } from "./run-line.ts";
+import { LineRunner, type LineRunnerOptions } from "./run-line.ts";
 import { DamagedDatabase } from "./sqlite/database.ts";
+import type { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
 
 /** Delay before a batch continues after a failure of its store or disk. */
 const RETRY_DELAY_MS = 10_000;
 
 interface BatchRunnerOptions {
-  readonly store: BatchStore;
+  readonly store: SqliteBatchStore;
   readonly folder: FileFolder;
   readonly formats: Readonly<Record<string, BatchFormat>>;
   readonly runLine: RunLine;
@@ -141,9 +142,10 @@ export class BatchRunner implements BatchWorker {
 
   async #validate(batch: Batch): Promise<boolean> {
     const { store, folder, formats, limits } = this.#options;
-    const chunks = folder.read(batch.inputFile);
-    const { total, problems } = await readInput(batch, chunks, {
-      store,
+    // An earlier process may have been interrupted here.
+    await store.deleteLines(batch.id);
+    const { total, problems } = await readInput(batch, folder.read(batch.inputFile), {
+      addLines: async (lines) => await store.addLines(batch.id, lines),
       ...limits,
       format: formatOf(formats, batch),
     });
@@ -157,9 +159,11 @@ export class BatchRunner implements BatchWorker {
   }
 
   async #run(batch: Batch, stop: AbortSignal): Promise<void> {
-    const { store, now } = this.#options;
+    const { store, formats, now } = this.#options;
     const queue = new LineQueue(store, batch.id);
-    const runner = new LineRunner(batch, formatOf(this.#options.formats, batch), this.#options, stop);
+    const saveAnswer: LineRunnerOptions["saveAnswer"] = async (...answer) =>
+      await store.saveAnswer(batch.id, ...answer);
+    const runner = new LineRunner(batch, formatOf(formats, batch), { ...this.#options, saveAnswer }, stop);
     this.#lineRunners.set(batch.id, runner);
     try {
       await this.#options.scheduler.run({
@@ -179,12 +183,16 @@ export class BatchRunner implements BatchWorker {
   }
 
   async #finish({ id }: Batch, endsAs: FinalStatus): Promise<void> {
-    const { store, folder, formats, now } = this.#options;
+    const { store, formats } = this.#options;
     if (endsAs === "cancelled" || endsAs === "expired") await store.answerRemaining(id, endsAs);
     const batch = await store.batch(undefined, id);
     if (!batch) return;
     const format = formatOf(formats, batch);
-    const { output, errors } = await writeOutput(batch, { store, folder, format, now });
+    const { output, errors } = await writeOutput(batch, {
+      ...this.#options,
+      format,
+      answers: async (after, limit) => await store.answers(id, after, limit),
+    });
     const files = [output, errors].filter((file) => file !== undefined);
     const { succeeded, errored, cancelled, expired } = batch.counts;
     // A batch that was cancelled while its input was read has no total yet.
@@ -208,7 +216,9 @@ const MAX_PAGE_CHARACTERS = 16 * 1024 * 1024;
 const CHUNK_CHARACTERS = 256 * 1024;
 
 interface WriteOptions {
-  readonly store: Pick<BatchStore, "answers" | "file">;
+  readonly store: Pick<BatchRecords, "file">;
+  /** Returns answered lines in the order of the input. */
+  readonly answers: (afterNumber: number, limit: number) => Promise<readonly AnsweredLine[]>;
   readonly folder: Pick<FileContents, "write" | "remove">;
   readonly format: BatchFormat;
   /** Returns the id of a new output file. */
@@ -255,28 +265,27 @@ export async function removeUnrecorded(
 
 async function writeFile(
   { id: batch, owner, outputLifeMs }: Batch,
-  { store, folder, format, now, newFileId = () => newId("file") }: WriteOptions,
+  { answers, folder, format, now, newFileId = () => newId("file") }: WriteOptions,
   purpose: FilePurpose,
   kind: string,
   isIncluded: (line: AnsweredLine) => boolean,
 ): Promise<StoredFile> {
   const id = newFileId();
   const createdAt = now();
-  const bytes = await folder.write(id, outputChunks(batch, store, format, isIncluded));
+  const bytes = await folder.write(id, outputChunks(answers, format, isIncluded));
   const name = `${batch}_${kind}.jsonl`;
   return { id, owner, purpose, name, bytes, createdAt, expiresAt: createdAt + outputLifeMs };
 }
 
 async function* outputChunks(
-  id: string,
-  store: WriteOptions["store"],
+  answers: WriteOptions["answers"],
   format: BatchFormat,
   isIncluded: (line: AnsweredLine) => boolean,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
   let text = "";
   for (let after = 0, pageSize = 1; ;) {
-    const page = await store.answers(id, after, pageSize);
+    const page = await answers(after, pageSize);
     const last = page.at(-1);
     if (!last) break;
     for (const line of page.filter(isIncluded)) {

@@ -2,7 +2,6 @@ import type { Config } from "../config/schema.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type {
-  Batches,
   BatchRecords,
   FileContent,
   FileContents,
@@ -15,6 +14,8 @@ import {
   type Batch,
   type FilePurpose,
   type NewId,
+  NO_USAGE,
+  type RunLine,
   type StoredFile,
   UNFINISHED_STATUSES,
   type Viewer,
@@ -52,8 +53,8 @@ export interface BatchServiceOptions {
   readonly now?: (() => number) | undefined;
 }
 
-/** Files and batches for the routes, with the checks that all backends share. */
-export abstract class BatchService implements Batches {
+/** Files and batches as the routes use them. Items of other viewers are reported as missing. */
+export abstract class BatchService {
   readonly #config: Config["batches"];
   readonly #events: Pick<ServiceEvents, "emit">;
   protected readonly now: () => number;
@@ -63,6 +64,18 @@ export abstract class BatchService implements Batches {
     this.#events = events;
     this.now = now;
   }
+
+  /** Number of unfinished batches, except those that other machines lead. */
+  abstract get running(): number;
+
+  /** Continues unfinished batches. Must be called before anything else. */
+  abstract start(runLine: RunLine): Promise<void>;
+
+  /** Stops running lines; they continue after the next start, or on other machines. */
+  abstract stop(): Promise<void>;
+
+  /** Stops, and closes the store. */
+  abstract close(): Promise<void>;
 
   /** Runs an action on the backend of an item; without an id, on that of new files. */
   abstract use<Result>(
@@ -78,14 +91,17 @@ export abstract class BatchService implements Batches {
     return await this.use(undefined, async (backend) => await read(backend, query));
   }
 
+  /** Maximum size of a file in bytes. */
   get maxFileBytes(): number {
     return this.#config.max_file_size;
   }
 
+  /** Maximum number of requests of one batch. */
   get maxLines(): number {
     return this.#config.max_lines;
   }
 
+  /** Receives a file. @throws ServiceError payload_too_large, or insufficient_disk */
   async receive(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile> {
     return await this.use(undefined, async ({ store, folder, newId, incoming, maxTotalBytes }) => {
       const limits = { ...this.#config, max_total_size: maxTotalBytes };
@@ -93,6 +109,7 @@ export abstract class BatchService implements Batches {
     });
   }
 
+  /** @throws ServiceError file_not_found */
   async file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile> {
     return await this.use(id, async (backend) => await this.#findFile(backend, viewer, id, purposes));
   }
@@ -104,6 +121,7 @@ export abstract class BatchService implements Batches {
     return await this.list(query, async ({ store }, page) => await store.files({ ...page, purposes }));
   }
 
+  /** @throws ServiceError file_not_found */
   async content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent> {
     return await this.use(id, async (backend) => {
       const { bytes } = await this.#findFile(backend, viewer, id, purposes);
@@ -114,6 +132,7 @@ export abstract class BatchService implements Batches {
     });
   }
 
+  /** @throws ServiceError file_not_found, or batch_conflict if the file is the input of an unfinished batch */
   async deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void> {
     await this.use(id, async (backend) => {
       await this.#findFile(backend, viewer, id, purposes);
@@ -145,7 +164,7 @@ export abstract class BatchService implements Batches {
         problems: [],
         total: 0,
         counts: { succeeded: 0, errored: 0, cancelled: 0, expired: 0 },
-        usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+        usage: NO_USAGE,
       };
       await store.addBatch(batch);
       runner.start(batch);
@@ -154,6 +173,7 @@ export abstract class BatchService implements Batches {
     });
   }
 
+  /** @throws ServiceError batch_not_found */
   async batch(viewer: Viewer, api: string, id: string): Promise<Batch> {
     return await this.use(id, async (backend) =>
       withWaitingReason(backend, await findBatch(backend, viewer, api, id)),
@@ -170,6 +190,7 @@ export abstract class BatchService implements Batches {
     });
   }
 
+  /** @throws ServiceError batch_not_found, or batch_conflict if the batch is finished */
   async cancel(viewer: Viewer, api: string, id: string): Promise<Batch> {
     return await this.use(id, async (backend) => {
       const { store, runner } = backend;
@@ -186,6 +207,7 @@ export abstract class BatchService implements Batches {
     });
   }
 
+  /** Deletes a batch and its results. @throws ServiceError batch_not_found, or batch_conflict if it is unfinished */
   async deleteBatch(viewer: Viewer, api: string, id: string): Promise<void> {
     await this.use(id, async (backend) => {
       const { status, inputFile, outputFile, errorFile } = await findBatch(backend, viewer, api, id);

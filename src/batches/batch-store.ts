@@ -1,16 +1,4 @@
-import { z } from "zod";
-import type {
-  AnsweredLine,
-  Batch,
-  BatchStatus,
-  BatchUsage,
-  FilePurpose,
-  LineOutcome,
-  RouteAnswer,
-  StoredFile,
-  Viewer,
-  PendingLine,
-} from "./batch.ts";
+import type { Batch, BatchStatus, FilePurpose, StoredFile, Viewer } from "./batch.ts";
 
 /** Query for one page of a list in order of creation. */
 export interface PageQuery {
@@ -76,31 +64,6 @@ export interface BatchRecords {
   endedBefore(time: number): Promise<readonly string[]>;
 }
 
-/** Records with lines and answers, for a machine that runs all lines itself. */
-export interface BatchStore extends BatchRecords {
-  /** Returns the ids of all files. */
-  fileIds(): Promise<readonly string[]>;
-  /** Adds lines; skips and returns those whose custom id the batch has already. */
-  addLines(id: string, lines: readonly PendingLine[]): Promise<readonly PendingLine[]>;
-  /** Deletes all lines of a batch. */
-  deleteLines(id: string): Promise<void>;
-  /** Returns the next lines without an answer, sorted by model and sort key. */
-  pendingLines(id: string, after: PendingLine | undefined, limit: number): Promise<readonly PendingLine[]>;
-  /** Saves the answer to a line; returns false and changes nothing if the line has one already. */
-  saveAnswer(
-    id: string,
-    number: number,
-    outcome: LineOutcome,
-    answer: RouteAnswer,
-    usage: BatchUsage,
-  ): Promise<boolean>;
-  /** Sets the outcome of all lines without an answer. */
-  answerRemaining(id: string, outcome: LineOutcome): Promise<void>;
-  /** Returns answered lines in the order of the input. */
-  answers(id: string, afterNumber: number, limit: number): Promise<readonly AnsweredLine[]>;
-  close(): void;
-}
-
 /** The content of a stored file. */
 export interface FileContent {
   readonly size: number;
@@ -131,55 +94,3 @@ export interface NewBatch {
   /** Milliseconds; `batches.retention` if absent. */
   readonly outputLifeMs?: number | undefined;
 }
-
-/** Files and batches as the routes use them. Items of other viewers are reported as missing. */
-export interface Batches {
-  /** Maximum size of a file in bytes. */
-  readonly maxFileBytes: number;
-  /** Maximum number of requests of one batch. */
-  readonly maxLines: number;
-  /**
-   * Receives a file.
-   * @throws ServiceError payload_too_large, or insufficient_disk
-   */
-  receive(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<ReceivedFile>;
-  /** @throws ServiceError file_not_found */
-  file(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<StoredFile>;
-  files(query: PageQuery & { readonly purposes: readonly FilePurpose[] }): Promise<Page<StoredFile>>;
-  /** @throws ServiceError file_not_found */
-  content(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<FileContent>;
-  /** @throws ServiceError file_not_found, or batch_conflict if the file is the input of an unfinished batch */
-  deleteFile(viewer: Viewer, id: string, purposes: readonly FilePurpose[]): Promise<void>;
-
-  create(batch: NewBatch): Promise<Batch>;
-  /** @throws ServiceError batch_not_found */
-  batch(viewer: Viewer, api: string, id: string): Promise<Batch>;
-  batches(query: PageQuery & { readonly api: string }): Promise<Page<Batch>>;
-  /** @throws ServiceError batch_not_found, or batch_conflict if the batch is finished */
-  cancel(viewer: Viewer, api: string, id: string): Promise<Batch>;
-  /** Deletes a batch and its results. @throws ServiceError batch_not_found, or batch_conflict if it is unfinished */
-  deleteBatch(viewer: Viewer, api: string, id: string): Promise<void>;
-}
-
-/** Schemas of stored files and batches, shared by all stores. */
-
-export const purposeSchema = z.enum(["batch", "batch_output", "requests", "results"]);
-
-export const finalStatusSchema = z.enum(["completed", "failed", "expired", "cancelled"]);
-
-export const statusSchema = z.enum([
-  "validating",
-  "in_progress",
-  "finalizing",
-  "cancelling",
-  ...finalStatusSchema.options,
-]);
-
-export const problemsSchema = z.array(
-  z.object({
-    code: z.string(),
-    message: z.string(),
-    param: z.string().nullable(),
-    line: z.number().nullable(),
-  }),
-);

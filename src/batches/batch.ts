@@ -1,133 +1,142 @@
+import { z } from "zod";
 import type { ServiceError } from "../errors/service-error.ts";
 
-/** Status of a batch, in the order in which it passes through them; the last four are final. */
-export type BatchStatus =
-  | "validating"
-  | "in_progress"
-  | "finalizing"
-  | "cancelling"
-  | "completed"
-  | "failed"
-  | "expired"
-  | "cancelled";
+/** Schemas of stored files and batches, which all stores share. Times are Unix milliseconds. */
 
-export type FinalStatus = Extract<BatchStatus, "completed" | "failed" | "expired" | "cancelled">;
+const count = z.number().min(0);
+/** Null means never: JSON has no Infinity. */
+const timeOrNull = count.nullable().transform((value) => value ?? Number.POSITIVE_INFINITY);
 
-export const UNFINISHED_STATUSES: readonly BatchStatus[] = [
-  "validating",
-  "in_progress",
-  "finalizing",
-  "cancelling",
-];
+const unfinishedStatusSchema = z.enum(["validating", "in_progress", "finalizing", "cancelling"]);
+const finalStatusSchema = z.enum(["completed", "failed", "expired", "cancelled"]);
 
-/** How a line of the input ended. */
-export type LineOutcome = "succeeded" | "errored" | "cancelled" | "expired";
+/** Status of a batch, in the order in which it passes through them. */
+const statusSchema = z.enum([...unfinishedStatusSchema.options, ...finalStatusSchema.options]);
+export type BatchStatus = z.infer<typeof statusSchema>;
+export type FinalStatus = z.infer<typeof finalStatusSchema>;
+
+export const UNFINISHED_STATUSES: readonly BatchStatus[] = unfinishedStatusSchema.options;
 
 /** Problem in the input of a batch, which therefore does not run. */
-export interface InputProblem {
-  readonly code: string;
-  readonly message: string;
+const problemSchema = z.object({
+  code: z.string(),
+  message: z.string(),
   /** Field with the problem. */
-  readonly param: string | null;
+  param: z.string().nullable(),
   /** Line number from 1; null if the problem concerns the whole file. */
-  readonly line: number | null;
-}
+  line: z.number().nullable(),
+});
+export type InputProblem = Readonly<z.infer<typeof problemSchema>>;
 
 /** Sum of the tokens of all answers. */
-export interface BatchUsage {
-  readonly inputTokens: number;
-  readonly cachedTokens: number;
-  readonly outputTokens: number;
-  readonly reasoningTokens: number;
-}
+const usageSchema = z.object({
+  inputTokens: count,
+  cachedTokens: count,
+  outputTokens: count,
+  reasoningTokens: count,
+});
+export type BatchUsage = Readonly<z.infer<typeof usageSchema>>;
+
+export const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+const countsSchema = z.object({ succeeded: count, errored: count, cancelled: count, expired: count });
+export type LineCounts = Readonly<z.infer<typeof countsSchema>>;
+
+/** How a line of the input ended. */
+const lineOutcomeSchema = countsSchema.keyof();
+export type LineOutcome = z.infer<typeof lineOutcomeSchema>;
 
 /** How a line ended that was run. */
 export type RunOutcome = Extract<LineOutcome, "succeeded" | "errored">;
 
-export type LineCounts = Readonly<Record<LineOutcome, number>>;
-
-/** A batch. Times are Unix milliseconds. */
-export interface Batch {
-  readonly id: string;
+export const batchSchema = z.object({
+  id: z.string(),
   /** Name of the {@link BatchFormat} of the lines and answers. */
-  readonly api: string;
+  api: z.string(),
   /** Digest of the API key that created it; see {@link Viewer}. */
-  readonly owner: string;
+  owner: z.string(),
   /** Request path of all lines. */
-  readonly endpoint: string;
+  endpoint: z.string(),
   /** Id of the file with its lines. */
-  readonly inputFile: string;
-  readonly status: BatchStatus;
+  inputFile: z.string(),
+  status: statusSchema,
   /** Time at which each status was reached. */
-  readonly times: Readonly<Partial<Record<BatchStatus, number>>>;
-  readonly createdAt: number;
+  times: z.partialRecord(statusSchema, count),
+  createdAt: count,
   /** Lines that have no answer at this time expire. */
-  readonly expiresAt: number;
+  expiresAt: count,
   /** Retention of the output files in milliseconds. */
-  readonly outputLifeMs: number;
-  readonly metadata: Readonly<Record<string, string>> | null;
-  readonly problems: readonly InputProblem[];
-  readonly outputFile?: string | undefined;
-  readonly errorFile?: string | undefined;
+  outputLifeMs: timeOrNull,
+  metadata: z.record(z.string(), z.string()).nullable(),
+  problems: z.array(problemSchema).readonly(),
+  outputFile: z.string().optional(),
+  errorFile: z.string().optional(),
   /** Final status, set once the output is written. */
-  readonly endsAs?: FinalStatus | undefined;
+  endsAs: finalStatusSchema.optional(),
   /** Number of lines; 0 while the input is being read. */
-  readonly total: number;
-  readonly counts: LineCounts;
-  readonly usage: BatchUsage;
+  total: count,
+  counts: countsSchema,
+  usage: usageSchema,
+});
+
+export interface Batch extends Readonly<z.output<typeof batchSchema>> {
   /** Why no line runs now, such as "waits: no memory is free"; set only in answers to clients, never stored. */
   readonly waiting?: string | undefined;
-}
-
-/** Description of an uploaded file or of the output of a batch. */
-export interface StoredFile {
-  readonly id: string;
-  readonly owner: string;
-  readonly purpose: FilePurpose;
-  readonly name: string;
-  readonly bytes: number;
-  /** Unix milliseconds; `expiresAt` is Infinity for a file that never expires. */
-  readonly createdAt: number;
-  readonly expiresAt: number;
 }
 
 /**
  * `batch`: uploaded lines; `batch_output`: answers; `requests` and `results`: the same for an API without file routes.
  */
-export type FilePurpose = "batch" | "batch_output" | "requests" | "results";
+const purposeSchema = z.enum(["batch", "batch_output", "requests", "results"]);
+export type FilePurpose = z.infer<typeof purposeSchema>;
+
+/** Description of an uploaded file or of the output of a batch. */
+export const storedFileSchema = z.object({
+  id: z.string(),
+  owner: z.string(),
+  purpose: purposeSchema,
+  name: z.string(),
+  bytes: count,
+  createdAt: count,
+  expiresAt: timeOrNull,
+});
+export type StoredFile = Readonly<z.output<typeof storedFileSchema>>;
 
 /** Digest of the client's API key, which sees only what it created; undefined if the client sees everything. */
 export type Viewer = string | undefined;
 
 /** Line of the input that has no answer yet. */
-export interface PendingLine {
+export const pendingLineSchema = z.object({
   /** Line number from 1. */
-  readonly number: number;
-  readonly customId: string;
-  readonly model: string;
+  number: count,
+  customId: z.string(),
+  model: z.string(),
   /** Sorts lines so that those with a common prompt prefix are neighbors. */
-  readonly sortKey: string;
+  sortKey: z.string(),
   /** Offset in the file in bytes. */
-  readonly start: number;
-  readonly length: number;
-}
+  start: count,
+  length: count,
+});
+export type PendingLine = Readonly<z.infer<typeof pendingLineSchema>>;
 
 /** HTTP response to a line. */
-export interface RouteAnswer {
-  readonly status: number;
-  readonly requestId: string;
+const routeAnswerSchema = z.object({
+  status: z.number(),
+  requestId: z.string(),
   /** JSON exactly as the route wrote it. */
-  readonly body: string;
-}
+  body: z.string(),
+});
+export type RouteAnswer = Readonly<z.infer<typeof routeAnswerSchema>>;
 
 /** Line with its outcome. */
-export interface AnsweredLine {
-  readonly number: number;
-  readonly customId: string;
-  readonly outcome: LineOutcome;
+export const answeredLineSchema = z.object({
+  number: count,
+  customId: z.string(),
+  outcome: lineOutcomeSchema,
   /** Absent if the line was not run. */
-  readonly answer?: RouteAnswer | undefined;
-}
+  answer: routeAnswerSchema.optional(),
+});
+export type AnsweredLine = Readonly<z.infer<typeof answeredLineSchema>>;
 
 /** Fields of an input line that scheduling needs. */
 export interface ParsedLine {

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { ServiceError } from "../errors/service-error.ts";
 import { parseJsonBytes } from "../json/parse-json.ts";
-import type { BatchStore } from "./batch-store.ts";
 import type { Batch, BatchFormat, InputProblem, PendingLine } from "./batch.ts";
 
 /** Lines added to the store at once, which takes some milliseconds. */
@@ -10,29 +9,28 @@ const INSERT_LINES = 500;
 const MAX_PROBLEMS = 100;
 
 interface ReadOptions {
-  readonly store: Pick<BatchStore, "addLines" | "deleteLines">;
+  /** Stores lines; returns those whose custom id an earlier line has. */
+  readonly addLines: (lines: readonly PendingLine[]) => Promise<readonly PendingLine[]>;
   readonly format: BatchFormat;
   readonly maxLines: number;
   readonly maxLineBytes: number;
 }
 
 /**
- * Reads the input of a batch into the store and validates each line.
+ * Reads the input of a batch and validates each line.
  * @param chunks the content of the input file
  * @returns the number of lines, and their problems
  */
 export async function readInput(
-  { id, endpoint }: Pick<Batch, "id" | "endpoint">,
+  { endpoint }: Pick<Batch, "endpoint">,
   chunks: AsyncIterable<Uint8Array>,
-  { store, format, maxLines, maxLineBytes }: ReadOptions,
+  { addLines, format, maxLines, maxLineBytes }: ReadOptions,
 ): Promise<{ total: number; problems: readonly InputProblem[] }> {
-  // An earlier process may have been interrupted here.
-  await store.deleteLines(id);
   const problems: InputProblem[] = [];
   let total = 0;
   let batchLines: PendingLine[] = [];
   const add = async (): Promise<void> => {
-    for (const line of await store.addLines(id, batchLines)) problems.push(duplicateProblem(line));
+    for (const line of await addLines(batchLines)) problems.push(duplicateProblem(line));
     batchLines = [];
   };
   for await (const { number, start, length, bytes } of splitLines(chunks, maxLineBytes)) {

@@ -1,5 +1,5 @@
-import type { BatchStore } from "./batch-store.ts";
 import type { LineResponse, PendingLine } from "./batch.ts";
+import type { SqliteBatchStore } from "./sqlite/sqlite-batch-store.ts";
 
 /** Lines read from the store at once. */
 const PAGE_LINES = 128;
@@ -32,14 +32,14 @@ export interface PendingLines {
 
 /** Lines of one batch without an answer, in the order of the store, with lines to be retried in between. */
 export class LineQueue implements PendingLines {
-  readonly #store: Pick<BatchStore, "pendingLines">;
+  readonly #store: Pick<SqliteBatchStore, "pendingLines">;
   readonly #id: string;
   readonly #returned: { readonly attempt: Attempt; readonly at: number }[] = [];
   #read: PendingLine[] = [];
   #last: PendingLine | undefined;
   #isAtEnd = false;
 
-  constructor(store: Pick<BatchStore, "pendingLines">, id: string) {
+  constructor(store: Pick<SqliteBatchStore, "pendingLines">, id: string) {
     this.#store = store;
     this.#id = id;
   }

@@ -56,12 +56,10 @@ export class LocalBatches extends BatchService {
     this.scheduler = new LineScheduler(options.config.models.slots + LINES_AHEAD, this.now);
   }
 
-  /** Number of unfinished batches. */
   get running(): number {
     return this.#running?.running ?? 0;
   }
 
-  /** Continues unfinished batches. Must be called before anything else. */
   async start(runLine: RunLine): Promise<void> {
     this.#runLine = runLine;
     if (!hasStore(this.#folder)) return;
@@ -72,14 +70,12 @@ export class LocalBatches extends BatchService {
     }
   }
 
-  /** Stops running lines; they continue after the next start. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#sweep);
     await this.#running?.stop();
   }
 
-  /** Stops, and closes the store. */
   async close(): Promise<void> {
     await this.stop();
     const open = await this.#open?.catch(() => undefined);

@@ -11,11 +11,12 @@ import {
   type BatchUsage,
   type LineResponse,
   newId,
+  NO_USAGE,
+  type RouteAnswer,
   type RunLine,
   type RunOutcome,
-  type PendingLine,
 } from "./batch.ts";
-import type { BatchStore, FileContents } from "./batch-store.ts";
+import type { FileContents } from "./batch-store.ts";
 import { type Attempt, retryDelay } from "./line-queue.ts";
 import type { Retry } from "./line-scheduler.ts";
 
@@ -27,15 +28,20 @@ const DEFAULT_RETRY_SECS = 1;
 /** Consecutive refusals of one line before its batch is reported as waiting. */
 const REFUSALS_BEFORE_WAITING = 2;
 const FIRST_ERROR_STATUS = 400;
-const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 /** Fields that the errors of all APIs have. */
 const refusalSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 /** Error of a model whose machine is unreachable: lines of other models may still run. */
 const MODEL_SPECIFIC_ERROR: ErrorCode = "fleet_unreachable";
 
-interface LineRunnerOptions {
-  readonly store: Pick<BatchStore, "saveAnswer">;
+export interface LineRunnerOptions {
+  /** Saves the answer to a line; returns false if the line has one already. */
+  readonly saveAnswer: (
+    number: number,
+    outcome: RunOutcome,
+    answer: RouteAnswer,
+    usage: BatchUsage,
+  ) => Promise<boolean>;
   readonly folder: Pick<FileContents, "text">;
   readonly runLine: RunLine;
   readonly logger: Pick<Logger, "warn">;
@@ -71,7 +77,7 @@ export class LineRunner {
     const text = await folder.text(this.#batch.inputFile, start, length).catch(fileNotFound);
     const requestId = newId("batch_req");
     if (this.#signal.aborted) return undefined;
-    const { response, usage } = await this.#request(attempt.line, text, requestId);
+    const { response, usage } = await this.#request(number, text, requestId);
     if (this.#signal.aborted) return undefined;
     const retryDelayMs = retryDelay(response, attempt);
     if (retryDelayMs !== undefined) {
@@ -81,7 +87,7 @@ export class LineRunner {
       return { at: now() + retryDelayMs, blocksAll: isLong && refusal?.code !== MODEL_SPECIFIC_ERROR };
     }
     this.#waitingReason = undefined;
-    await this.#saveAnswer({ number }, requestId, response, usage);
+    await this.#saveAnswer(number, requestId, response, usage);
     return undefined;
   }
 
@@ -94,7 +100,7 @@ export class LineRunner {
 
   /** Turns every failure of a line into an answer to that line: it must not stop its batch. */
   async #request(
-    { number }: Pick<PendingLine, "number">,
+    number: number,
     text: string | ServiceError,
     requestId: string,
   ): Promise<{ readonly response: LineResponse; readonly usage: BatchUsage }> {
@@ -118,23 +124,16 @@ export class LineRunner {
 
   /** Saves an answer, again and again while the disk is full, so that it need not be computed again. */
   async #saveAnswer(
-    { number }: Pick<PendingLine, "number">,
+    number: number,
     requestId: string,
     { status, body }: LineResponse,
     usage: BatchUsage,
   ): Promise<void> {
-    const { store, logger, onLine } = this.#options;
+    const { saveAnswer, logger, onLine } = this.#options;
     const outcome = status < FIRST_ERROR_STATUS ? "succeeded" : "errored";
     for (;;) {
       try {
-        const isNew = await store.saveAnswer(
-          this.#batch.id,
-          number,
-          outcome,
-          { status, requestId, body },
-          usage,
-        );
-        if (isNew) onLine(outcome);
+        if (await saveAnswer(number, outcome, { status, requestId, body }, usage)) onLine(outcome);
         return;
       } catch (error) {
         const { code, message } = ServiceError.from(error);

@@ -7,8 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
-import type { LocalBatches } from "../batches/local-batches.ts";
-import type { Batches } from "../batches/batch-store.ts";
+import type { BatchService } from "../batches/batch-service.ts";
 import type { RunOutcome } from "../batches/batch.ts";
 import type { Config } from "../config/schema.ts";
 import type { MachineMemory, ManagementServices } from "../api/management/management-services.ts";
@@ -56,7 +55,7 @@ export interface DaemonContext {
 
 /** The services of a running daemon. */
 export interface DaemonServices extends ManagementServices {
-  readonly batches?: Pick<LocalBatches, keyof Batches | "start" | "stop"> | undefined;
+  readonly batches?: BatchService | undefined;
   /** Stops the engines and sends the remaining traces. */
   close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { connect } from "@nats-io/transport-node";
 import { pino } from "pino";
 import type { Batch, BatchFormat, RunLine } from "../../src/batches/batch.ts";
 import { LocalBatches } from "../../src/batches/local-batches.ts";
-import type { Batches } from "../../src/batches/batch-store.ts";
+import type { BatchService } from "../../src/batches/batch-service.ts";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
@@ -192,7 +192,7 @@ function described({ name, models }: Described): CandidateMachine {
 
 /** Creates a batch of lines. */
 export async function createBatch(
-  batches: Batches,
+  batches: BatchService,
   lines: readonly unknown[],
   viewer?: string,
 ): Promise<Batch> {
@@ -204,7 +204,7 @@ export async function createBatch(
 }
 
 /** The whole output of a batch that is over. */
-export async function outputOf(batches: Batches, id: string): Promise<unknown[]> {
+export async function outputOf(batches: BatchService, id: string): Promise<unknown[]> {
   const { outputFile = "" } = await batches.batch(undefined, TEXT_API, id);
   const content = await batches.content(undefined, outputFile, ["results"]);
   const text = await new Response(content.read(0, content.size - 1)).text();

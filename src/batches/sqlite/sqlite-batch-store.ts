@@ -1,28 +1,35 @@
 import type { SQLInputValue } from "node:sqlite";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { BatchChange, BatchStore, Page, PageQuery } from "../batch-store.ts";
+import type { BatchChange, BatchRecords, Page, PageQuery } from "../batch-store.ts";
 import {
   type AnsweredLine,
+  answeredLineSchema,
   type Batch,
+  batchSchema,
   type BatchStatus,
   type BatchUsage,
   type FilePurpose,
   type LineOutcome,
+  NO_USAGE,
   type PendingLine,
+  pendingLineSchema,
   type RouteAnswer,
+  type RunOutcome,
   type StoredFile,
+  storedFileSchema,
   UNFINISHED_STATUSES,
   type Viewer,
 } from "../batch.ts";
 import { Database, type Row } from "./database.ts";
-import { detailsOf, finiteOrNull, toAnswer, toBatch, toFile, toLine } from "./rows.ts";
 
 const UNFINISHED_LIST = UNFINISHED_STATUSES.map((status) => `'${status}'`).join(", ");
 const BEFORE_FIRST_LINE = { model: "", sortKey: "", number: -1 };
-const NO_USAGE: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
-/** Store of one machine in an SQLite database. Its calls are synchronous, so they cannot interleave. */
-export class SqliteBatchStore implements BatchStore {
+/**
+ * Store of one machine, which runs all lines itself, in an SQLite database. Its calls are synchronous, so they cannot
+ * interleave.
+ */
+export class SqliteBatchStore implements BatchRecords {
   readonly #database: Database;
   readonly #now: () => number;
 
@@ -47,7 +54,8 @@ export class SqliteBatchStore implements BatchStore {
   #addFile({ id, owner, purpose, name, bytes, createdAt, expiresAt }: StoredFile): void {
     const sql =
       "INSERT INTO files (id, owner, purpose, name, bytes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)";
-    this.#database.run(sql, id, owner, purpose, name, bytes, createdAt, finiteOrNull(expiresAt));
+    const expires = Number.isFinite(expiresAt) ? expiresAt : null;
+    this.#database.run(sql, id, owner, purpose, name, bytes, createdAt, expires);
   }
 
   async file(viewer: Viewer, id: string): Promise<StoredFile | undefined> {
@@ -66,6 +74,7 @@ export class SqliteBatchStore implements BatchStore {
     this.#database.run("DELETE FROM files WHERE id = ?", id);
   }
 
+  /** Returns the ids of all files. */
   async fileIds(): Promise<readonly string[]> {
     return this.#database.all("SELECT id FROM files").map(({ id }) => String(id));
   }
@@ -148,6 +157,7 @@ export class SqliteBatchStore implements BatchStore {
     });
   }
 
+  /** Adds lines; skips and returns those whose custom id the batch has already. */
   async addLines(id: string, lines: readonly PendingLine[]): Promise<readonly PendingLine[]> {
     const sql = `INSERT INTO lines (batch, number, custom_id, model, place, start, length) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (batch, custom_id) DO NOTHING`;
@@ -160,6 +170,7 @@ export class SqliteBatchStore implements BatchStore {
     });
   }
 
+  /** Deletes all lines of a batch. */
   async deleteLines(id: string): Promise<void> {
     this.#database.transaction(() => this.#deleteLines(this.#seq(id)));
   }
@@ -169,21 +180,25 @@ export class SqliteBatchStore implements BatchStore {
     this.#database.run("DELETE FROM answers WHERE batch = ?", seq);
   }
 
+  /** Returns the next lines without an answer, sorted by model and sort key. */
   async pendingLines(
     id: string,
     after: PendingLine | undefined,
     limit: number,
   ): Promise<readonly PendingLine[]> {
     const { model, sortKey, number } = after ?? BEFORE_FIRST_LINE;
-    const sql = `SELECT * FROM lines WHERE batch = ? AND outcome IS NULL AND (model, place, number) > (?, ?, ?)
+    const sql = `SELECT number, custom_id AS customId, model, place AS sortKey, start, length FROM lines
+      WHERE batch = ? AND outcome IS NULL AND (model, place, number) > (?, ?, ?)
       ORDER BY model, place, number LIMIT ?`;
-    return this.#database.all(sql, this.#seq(id), model, sortKey, number, limit).map(toLine);
+    const rows = this.#database.all(sql, this.#seq(id), model, sortKey, number, limit);
+    return rows.map((row) => pendingLineSchema.parse(row));
   }
 
+  /** Saves the answer to a line; returns false and changes nothing if the line has one already. */
   async saveAnswer(
     id: string,
     number: number,
-    outcome: LineOutcome,
+    outcome: RunOutcome,
     { status, requestId, body }: RouteAnswer,
     usage: BatchUsage,
   ): Promise<boolean> {
@@ -198,6 +213,7 @@ export class SqliteBatchStore implements BatchStore {
     });
   }
 
+  /** Sets the outcome of all lines without an answer. */
   async answerRemaining(id: string, outcome: LineOutcome): Promise<void> {
     this.#database.transaction(() => {
       const seq = this.#seq(id);
@@ -222,11 +238,14 @@ export class SqliteBatchStore implements BatchStore {
     );
   }
 
+  /** Returns answered lines in the order of the input. */
   async answers(id: string, afterNumber: number, limit: number): Promise<readonly AnsweredLine[]> {
-    const sql = `SELECT lines.number, custom_id, outcome, status, request_id, body FROM lines
+    const sql = `SELECT lines.number, custom_id AS customId, outcome, status, request_id AS requestId, body FROM lines
       LEFT JOIN answers ON answers.batch = lines.batch AND answers.number = lines.number
       WHERE lines.batch = ? AND lines.number > ? AND outcome IS NOT NULL ORDER BY lines.number LIMIT ?`;
-    return this.#database.all(sql, this.#seq(id), afterNumber, limit).map(toAnswer);
+    return this.#database
+      .all(sql, this.#seq(id), afterNumber, limit)
+      .map((row) => answeredLineSchema.parse({ ...row, answer: row["status"] === null ? undefined : row }));
   }
 
   close(): void {
@@ -289,4 +308,42 @@ function seqOf(database: Database, table: string, id: string, viewer: Viewer, is
       param,
     },
   );
+}
+
+function toFile(row: Row): StoredFile {
+  return storedFileSchema.parse({ ...row, createdAt: row["created"], expiresAt: row["expires"] });
+}
+
+function toBatch(row: Row): Batch {
+  const details: object = JSON.parse(String(row["details"]));
+  return batchSchema.parse({
+    ...row,
+    ...details,
+    createdAt: row["created"],
+    counts: row,
+    usage: {
+      inputTokens: row["input_tokens"],
+      cachedTokens: row["cached_tokens"],
+      outputTokens: row["output_tokens"],
+      reasoningTokens: row["reasoning_tokens"],
+    },
+  });
+}
+
+/** Returns the JSON of the column `details`: the fields that no query searches. An infinite time becomes null. */
+function detailsOf(batch: Batch): string {
+  const { endpoint, inputFile, times, expiresAt, outputLifeMs, metadata, problems } = batch;
+  const { outputFile, errorFile, endsAs } = batch;
+  return JSON.stringify({
+    endpoint,
+    inputFile,
+    times,
+    expiresAt,
+    outputLifeMs,
+    metadata,
+    problems,
+    outputFile,
+    errorFile,
+    endsAs,
+  });
 }

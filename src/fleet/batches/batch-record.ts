@@ -1,15 +1,9 @@
 import { z } from "zod";
-import { finalStatusSchema, problemsSchema, purposeSchema, statusSchema } from "../../batches/batch-store.ts";
-import { type Batch, type IdKind, newId, type StoredFile } from "../../batches/batch.ts";
-import { writeJson } from "../wire-format.ts";
+import { batchSchema, type IdKind, newId, storedFileSchema } from "../../batches/batch.ts";
 
 /**
  * Files and batches in JetStream, which any NATS client may have written.
  */
-
-const count = z.number().min(0);
-/** Null means never: JSON has no Infinity. */
-const timeOrNull = count.nullable().transform((value) => value ?? Number.POSITIVE_INFINITY);
 
 /**
  * Ids of the fleet begin with an f, unlike those of one machine; the id of an output file contains that of its batch.
@@ -20,15 +14,7 @@ const SHARED_ID = /^(?:file-|batch_|msgbatch_)f([0-9a-f]{32})([0-9a-f]{8})?$/;
 const sharedId = z.string().refine(isSharedId);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
-export const fileSchema = z.object({
-  id: sharedId,
-  owner: z.string(),
-  purpose: purposeSchema,
-  name: z.string(),
-  bytes: count,
-  createdAt: count,
-  expiresAt: timeOrNull,
-});
+export const fileSchema = storedFileSchema.extend({ id: sharedId });
 
 /** Queue of a batch whose lines are not queued yet. */
 export const NO_QUEUE = "0";
@@ -42,62 +28,24 @@ const groupSchema = z.object({
 });
 export type LineGroup = z.infer<typeof groupSchema>;
 
-export const batchSchema = z.object({
+export const sharedBatchSchema = batchSchema.extend({
   id: sharedId,
-  api: z.string(),
-  owner: z.string(),
-  endpoint: z.string(),
   inputFile: sharedId,
-  status: statusSchema,
-  times: z.partialRecord(statusSchema, count),
-  createdAt: count,
-  expiresAt: count,
-  outputLifeMs: timeOrNull,
-  metadata: z.record(z.string(), z.string()).nullable(),
-  problems: problemsSchema,
-  outputFile: z.string().optional(),
-  errorFile: z.string().optional(),
-  endsAs: finalStatusSchema.optional(),
-  total: count,
-  counts: z.object({ succeeded: count, errored: count, cancelled: count, expired: count }),
-  usage: z.object({
-    inputTokens: count,
-    cachedTokens: count,
-    outputTokens: count,
-    reasoningTokens: count,
-  }),
-  groups: z.array(groupSchema),
+  groups: z.array(groupSchema).readonly(),
+  /**
+   * Name of the queue of the batch's lines. Each leader that validates the input creates its own queue and records it
+   * here first, so that no lines are taken from the queue of a leader that has lost its lease.
+   */
   queue: z
     .string()
     .regex(/^[0-9a-f]{1,8}$/)
     .default(NO_QUEUE),
   /** Output files, written with the final status in one message. */
-  files: z.array(fileSchema),
+  files: z.array(fileSchema).readonly(),
 });
 
 /** Batch with the fields that only the fleet needs. */
-export interface SharedBatch extends Batch {
-  readonly groups: readonly LineGroup[];
-  /**
-   * Name of the queue of the batch's lines. Each leader that validates the input creates its own queue and records it
-   * here first, so that no lines are taken from the queue of a leader that has lost its lease.
-   */
-  readonly queue: string;
-  readonly files: readonly StoredFile[];
-}
-
-export function encodeFile(file: StoredFile): Uint8Array {
-  return writeJson({ ...file, expiresAt: finiteOrNull(file.expiresAt) });
-}
-
-export function encodeBatch(batch: SharedBatch): Uint8Array {
-  const files = batch.files.map((file) => ({ ...file, expiresAt: finiteOrNull(file.expiresAt) }));
-  return writeJson({ ...batch, outputLifeMs: finiteOrNull(batch.outputLifeMs), files });
-}
-
-function finiteOrNull(value: number): number | null {
-  return Number.isFinite(value) ? value : null;
-}
+export type SharedBatch = Readonly<z.output<typeof sharedBatchSchema>>;
 
 const NONCE_DIGITS = 8;
 

@@ -38,7 +38,6 @@ export class FleetBatches extends BatchService {
     this.#options = options;
   }
 
-  /** Number of unfinished batches, except those that other machines lead. */
   get running(): number {
     return this.#options.local.running + (this.#shared?.runner.running ?? 0);
   }

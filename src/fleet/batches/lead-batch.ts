@@ -7,7 +7,6 @@ import {
   type InputProblem,
   type LineCounts,
   UNFINISHED_STATUSES,
-  type Viewer,
   type PendingLine,
 } from "../../batches/batch.ts";
 import type { FileContents } from "../../batches/batch-store.ts";
@@ -137,7 +136,7 @@ export class BatchLeader {
     const final: LineCounts = { ...counts, [remainingOutcome]: missing };
     const inOrder = lines.toSorted((one, other) => one.number - other.number);
     const lost: number[] = [];
-    const page = async (_id: string, after: number, limit: number): Promise<readonly AnsweredLine[]> =>
+    const page = async (after: number, limit: number): Promise<readonly AnsweredLine[]> =>
       await Promise.all(
         linesAfter(inOrder, after, limit).map(async ({ number, customId }): Promise<AnsweredLine> => {
           const outcome = answered.get(number);
@@ -148,13 +147,9 @@ export class BatchLeader {
           throw new ServiceError("internal_error", `The answer to line ${number} of ${batch.id} is gone.`);
         }),
       );
-    const source = {
-      answers: page,
-      file: async (viewer: Viewer, id: string) => await store.file(viewer, id),
-    };
-    const counted = { ...batch, counts: final };
     const newFileId = (): string => newOutputId(batch.id);
-    const written = await writeOutput(counted, { store: source, folder, format, newFileId, now }).catch(
+    const writeOptions = { store, answers: page, folder, format, newFileId, now };
+    const written = await writeOutput({ ...batch, counts: final }, writeOptions).catch(
       async (error: unknown) => {
         if (lost.length === 0) throw error;
         await answers.discard(batch.id, lost);
@@ -168,7 +163,7 @@ export class BatchLeader {
       return await store.finish(batch.id, { ...change, counts: final, usage }, files);
     } catch (error) {
       // The batch may have been ended although the acknowledgment was lost; unused files are swept later.
-      if (!isUnreachable(error)) await removeUnrecorded(files, { store: source, folder });
+      if (!isUnreachable(error)) await removeUnrecorded(files, this.#options);
       throw error;
     }
   }
@@ -185,13 +180,9 @@ export class BatchLeader {
       lines.push(...fresh);
       return added.filter((line) => !fresh.includes(line));
     };
-    const store = {
-      addLines: async (_id: string, added: readonly PendingLine[]) => await addLines(added),
-      deleteLines: async () => undefined,
-    };
     const format = formatOf(formats, batch);
     const { total, problems } = await readInput(batch, folder.read(batch.inputFile), {
-      store,
+      addLines,
       ...limits,
       format,
     });

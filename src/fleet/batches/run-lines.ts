@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "pino";
 import { z } from "zod";
-import type { BatchStore, FileContents } from "../../batches/batch-store.ts";
-import { type BatchFormat, formatOf, type RunLine, type RunOutcome } from "../../batches/batch.ts";
+import { type BatchFormat, formatOf, type RunLine } from "../../batches/batch.ts";
 import type { Attempt, PendingLines, NextLine } from "../../batches/line-queue.ts";
 import type { LineScheduler, Retry } from "../../batches/line-scheduler.ts";
-import { LineRunner } from "../../batches/run-line.ts";
+import { LineRunner, type LineRunnerOptions } from "../../batches/run-line.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { AnswerStore } from "./answer-store.ts";
@@ -19,29 +17,22 @@ const RETRY_DELAY_MS = 1000;
 
 const bodySchema = z.looseObject({});
 
-export interface LineRunnerOptions {
+export interface FleetRunnerOptions extends Omit<LineRunnerOptions, "saveAnswer"> {
   readonly answers: AnswerStore;
   readonly runs: LineRuns;
-  readonly folder: FileContents;
   readonly refusals: Pick<ReportedRefusals, "report">;
   readonly models: BatchModels;
   readonly scheduler: LineScheduler;
   readonly formats: Readonly<Record<string, BatchFormat>>;
-  readonly runLine: RunLine;
-  readonly logger: Pick<Logger, "warn">;
-  /** Called when a line is done. */
-  readonly onLine: (outcome: RunOutcome) => void;
-  /** Returns Unix milliseconds. */
-  readonly now: () => number;
 }
 
 /** Runs lines of one batch on this machine while it is in progress. */
 export class FleetBatchRunner {
-  readonly #options: LineRunnerOptions;
+  readonly #options: FleetRunnerOptions;
   #work: { readonly stop: AbortController; readonly over: Promise<void> } | undefined;
   #failure: unknown;
 
-  constructor(options: LineRunnerOptions) {
+  constructor(options: FleetRunnerOptions) {
     this.#options = options;
   }
 
@@ -78,7 +69,7 @@ export class FleetBatchRunner {
     const runnable = (): readonly RunnableGroup[] => this.#runnable(batch, isLeading());
     const format = formatOf(this.#options.formats, batch);
     const queue = new RunQueue({ batch, runs, answers, runnable });
-    const store = { saveAnswer: this.#saver(signal) };
+    const saveAnswer = this.#saver(batch.id, signal);
     // One runner for each requested model name, each with its own reason to wait.
     const runners = new Map<string | undefined, LineRunner>();
     const runnerFor = (requestName: string | undefined): LineRunner => {
@@ -88,7 +79,7 @@ export class FleetBatchRunner {
       };
       const runner =
         runners.get(requestName) ??
-        new LineRunner(batch, format, { ...this.#options, store, runLine }, signal);
+        new LineRunner(batch, format, { ...this.#options, saveAnswer, runLine }, signal);
       runners.set(requestName, runner);
       return runner;
     };
@@ -124,17 +115,11 @@ export class FleetBatchRunner {
   }
 
   /** Saves an answer, again and again while the server is unreachable, so that it need not be computed again. */
-  #saver(signal: AbortSignal): BatchStore["saveAnswer"] {
-    return async (batch, number, outcome, answer, usage) => {
+  #saver(batch: string, signal: AbortSignal): LineRunnerOptions["saveAnswer"] {
+    return async (...answer) => {
       for (;;) {
         try {
-          return await this.#options.answers.add(
-            batch,
-            number,
-            outcome === "succeeded" ? outcome : "errored",
-            answer,
-            usage,
-          );
+          return await this.#options.answers.add(batch, ...answer);
         } catch (error) {
           if (!isUnreachable(error) || signal.aborted) throw error;
           await sleep(RETRY_DELAY_MS, undefined, { signal, ref: false }).catch(() => undefined);

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Batch, type BatchFormat, type RunLine, UNFINISHED_STATUSES } from "../../batches/batch.ts";
+import { type Batch, UNFINISHED_STATUSES } from "../../batches/batch.ts";
+import type { FileContents } from "../../batches/batch-store.ts";
 import type { BatchWorker } from "../../batches/batch-service.ts";
-import type { LineScheduler } from "../../batches/line-scheduler.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { isUnreachable } from "../jetstream/jetstream-errors.ts";
 import type { BatchModels } from "./batch-models.ts";
@@ -12,7 +12,7 @@ import type { JetStreamStore } from "./jetstream-store.ts";
 import { BatchLeader, type LeadOptions } from "./lead-batch.ts";
 import type { Leases } from "./leases.ts";
 import type { LineRuns } from "./line-runs.ts";
-import { type LineRunnerOptions, FleetBatchRunner } from "./run-lines.ts";
+import { type FleetRunnerOptions, FleetBatchRunner } from "./run-lines.ts";
 
 /** Interval of checks of a batch without notifications. */
 const POLL_INTERVAL_MS = 1000;
@@ -39,13 +39,11 @@ const STOP_TIMEOUT_MS = 3000;
 /** Interval of checks for lost lines. */
 const LOST_LINES_INTERVAL_MS = 30_000;
 
-interface SharedRunnerOptions extends LeadOptions, LineRunnerOptions {
+interface SharedRunnerOptions extends LeadOptions, FleetRunnerOptions {
+  readonly folder: FileContents;
   readonly jetStream: JetStreamStore;
   readonly leases: Leases;
   readonly refusals: ReportedRefusals;
-  readonly scheduler: LineScheduler;
-  readonly formats: Readonly<Record<string, BatchFormat>>;
-  readonly runLine: RunLine;
   /** Called when a batch has ended that this machine led. */
   readonly onEnd: (batch: Batch) => void;
 }

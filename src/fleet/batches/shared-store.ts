@@ -9,13 +9,11 @@ import {
   type Viewer,
 } from "../../batches/batch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { readJson } from "../wire-format.ts";
+import { readJson, writeJson } from "../wire-format.ts";
 import type { AnswerStore } from "./answer-store.ts";
 import {
   possibleBatchIds,
-  batchSchema,
-  encodeBatch,
-  encodeFile,
+  sharedBatchSchema,
   fileSchema,
   isSharedId,
   NO_QUEUE,
@@ -52,7 +50,7 @@ export class SharedStore implements BatchRecords {
   }
 
   async addFile(file: StoredFile): Promise<void> {
-    await this.#options.jetStream.put(this.#subject("file", file.id), encodeFile(file));
+    await this.#options.jetStream.put(this.#subject("file", file.id), writeJson(file));
   }
 
   async file(viewer: Viewer, id: string): Promise<StoredFile | undefined> {
@@ -96,7 +94,7 @@ export class SharedStore implements BatchRecords {
 
   async allFiles(): Promise<readonly StoredFile[]> {
     const uploaded = await this.#all("file", fileSchema);
-    const written = (await this.#all("batch", batchSchema)).flatMap(({ files }) => files);
+    const written = (await this.#all("batch", sharedBatchSchema)).flatMap(({ files }) => files);
     return [...uploaded, ...written];
   }
 
@@ -104,11 +102,8 @@ export class SharedStore implements BatchRecords {
     const { jetStream, leases } = this.#options;
     // The lease shows all machines that the batch is unfinished; a lease without a batch is removed after a while.
     await leases.create(batch.id);
-    await jetStream.put(
-      this.#subject("batch", batch.id),
-      encodeBatch({ ...batch, groups: [], queue: NO_QUEUE, files: [] }),
-      0,
-    );
+    const shared: SharedBatch = { ...batch, groups: [], queue: NO_QUEUE, files: [] };
+    await jetStream.put(this.#subject("batch", batch.id), writeJson(shared), 0);
     jetStream.announceChange(batch.id);
   }
 
@@ -125,7 +120,7 @@ export class SharedStore implements BatchRecords {
   }
 
   async batches({ api, ...query }: PageQuery & { readonly api: string }): Promise<Page<Batch>> {
-    const all = await this.#all("batch", batchSchema);
+    const all = await this.#all("batch", sharedBatchSchema);
     const { items, hasMore } = pageOf(
       all.filter((batch) => batch.api === api),
       query,
@@ -161,7 +156,7 @@ export class SharedStore implements BatchRecords {
 
   /** Returns old batches, except those whose output files have not expired, which would be deleted with them. */
   async endedBefore(time: number): Promise<readonly string[]> {
-    const all = await this.#all("batch", batchSchema);
+    const all = await this.#all("batch", sharedBatchSchema);
     return all
       .filter(({ status, createdAt }) => !UNFINISHED_STATUSES.includes(status) && createdAt < time)
       .filter(({ files }) => files.length === 0)
@@ -170,7 +165,7 @@ export class SharedStore implements BatchRecords {
 
   /** Returns unfinished batches whose lease was lost, so that no machine leads them. */
   async withoutLease(): Promise<readonly string[]> {
-    const all = await this.#all("batch", batchSchema);
+    const all = await this.#all("batch", sharedBatchSchema);
     // A batch's lease is created before it and removed after it.
     const led = new Set(await this.#options.leases.ids());
     return all
@@ -191,7 +186,7 @@ export class SharedStore implements BatchRecords {
       const { status = before.batch.status } = change;
       const times = { [status]: now(), ...before.batch.times };
       const batch: SharedBatch = { ...before.batch, ...change, times };
-      if ((await jetStream.put(this.#subject("batch", id), encodeBatch(batch), before.seq)) === undefined)
+      if ((await jetStream.put(this.#subject("batch", id), writeJson(batch), before.seq)) === undefined)
         continue;
       jetStream.announceChange(id);
       return batch;
@@ -209,7 +204,7 @@ export class SharedStore implements BatchRecords {
   }
 
   async #read(id: string): Promise<{ readonly batch: SharedBatch; readonly seq: number } | undefined> {
-    const found = await this.#get("batch", id, batchSchema);
+    const found = await this.#get("batch", id, sharedBatchSchema);
     return found && { batch: found.value, seq: found.seq };
   }
 

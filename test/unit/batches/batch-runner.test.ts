@@ -26,7 +26,7 @@ const BATCH: Batch = {
 async function written(count: number, body: string): Promise<{ lines: string[]; most: number }> {
   let most = 0;
   const parts: Uint8Array[] = [];
-  const answers = async (_id: string, after: number, limit: number): Promise<readonly AnsweredLine[]> => {
+  const answers = async (after: number, limit: number): Promise<readonly AnsweredLine[]> => {
     const numbers = Array.from({ length: Math.min(limit, count - after) }, (_, at) => after + at + 1);
     most = Math.max(most, numbers.length);
     return numbers.map((number) => ({
@@ -37,7 +37,8 @@ async function written(count: number, body: string): Promise<{ lines: string[]; 
     }));
   };
   await writeOutput(BATCH, {
-    store: { answers, file: async () => undefined },
+    answers,
+    store: { file: async () => undefined },
     folder: {
       write: async (_id, pieces) => {
         for await (const piece of pieces) parts.push(piece);

@@ -34,7 +34,7 @@ test.each([
       BATCH,
       TEXT_LINES,
       {
-        store: { saveAnswer: async () => true },
+        saveAnswer: async () => true,
         folder: { text: async () => '"m/line"' },
         runLine: async () => ({ status: 503, body, retryable: true, retryAfterSecs }),
         logger: pino({ level: "silent" }),

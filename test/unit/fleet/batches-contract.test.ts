@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunLine } from "../../../src/batches/batch.ts";
 import { LocalBatches } from "../../../src/batches/local-batches.ts";
-import type { Batches } from "../../../src/batches/batch-store.ts";
+import type { BatchService } from "../../../src/batches/batch-service.ts";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
 import { isSharedId } from "../../../src/fleet/batches/batch-record.ts";
@@ -24,7 +24,7 @@ import { NATS, type NatsServer, startNats } from "../../support/nats-server.ts";
 import { type Need, unless } from "../../support/need.ts";
 
 interface Opened {
-  readonly batches: Batches;
+  readonly batches: BatchService;
   close(): Promise<void>;
 }
 interface Options {
@@ -71,13 +71,13 @@ const hanging: RunLine = async (line, signal) => {
   return await nameModel(line, signal);
 };
 
-const upload = async (batches: Batches, content: string, viewer?: string): Promise<string> => {
+const upload = async (batches: BatchService, content: string, viewer?: string): Promise<string> => {
   await using received = await batches.receive([new TextEncoder().encode(content)]);
   return (await received.store({ viewer, purpose: "batch", name: "in" })).id;
 };
-const statusOf = async (batches: Batches, id: string): Promise<string> =>
+const statusOf = async (batches: BatchService, id: string): Promise<string> =>
   (await batches.batch(undefined, TEXT_API, id)).status;
-const reached = async (batches: Batches, id: string, status: string): Promise<void> => {
+const reached = async (batches: BatchService, id: string, status: string): Promise<void> => {
   await expect.poll(async () => await statusOf(batches, id), { interval: 10 }).toBe(status);
 };
 const STORES: readonly (readonly [string, Open, boolean, Need])[] = [
@@ -89,7 +89,7 @@ describe.each(STORES)("files and batches of %s", (_name, openStore, isShared, ne
   beforeEach(({ skip }) => skip(needed.isMissing, needed.reason));
 
   const opened: Opened[] = [];
-  const open = async (options?: Options): Promise<Batches> => {
+  const open = async (options?: Options): Promise<BatchService> => {
     const each = await openStore(options);
     opened.push(each);
     return each.batches;
