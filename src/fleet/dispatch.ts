@@ -9,7 +9,6 @@ import {
   isSameModel,
   type ModelKey,
   type Candidate,
-  type CandidateMachine,
   candidatesFor,
 } from "./members.ts";
 import { type PrefixHash, PrefixAffinity } from "./prefix-affinity.ts";
@@ -54,7 +53,10 @@ export interface BeginOptions {
   readonly needsSlot?: boolean;
   /** True for a further choice of an admitted request, which may wait however many others do. */
   readonly isFurther?: boolean;
-  /** Set for an answer that has begun: it continues only on equal engines, and precedes waiting requests. */
+  /**
+   * Set for an answer that has begun: it continues only on equal engines, and precedes waiting requests. `hasOutput` is
+   * true if the client has received a part of it.
+   */
   readonly continues?: { readonly engine: string; readonly hasOutput: boolean } | undefined;
 }
 
@@ -63,12 +65,11 @@ export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #prefixes = new PrefixAffinity();
   readonly #queues = new Map<string, RequestQueue>();
+  /** Open requests that the last heartbeat of a machine does not include; of this machine those about to begin. */
   readonly #openRequests = new Map<
     string,
     { heartbeat: Heartbeat | undefined; readonly byAlias: Map<string, number> }
   >();
-  /** Requests that are about to begin on this machine, by model. */
-  readonly #beginning = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
   readonly #changeTimer: NodeJS.Timeout;
   #hasChanged = false;
@@ -80,10 +81,8 @@ export class Dispatch {
     });
     this.#changeTimer = setInterval(() => {
       if (this.#hasChanged) this.wake();
-    }, CHANGE_INTERVAL_MS);
-    this.#changeTimer.unref();
-    this.#timer = setInterval(() => this.wake(), RETRY_INTERVAL_MS);
-    this.#timer.unref();
+    }, CHANGE_INTERVAL_MS).unref();
+    this.#timer = setInterval(() => this.wake(), RETRY_INTERVAL_MS).unref();
   }
 
   get selfId(): string {
@@ -161,8 +160,7 @@ export class Dispatch {
     options: BeginOptions,
   ): Promise<{ readonly candidate: Candidate; readonly result: Result }> {
     const { signal, isFurther = false, continues } = options;
-    const { presence } = this.#options;
-    const budget = new RetryBudget(continues, presence);
+    const budget = new RetryBudget(continues, this.#options.presence);
     const attempt = async () => await this.#attempt(model, work, options, budget);
     return await this.#queue(model).run(attempt, signal, {
       isFirst: continues !== undefined,
@@ -171,8 +169,8 @@ export class Dispatch {
   }
 
   /** Records the end of a request that was begun on another machine. */
-  ended({ machine, name }: Candidate): void {
-    this.#countOpen(machine, name, -1);
+  ended(candidate: Candidate): void {
+    this.#countOpen(candidate, -1);
     this.wake();
   }
 
@@ -196,18 +194,16 @@ export class Dispatch {
         mayWait = true;
         continue;
       }
-      if (candidate.isLocal) this.#countBeginning(candidate.name, 1);
-      else this.#countOpen(candidate.machine, candidate.name, 1);
+      this.#countOpen(candidate, 1);
       try {
-        const result = await work(candidate).finally(() => {
-          if (candidate.isLocal) this.#countBeginning(candidate.name, -1);
-        });
+        const result = await work(candidate);
+        if (candidate.isLocal) this.#countOpen(candidate, -1);
         this.#prefixes.record(prefixHashes, candidate.machine);
         return { candidate, result };
       } catch (error) {
         const isBusy = error instanceof ServiceError && error.code === "overloaded";
         // A machine that refuses counts as full until its next heartbeat.
-        if (!candidate.isLocal) this.#countOpen(candidate.machine, candidate.name, isBusy ? ALL_SLOTS : -1);
+        this.#countOpen(candidate, isBusy && !candidate.isLocal ? ALL_SLOTS : -1);
         signal.throwIfAborted();
         if (!mayWorkOnAnother(error)) throw error;
         if (isMachineLost(error)) budget.hasLostMachine = true;
@@ -224,12 +220,11 @@ export class Dispatch {
 
   #candidates(key: ModelKey): Candidate[] {
     const { self, presence } = this.#options;
-    const machines: CandidateMachine[] = [self, ...presence.machines];
     for (const [id, { heartbeat }] of this.#openRequests) {
       // The new heartbeat includes these requests.
       if (heartbeat !== presence.get(id)?.heartbeat) this.#openRequests.delete(id);
     }
-    return candidatesFor(key, machines, self.info.id, (machine, alias) =>
+    return candidatesFor(key, [self, ...presence.machines], self.info.id, (machine, alias) =>
       this.#openRequestsAt(machine, alias),
     );
   }
@@ -238,23 +233,17 @@ export class Dispatch {
     return this.#openRequestsAt(machine, name) < unusedSlots;
   }
 
-  /** Returns the open requests that the last heartbeat does not include; for this machine those about to begin. */
   #openRequestsAt(machine: string, alias: string): number {
-    if (machine === this.selfId) return this.#beginning.get(alias) ?? 0;
     return this.#openRequests.get(machine)?.byAlias.get(alias) ?? 0;
   }
 
-  #countBeginning(alias: string, change: 1 | -1): void {
-    this.#beginning.set(alias, (this.#beginning.get(alias) ?? 0) + change);
-  }
-
-  #countOpen(machine: string, alias: string, change: number): void {
+  #countOpen({ machine, name }: Candidate, change: number): void {
     const heartbeat = this.#options.presence.get(machine)?.heartbeat;
     const known = this.#openRequests.get(machine);
     const opened =
       known?.heartbeat === heartbeat && known ? known : { heartbeat, byAlias: new Map<string, number>() };
     this.#openRequests.set(machine, opened);
-    opened.byAlias.set(alias, (opened.byAlias.get(alias) ?? 0) + change);
+    opened.byAlias.set(name, (opened.byAlias.get(name) ?? 0) + change);
   }
 
   #queue(key: ModelKey): RequestQueue {
@@ -297,17 +286,13 @@ const UNREACHABLE_BUDGET_MS = 3000;
 
 /** Limits how long a request waits for a machine. */
 class RetryBudget {
-  readonly #continues: { readonly hasOutput: boolean } | undefined;
-  readonly #presence: Pick<Presence, "isConnected" | "lostMs">;
+  readonly #continues: BeginOptions["continues"];
+  readonly #presence: DispatchOptions["presence"];
   readonly #since = performance.now();
   /** True if the machine of the request was lost: it then waits for another one, as an answer does. */
   hasLostMachine: boolean;
 
-  /** @param continues set for an answer that has begun; `hasOutput` is true if the client has received a part of it */
-  constructor(
-    continues: { readonly hasOutput: boolean } | undefined,
-    presence: Pick<Presence, "isConnected" | "lostMs">,
-  ) {
+  constructor(continues: BeginOptions["continues"], presence: DispatchOptions["presence"]) {
     this.#continues = continues;
     this.#presence = presence;
     this.hasLostMachine = continues !== undefined;

@@ -3,18 +3,12 @@ import { ServiceError } from "../errors/service-error.ts";
 import { type Model, NO_SETTINGS } from "../models/model.ts";
 import { isRecord } from "../json/json-values.ts";
 import type { Models } from "../models/models.ts";
-import {
-  type Heartbeat,
-  type MemberInfo,
-  type MemberModel,
-  findModel,
-  type CandidateMachine,
-} from "./members.ts";
+import { findModel, type Member, type MemberModel } from "./members.ts";
 
 /** Returns the models of this machine, with those of other machines added to lists and descriptions. */
 export function withFleetModels(
   local: Models,
-  others: () => readonly CandidateMachine[],
+  others: () => readonly Member[],
   missing: (name: string) => ServiceError | undefined,
 ): Models {
   const list: Models["list"] = async () => {
@@ -87,7 +81,7 @@ function remoteModelError({ alias, source }: Model, cause: unknown): ServiceErro
   );
 }
 
-function toModel(model: MemberModel | undefined, others: readonly CandidateMachine[]): Model | undefined {
+function toModel(model: MemberModel | undefined, others: readonly Member[]): Model | undefined {
   if (!model) return undefined;
   const having = others.filter(({ info }) => info.models.some(({ alias }) => alias === model.alias));
   const { vision, audio } = model.capabilities;
@@ -138,11 +132,6 @@ export function fleetReport(
     name: self.info.name,
     machines: [machineReport(self, true), ...sorted.map((each) => machineReport(each, false))],
   };
-}
-
-interface Member {
-  readonly info: MemberInfo;
-  readonly heartbeat: Heartbeat;
 }
 
 function machineReport({ info, heartbeat }: Member, isSelf: boolean): FleetReport["machines"][number] {

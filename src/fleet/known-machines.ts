@@ -1,7 +1,7 @@
 import { isNatsAuthFailure, describeNatsProblem } from "../api/wire/machines.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { type Heartbeat, type MemberInfo, INITIAL_REVISION, type CandidateMachine } from "./members.ts";
+import { type Heartbeat, type MemberInfo, INITIAL_REVISION, type Member } from "./members.ts";
 
 /** More machines than any fleet has. */
 const MAX_MACHINES = 4096;
@@ -102,10 +102,10 @@ const MAX_DEPARTED = 64;
 
 /** Machines that have left or fallen silent recently. Times are in milliseconds since any origin. */
 export class DepartedMachines {
-  readonly #byName = new Map<string, { readonly machine: CandidateMachine; readonly at: number }>();
+  readonly #byName = new Map<string, { readonly machine: Member; readonly at: number }>();
 
   /** Adds a machine that is gone. */
-  add(machine: CandidateMachine, now: number): void {
+  add(machine: Member, now: number): void {
     const { name, revision } = machine.info;
     if (revision === INITIAL_REVISION) return;
     // Keeps the map in order of departure.
@@ -121,7 +121,7 @@ export class DepartedMachines {
   }
 
   /** Returns the machines that left within a time in milliseconds. */
-  recent(now: number, millis = DEPARTED_TTL_MS): readonly CandidateMachine[] {
+  recent(now: number, millis = DEPARTED_TTL_MS): readonly Member[] {
     for (const [name, { at }] of this.#byName) if (now - at >= DEPARTED_TTL_MS) this.#byName.delete(name);
     return [...this.#byName.values()].filter(({ at }) => now - at < millis).map(({ machine }) => machine);
   }

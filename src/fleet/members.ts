@@ -47,7 +47,7 @@ const ggufSchema = z.object({
   purpose: z.enum(["generate", "embed", "rerank"]),
 });
 
-const memberModelSchema = z.object({
+export const memberModelSchema = z.object({
   alias: text,
   /** Name of the model on the hub. */
   spec: text.optional(),
@@ -127,7 +127,7 @@ export interface ModelKey {
 }
 
 /** Machine with its latest messages. */
-export interface CandidateMachine {
+export interface Member {
   readonly info: MemberInfo;
   readonly heartbeat: Heartbeat;
 }
@@ -164,7 +164,7 @@ export interface Candidate {
  */
 export function candidatesFor(
   key: ModelKey,
-  machines: readonly CandidateMachine[],
+  machines: readonly Member[],
   selfId: string,
   openRequests: (machine: string, alias: string) => number,
 ): Candidate[] {
@@ -195,7 +195,7 @@ export function candidatesFor(
   });
 }
 
-export function isSameModel(model: Pick<MemberModel, "files" | "settings">, key: ModelKey): boolean {
+export function isSameModel(model: ModelKey, key: ModelKey): boolean {
   return model.files === key.files && model.settings === key.settings;
 }
 
@@ -231,10 +231,7 @@ interface ResolvedModel {
 }
 
 /** Finds the model of a name on other machines, preferring a loaded one; without a name the default model. */
-export function findModel(
-  machines: readonly CandidateMachine[],
-  name: string | undefined,
-): ResolvedModel | undefined {
+export function findModel(machines: readonly Member[], name: string | undefined): ResolvedModel | undefined {
   const found = machines.flatMap(({ info, heartbeat }) => {
     const named = info.models.map((model) => matchModel(model, name)).find((each) => each !== undefined);
     if (!named) return [];

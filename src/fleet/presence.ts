@@ -8,7 +8,7 @@ import {
   MAX_HEARTBEAT_BYTES,
   MAX_MEMBER_INFO_BYTES,
   INITIAL_REVISION,
-  type CandidateMachine,
+  type Member,
   PROTOCOL,
 } from "./members.ts";
 import type { ServiceError } from "../errors/service-error.ts";
@@ -20,7 +20,7 @@ import {
   restartingModelError,
 } from "./known-machines.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { StallDetector } from "./speed-meter.ts";
+import { startTicks } from "./speed-meter.ts";
 import { readJson, writeJson } from "./wire-format.ts";
 
 /** Interval between two heartbeats. */
@@ -41,35 +41,25 @@ const WARNING_INTERVAL_MS = 60_000;
 /** Maximum number of incompatible or equally named machines that are warned about. */
 const MAX_WARNINGS = 256;
 
-/** Another machine of the fleet. */
-export interface MachineState {
-  readonly info: MemberInfo;
-  readonly heartbeat: Heartbeat;
-}
-
 interface PresenceOptions {
   readonly connection: FleetConnection;
   readonly logger: Logger;
   /** Source of this machine's messages. */
-  readonly self: { readonly info: MemberInfo; readonly heartbeat: Heartbeat };
-  /** Returns milliseconds since any origin. */
-  readonly now?: () => number;
+  readonly self: Member;
 }
 
 /** Sends this machine's heartbeats and keeps track of the other machines. */
 export class Presence {
   readonly #options: PresenceOptions;
-  readonly #now: () => number;
   readonly #known = new KnownMachines();
   /** Machines whose member info is being requested. */
   readonly #requested = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
-  #connectedAt: number;
-  #lostAt: number;
+  #connectedAt = performance.now();
+  #lostAt = performance.now();
   /** Cached list of machines, until something changes. */
-  #machines: readonly MachineState[] | undefined;
-  readonly #stalls: StallDetector;
+  #machines: readonly Member[] | undefined;
   readonly #incompatible = new Set<string>();
   readonly #sameName = new Set<string>();
   #correctedAt = Number.NEGATIVE_INFINITY;
@@ -78,9 +68,6 @@ export class Presence {
 
   constructor(options: PresenceOptions) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-    this.#stalls = new StallDetector(HEARTBEAT_INTERVAL_MS, this.#now());
-    this.#connectedAt = this.#lostAt = this.#now();
     const { connection, self } = options;
     connection.listen(connection.subject("presence"), (data) => this.#receive(data));
     connection.listen(connection.subject("card", self.info.id), (_data, _subject, reply) =>
@@ -88,13 +75,12 @@ export class Presence {
     );
     connection.onChange(() => {
       if (connection.isConnected) {
-        this.#connectedAt = this.#now();
+        this.#connectedAt = performance.now();
         this.sendHeartbeat();
-      } else this.#lostAt = this.#now();
+      } else this.#lostAt = performance.now();
       this.#notifyListeners();
     });
-    this.#timer = setInterval(() => this.#tick(), HEARTBEAT_INTERVAL_MS);
-    this.#timer.unref();
+    this.#timer = startTicks(HEARTBEAT_INTERVAL_MS, (wasStalled) => this.#tick(wasStalled));
   }
 
   get isConnected(): boolean {
@@ -103,11 +89,11 @@ export class Presence {
 
   /** Milliseconds since the last disconnection, also after a reconnection. */
   get lostMs(): number {
-    return this.#now() - this.#lostAt;
+    return performance.now() - this.#lostAt;
   }
 
   /** Other machines that are present; empty without a connection. */
-  get machines(): readonly MachineState[] {
+  get machines(): readonly Member[] {
     if (!this.#options.connection.isConnected) return [];
     this.#machines ??= [...this.#known.values()].flatMap(({ info, heartbeat }) =>
       info ? [{ info, heartbeat }] : [],
@@ -116,24 +102,19 @@ export class Presence {
   }
 
   /** Machines that left or fell silent within the last hour and have not returned. */
-  get departed(): readonly CandidateMachine[] {
-    return this.#departed.recent(this.#now());
+  get departed(): readonly Member[] {
+    return this.#departed.recent(performance.now());
   }
 
   /** Returns a machine that is present. */
-  get(id: string): MachineState | undefined {
+  get(id: string): Member | undefined {
     const known = this.#options.connection.isConnected ? this.#known.get(id) : undefined;
     return known?.info && { info: known.info, heartbeat: known.heartbeat };
   }
 
-  /** Returns true if a machine is present. */
-  has(id: string): boolean {
-    return this.#options.connection.isConnected && this.#known.get(id)?.info !== undefined;
-  }
-
   /** Returns an error if other machines that may have the model cannot be reached; undefined if all can be. */
   unreachableError(name: string | undefined): ServiceError | undefined {
-    if (this.isConnected && this.#now() - this.#connectedAt >= RECONNECT_GRACE_MS) return undefined;
+    if (this.isConnected && performance.now() - this.#connectedAt >= RECONNECT_GRACE_MS) return undefined;
     return unreachableModelError(name, this.#options.connection);
   }
 
@@ -142,7 +123,7 @@ export class Presence {
     const unreachable = this.unreachableError(name);
     if (unreachable) return unreachable;
     const pausing = this.machines.filter(({ heartbeat }) => heartbeat.state !== "ready");
-    const machine = [...pausing, ...this.#departed.recent(this.#now(), RESTART_GRACE_MS)].find((each) =>
+    const machine = [...pausing, ...this.#departed.recent(performance.now(), RESTART_GRACE_MS)].find((each) =>
       findModel([each], name),
     );
     return machine && restartingModelError(name, machine.info.name);
@@ -165,11 +146,10 @@ export class Presence {
     clearInterval(this.#timer);
   }
 
-  #tick(): void {
+  #tick(wasStalled: boolean): void {
     this.sendHeartbeat();
-    const now = this.#now();
-    if (this.#stalls.wasStalled(now)) return;
-    const silent = this.#known.forgetSilent(now - SILENCE_TIMEOUT_MS);
+    if (wasStalled) return;
+    const silent = this.#known.forgetSilent(performance.now() - SILENCE_TIMEOUT_MS);
     for (const each of silent) this.#departedMachine(each, "fleet: a machine is gone");
     if (silent.length > 0) this.#notifyListeners();
   }
@@ -180,7 +160,7 @@ export class Presence {
     if (heartbeat.id === this.#options.self.info.id) return this.#receiveOwn(heartbeat);
     if (heartbeat.protocol !== PROTOCOL) return this.#warnIncompatible(heartbeat);
     if (heartbeat.state === "gone") return this.#forget(heartbeat.id, "fleet: a machine has left");
-    this.#known.heard(heartbeat, data.length, this.#now());
+    this.#known.heard(heartbeat, data.length, performance.now());
     if (this.#known.get(heartbeat.id)?.info?.revision !== heartbeat.revision)
       void this.#requestInfo(heartbeat.id);
     this.#notifyListeners();
@@ -191,7 +171,7 @@ export class Presence {
   #receiveOwn({ state }: Heartbeat): void {
     const { self, logger } = this.#options;
     if (state !== "gone" || self.heartbeat.state === "gone") return;
-    const now = this.#now();
+    const now = performance.now();
     if (now - this.#correctedAt >= CORRECTION_INTERVAL_MS) {
       this.#correctedAt = now;
       this.sendHeartbeat();
@@ -245,7 +225,7 @@ export class Presence {
     const isBack = [...this.#known.values()].some(
       (each) => each.info?.name === info.name && each.info.revision !== INITIAL_REVISION,
     );
-    if (!isBack) this.#departed.add({ info, heartbeat }, this.#now());
+    if (!isBack) this.#departed.add({ info, heartbeat }, performance.now());
     // Without a connection all machines are silent, and the lost connection is logged already.
     if (this.isConnected) this.#options.logger.info({ machine: info.name, id: info.id }, text);
   }

@@ -14,7 +14,7 @@ import {
   writeFrame,
 } from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { StallDetector } from "./speed-meter.ts";
+import { startTicks } from "./speed-meter.ts";
 
 /** Maximum bytes of an answer in flight or buffered, about a second of the fastest model. */
 export const WINDOW_BYTES = 256 * 1024;
@@ -41,24 +41,21 @@ export class RemoteCalls {
   readonly #selfId: string;
   readonly #calls = new Map<string, RemoteCall>();
   readonly #timer: NodeJS.Timeout;
-  readonly #stalls: StallDetector;
-  readonly #now: () => number;
 
-  /** @param now returns milliseconds since any origin */
-  constructor(connection: FleetConnection, selfId: string, now: () => number = () => performance.now()) {
+  constructor(connection: FleetConnection, selfId: string) {
     this.#connection = connection;
     this.#selfId = selfId;
-    this.#now = now;
-    this.#stalls = new StallDetector(ALIVE_INTERVAL_MS, now());
     connection.listen(connection.subject("answer", selfId), (data) => {
       const frame = readFrame(data);
       if (frame) this.#calls.get(frame.call)?.read(frame);
     });
     connection.onChange(() => {
-      if (!connection.isConnected) this.#markAllLost();
+      if (connection.isConnected) return;
+      for (const call of this.#calls.values()) call.markLost("the NATS server is gone");
     });
-    this.#timer = setInterval(() => this.#tick(), ALIVE_INTERVAL_MS);
-    this.#timer.unref();
+    this.#timer = startTicks(ALIVE_INTERVAL_MS, (wasStalled) => {
+      for (const call of this.#calls.values()) call.tick(wasStalled);
+    });
   }
 
   /** Offers a call to a machine; it ends when the signal aborts. @param body the encoded request */
@@ -75,7 +72,6 @@ export class RemoteCalls {
       maxPayload: this.#connection.maxPayload,
       signal,
       onEnd: () => this.#calls.delete(call),
-      now: this.#now,
     });
     this.#calls.set(call, remote);
     remote.offer({ ...offer, protocol: PROTOCOL, entrance: this.#selfId, bytes: body.length }, body);
@@ -86,15 +82,6 @@ export class RemoteCalls {
     clearInterval(this.#timer);
     for (const call of this.#calls.values()) call.end();
   }
-
-  #tick(): void {
-    const silenceCounts = !this.#stalls.wasStalled(this.#now());
-    for (const call of this.#calls.values()) call.tick(silenceCounts);
-  }
-
-  #markAllLost(): void {
-    for (const call of this.#calls.values()) call.markLost("the NATS server is gone");
-  }
 }
 
 interface RemoteCallOptions {
@@ -102,7 +89,6 @@ interface RemoteCallOptions {
   readonly maxPayload: number;
   readonly signal: AbortSignal;
   readonly onEnd: () => void;
-  readonly now: () => number;
 }
 
 /** Call on another machine, as its caller sees it. */
@@ -112,11 +98,11 @@ export class RemoteCall {
     // A report larger than the window is sent alone.
     Math.min(bytes, WINDOW_BYTES),
   );
-  readonly #openedAt: number;
+  readonly #openedAt = performance.now();
   #body: Uint8Array | undefined;
   #isAccepted = false;
   #isOver = false;
-  #lastFrameAt: number;
+  #lastFrameAt = performance.now();
   /** Number of the next numbered frame. */
   #next = 0;
   #parts: Uint8Array[] = [];
@@ -128,8 +114,6 @@ export class RemoteCall {
   constructor(options: RemoteCallOptions) {
     this.#options = options;
     options.signal.addEventListener("abort", this.#onAbort, { once: true });
-    this.#openedAt = options.now();
-    this.#lastFrameAt = this.#openedAt;
   }
 
   /** Sends the offer, with the request if it fits. */
@@ -161,23 +145,24 @@ export class RemoteCall {
 
   /** Ends the call and cancels it on the machine. */
   end(): void {
-    if (this.#isOver) return;
-    this.#options.send({ kind: "cancel", number: 0, payload: new Uint8Array() });
-    this.#finish();
-    this.#reports.clear();
+    this.#cancel(() => this.#reports.clear());
   }
 
   markLost(why: string): void {
+    this.#cancel(() => this.#reports.end(new MachineLost(why)));
+  }
+
+  #cancel(endReports: () => void): void {
     if (this.#isOver) return;
     this.#options.send({ kind: "cancel", number: 0, payload: new Uint8Array() });
     this.#finish();
-    this.#reports.end(new MachineLost(why));
+    endReports();
   }
 
-  /** @param silenceCounts false if this process was stalled */
-  tick(silenceCounts: boolean): void {
-    const now = this.#options.now();
-    if (!silenceCounts) this.#acknowledge();
+  /** @param wasStalled true if this process was stalled, so that the machine's silence means nothing */
+  tick(wasStalled: boolean): void {
+    const now = performance.now();
+    if (wasStalled) this.#acknowledge();
     else if (!this.#isAccepted && now - this.#openedAt > ACCEPT_TIMEOUT_MS)
       this.markLost("it does not answer");
     else if (now - this.#lastFrameAt > SILENCE_TIMEOUT_MS) this.markLost("it is silent");
@@ -185,7 +170,7 @@ export class RemoteCall {
   }
 
   read({ kind, number, payload }: Frame): void {
-    this.#lastFrameAt = this.#options.now();
+    this.#lastFrameAt = performance.now();
     this.#isAccepted = true;
     if (kind === "accepted") this.#sendBody();
     else if (kind === "alive" && number !== this.#next) this.markLost("a part of its answer is missing");

@@ -14,7 +14,14 @@ import { memoryTotal } from "../machine/memory.ts";
 import { configuredAllowance } from "../models/loading/available-memory.ts";
 import type { Model } from "../models/model.ts";
 import type { Models } from "../models/models.ts";
-import { type Heartbeat, type MemberInfo, type MemberModel, INITIAL_REVISION, PROTOCOL } from "./members.ts";
+import {
+  type Heartbeat,
+  type MemberInfo,
+  type MemberModel,
+  memberModelSchema,
+  INITIAL_REVISION,
+  PROTOCOL,
+} from "./members.ts";
 import type { SpeedMeter } from "./speed-meter.ts";
 
 /** Interval of listing the models: files may change without an event. */
@@ -72,8 +79,7 @@ export class SelfDescription {
       memory: { total, models: configuredAllowance(config.models.memory_budget, total).bytes },
       models: [],
     };
-    this.#timer = setInterval(() => this.refresh(), REFRESH_INTERVAL_MS);
-    this.#timer.unref();
+    this.#timer = setInterval(() => this.refresh(), REFRESH_INTERVAL_MS).unref();
     this.#unsubscribe = options.events.subscribe(() => this.refresh());
     this.refresh();
   }
@@ -153,35 +159,19 @@ export class SelfDescription {
     this.onChange();
   }
 
-  /** Returns undefined if the files cannot be read, so that the model could not be loaded either. */
+  /** Returns undefined if the files cannot be read, so that the model could not be loaded either, or beyond limits. */
   async #describeModel(model: Model): Promise<MemberModel | undefined> {
-    const { alias, source, gguf, capabilities, contextSize, adapters, modifiedAt, isDefault } = model;
+    const { source, gguf, adapters } = model;
     try {
-      return {
-        alias,
+      // Leaves out the fields that other machines do not need.
+      return memberModelSchema.parse({
+        ...model,
         ...(source.kind === "hub" && { spec: source.spec }),
         files: await this.#fileHashes.hashFiles(model),
         settings: settingsDigest(model),
         bytes: gguf.fileSize,
-        gguf: {
-          architecture: gguf.architecture,
-          name: gguf.name,
-          license: gguf.license,
-          parameters: gguf.parameters,
-          vocabSize: gguf.vocabSize,
-          contextLength: gguf.contextLength,
-          embeddingLength: gguf.embeddingLength,
-          blockCount: gguf.blockCount,
-          quantization: gguf.quantization,
-          fileSize: gguf.fileSize,
-          purpose: gguf.purpose,
-        },
-        capabilities,
-        contextSize,
         adapters: adapters.map(({ name }) => name),
-        modifiedAt,
-        isDefault,
-      };
+      });
     } catch {
       return undefined;
     }

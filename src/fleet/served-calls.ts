@@ -6,7 +6,7 @@ import type { Inference } from "../inference/inference.ts";
 import { type CallRequest, type Offer, offerSchema, type Report, requestSchema } from "./call-schemas.ts";
 import { decodeValue, type Frame, readCount, readFrame, writeFrame } from "./wire-format.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
-import { StallDetector } from "./speed-meter.ts";
+import { startTicks } from "./speed-meter.ts";
 import { ALIVE_INTERVAL_MS } from "./remote-calls.ts";
 import { ReportSender, runCall } from "./run-call.ts";
 
@@ -30,7 +30,6 @@ interface ServedCallsOptions {
   readonly followRequest: FollowRequest;
   /** Returns why this machine cannot begin a call at once; undefined if it can. */
   readonly refusal: (offer: Offer) => ServiceError | undefined;
-  readonly now?: () => number;
 }
 
 /** Calls that this machine runs for others. */
@@ -38,14 +37,10 @@ export class ServedCalls {
   readonly #options: ServedCallsOptions;
   readonly #calls = new Map<string, ServedCall>();
   readonly #timer: NodeJS.Timeout;
-  readonly #stalls: StallDetector;
-  readonly #now: () => number;
   #pendingBytes = 0;
 
   constructor(options: ServedCallsOptions) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-    this.#stalls = new StallDetector(ALIVE_INTERVAL_MS, this.#now());
     const { connection, selfId } = options;
     connection.listen(connection.subject("call", selfId), (data) => {
       const frame = readFrame(data);
@@ -53,10 +48,10 @@ export class ServedCalls {
       else if (frame) this.#calls.get(frame.call)?.read(frame);
     });
     connection.onChange(() => {
-      if (!connection.isConnected) this.#endAll("the NATS server is gone");
+      if (connection.isConnected) return;
+      for (const call of this.#calls.values()) call.end("the NATS server is gone");
     });
-    this.#timer = setInterval(() => this.#tick(), ALIVE_INTERVAL_MS);
-    this.#timer.unref();
+    this.#timer = startTicks(ALIVE_INTERVAL_MS, (wasStalled) => this.#tick(wasStalled));
   }
 
   /** Ends all calls, which their callers then move to other machines. */
@@ -65,17 +60,12 @@ export class ServedCalls {
     for (const call of this.#calls.values()) call.leave();
   }
 
-  #tick(): void {
-    const now = this.#now();
-    const before = this.#stalls.wasStalled(now) ? Number.NEGATIVE_INFINITY : now - SILENCE_TIMEOUT_MS;
+  #tick(wasStalled: boolean): void {
+    const before = performance.now() - SILENCE_TIMEOUT_MS;
     for (const call of this.#calls.values()) {
-      if (call.lastFrameAt < before) call.end("the machine that asks is silent");
+      if (!wasStalled && call.lastFrameAt < before) call.end("the machine that asks is silent");
       else call.sender.keepAlive();
     }
-  }
-
-  #endAll(why: string): void {
-    for (const call of this.#calls.values()) call.end(why);
   }
 
   #open(frame: Frame): void {
@@ -95,13 +85,11 @@ export class ServedCalls {
     // The rest of the request is sent after the acceptance.
     if (body.length < offer.bytes) send({ kind: "accepted", number: 0, payload: new Uint8Array() });
     else sender.accept();
-    const reserved = offer.bytes;
-    this.#pendingBytes += reserved;
+    this.#pendingBytes += offer.bytes;
     const call = new ServedCall(offer, {
       sender,
-      now: this.#now,
       onComplete: () => {
-        this.#pendingBytes -= reserved;
+        this.#pendingBytes -= offer.bytes;
       },
       onEnd: () => this.#calls.delete(frame.call),
       run: async (request, signal) => {
@@ -119,7 +107,6 @@ export class ServedCalls {
 
 interface ServedCallOptions {
   readonly sender: ReportSender;
-  readonly now: () => number;
   /** Called once, when the request is complete or the call has ended. */
   readonly onComplete: () => void;
   readonly onEnd: () => void;
@@ -136,12 +123,11 @@ class ServedCall {
   #nextBody = 1;
   #isComplete = false;
   #isOver = false;
-  lastFrameAt: number;
+  lastFrameAt = performance.now();
 
   constructor(offer: Offer, options: ServedCallOptions) {
     this.#offer = offer;
     this.#options = options;
-    this.lastFrameAt = options.now();
   }
 
   get sender(): ReportSender {
@@ -149,7 +135,7 @@ class ServedCall {
   }
 
   read({ kind, number, payload }: Frame): void {
-    this.lastFrameAt = this.#options.now();
+    this.lastFrameAt = performance.now();
     if (kind === "alive") this.sender.acknowledge(readCount(payload));
     else if (kind === "cancel") this.end("cancelled");
     else if (kind === "body" && number === this.#nextBody) {
@@ -194,7 +180,8 @@ class ServedCall {
     try {
       await this.#options.run(request, this.#controller.signal);
     } catch (error) {
-      const report: Report = { type: isBusy(error) ? "declined" : "failed", error: toReportedError(error) };
+      const isBusy = error instanceof ServiceError && error.code === "overloaded";
+      const report: Report = { type: isBusy ? "declined" : "failed", error: toReportedError(error) };
       if (!this.#isOver) this.sender.report(report);
     }
     this.#finish();
@@ -236,10 +223,6 @@ async function trackRequest(
   const ms = Math.round(performance.now() - startedAt);
   end({ status, ms, route: head.path, isAborted: signal.aborted });
   if (failure !== undefined) throw failure;
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === "overloaded";
 }
 
 /** Decodes an offer and the part of its request that came with it. */

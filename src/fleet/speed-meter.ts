@@ -72,21 +72,17 @@ function runningMean(before: number, now: number): number {
 /** A timer that is later than this shows that the process was stalled. */
 const STALL_MS = 500;
 
-/** Detects stalls of this process, after which received messages may not have been read yet. */
-export class StallDetector {
-  readonly #intervalMs: number;
-  #last: number;
-
-  /** @param intervalMs interval of calls to {@link wasStalled} */
-  constructor(intervalMs: number, now: number) {
-    this.#intervalMs = intervalMs;
-    this.#last = now;
-  }
-
-  /** Returns true if this process was stalled since the last call, so that the silence of others means nothing. */
-  wasStalled(now: number): boolean {
-    const late = now - this.#last - this.#intervalMs;
-    this.#last = now;
-    return late > STALL_MS;
-  }
+/**
+ * Calls back at an interval. `wasStalled` is true if this process was stalled since the last call: received messages may
+ * not have been read yet, so the silence of others means nothing.
+ */
+export function startTicks(intervalMs: number, onTick: (wasStalled: boolean) => void): NodeJS.Timeout {
+  let last = performance.now();
+  const tick = (): void => {
+    const now = performance.now();
+    const late = now - last - intervalMs;
+    last = now;
+    onTick(late > STALL_MS);
+  };
+  return setInterval(tick, intervalMs).unref();
 }

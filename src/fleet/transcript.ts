@@ -16,6 +16,24 @@ export class AnswerDiffers extends Error {
   override readonly name = "AnswerDiffers";
 }
 
+/** Number of tokens that were sent; tokens without text, such as parts of a character, can only be counted. */
+class SentTokens {
+  #count = 0;
+  /** Number of tokens still to be repeated. */
+  #repeated = 0;
+
+  rewind(): void {
+    this.#repeated = this.#count;
+  }
+
+  newPart(tokens: readonly TokenLogprob[]): TokenLogprob[] {
+    const repeated = Math.min(this.#repeated, tokens.length);
+    this.#repeated -= repeated;
+    this.#count += tokens.length - repeated;
+    return tokens.slice(repeated);
+  }
+}
+
 /**
  * Record of what the client has received of an answer. When another machine repeats the answer from its beginning, the
  * known parts are skipped and compared.
@@ -25,11 +43,9 @@ export class Transcript {
   /** Position of the repeated answer in the segments; undefined if it has reached new output. */
   #position: { segment: number; character: number } | undefined;
   #hasStarted = false;
-  #tokens = 0;
-  #repeatedTokens = 0;
-  /** Log-probabilities sent with text, and those still to be repeated. */
-  #logprobs = 0;
-  #repeatedLogprobs = 0;
+  readonly #tokens = new SentTokens();
+  /** Tokens sent with text. */
+  readonly #logprobs = new SentTokens();
   #processed = 0;
 
   /** True if the client has received no output yet. */
@@ -40,16 +56,13 @@ export class Transcript {
   /** Expects the answer from its beginning again. */
   rewind(): void {
     this.#position = this.#segments.length > 0 ? { segment: 0, character: 0 } : undefined;
-    this.#repeatedTokens = this.#tokens;
-    this.#repeatedLogprobs = this.#logprobs;
+    this.#tokens.rewind();
+    this.#logprobs.rewind();
   }
 
   /** Returns the tokens that have not been reported before. */
   newTokens(tokens: readonly TokenLogprob[]): readonly TokenLogprob[] {
-    const repeated = Math.min(this.#repeatedTokens, tokens.length);
-    this.#repeatedTokens -= repeated;
-    this.#tokens += tokens.length - repeated;
-    return tokens.slice(repeated);
+    return this.#tokens.newPart(tokens);
   }
 
   /**
@@ -69,7 +82,7 @@ export class Transcript {
       case "text-delta": {
         const skipped = this.#skip("text", event.text);
         const { logprobs = [] } = event;
-        const fresh = this.#newLogprobs(logprobs);
+        const fresh = this.#logprobs.newPart(logprobs);
         if (skipped === 0 && fresh.length === logprobs.length) return event;
         const text = event.text.slice(skipped);
         if (text === "" && fresh.length === 0) return undefined;
@@ -89,14 +102,6 @@ export class Transcript {
         if (this.#position) throw new AnswerDiffers("it ends earlier");
         return event;
     }
-  }
-
-  /** Tokens without text, such as parts of a character, can only be counted. */
-  #newLogprobs(tokens: TokenLogprob[]): TokenLogprob[] {
-    const repeated = Math.min(this.#repeatedLogprobs, tokens.length);
-    this.#repeatedLogprobs -= repeated;
-    this.#logprobs += tokens.length - repeated;
-    return tokens.slice(repeated);
   }
 
   /** Returns the number of known characters at the beginning of a text; records the others. */

@@ -15,7 +15,7 @@ import { BatchModels } from "../../src/fleet/batches/batch-models.ts";
 import { JetStreamStore, streamName, STREAMS } from "../../src/fleet/batches/jetstream-store.ts";
 import { FleetBatches } from "../../src/fleet/batches/fleet-batches.ts";
 import { SharingLog } from "../../src/fleet/jetstream/streams.ts";
-import type { MemberModel, CandidateMachine } from "../../src/fleet/members.ts";
+import type { MemberModel, Member } from "../../src/fleet/members.ts";
 import { FleetConnection } from "../../src/fleet/fleet-connection.ts";
 import { heartbeat, memberInfo, memberModel, idOf } from "./fleet-wire.ts";
 
@@ -186,7 +186,7 @@ export class BatchMachines {
   }
 }
 
-function described({ name, models }: Described): CandidateMachine {
+function described({ name, models }: Described): Member {
   return { info: { ...memberInfo(name), models: [...models] }, heartbeat: heartbeat(name) };
 }
 

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Models } from "../../models/models.ts";
-import { findModel, isSameModel, type CandidateMachine } from "../members.ts";
+import { findModel, isSameModel, type Member } from "../members.ts";
 import type { Presence } from "../presence.ts";
 import type { SelfDescription } from "../self-description.ts";
 import type { LineGroup } from "./batch-record.ts";
@@ -89,6 +89,6 @@ export class BatchModels {
   }
 }
 
-function hasModel({ info }: CandidateMachine, model: NonNullable<LineGroup["model"]>): boolean {
+function hasModel({ info }: Member, model: NonNullable<LineGroup["model"]>): boolean {
   return info.models.some((each) => isSameModel(each, model));
 }

@@ -2,7 +2,8 @@ import { abortable, pause } from "../../async/promises.ts";
 import type { HubPeers, PeerListing, SharedFile } from "../../models/hub/cache/cached-files.ts";
 import type { FleetConnection } from "../fleet-connection.ts";
 import { readJson, writeJson } from "../wire-format.ts";
-import type { MachineState, Presence } from "../presence.ts";
+import type { Member } from "../members.ts";
+import type { Presence } from "../presence.ts";
 import { ANSWER, type FileRequest, listingSchema, CHUNK_BYTES } from "./file-server.ts";
 
 /** Chunks requested ahead: 4 MiB, which saturates a local network of 10 Gbit/s. */
@@ -32,7 +33,7 @@ const MAX_MACHINES = 64;
 
 interface FileFetcherOptions {
   readonly connection: FleetConnection;
-  readonly presence: Pick<Presence, "machines" | "has" | "onChange">;
+  readonly presence: Pick<Presence, "machines" | "get" | "onChange">;
 }
 
 /** Thrown if a machine does not have the file after all, or sends wrong data. */
@@ -97,7 +98,7 @@ export class FileFetcher implements HubPeers {
     return found.flat();
   }
 
-  async #findLater(file: SharedFile, signal: AbortSignal): Promise<MachineState | undefined> {
+  async #findLater(file: SharedFile, signal: AbortSignal): Promise<Member | undefined> {
     if (file.size < LARGE_BYTES || this.#options.presence.machines.length === 0) return undefined;
     await pause(Math.random() * MAX_START_DELAY_MS, signal);
     return await this.#find(file, new Map(), signal);
@@ -108,7 +109,7 @@ export class FileFetcher implements HubPeers {
     file: SharedFile,
     failures: ReadonlyMap<string, number>,
     signal: AbortSignal,
-  ): Promise<MachineState | undefined> {
+  ): Promise<Member | undefined> {
     const { connection, presence } = this.#options;
     const [reconnectMs, returnMs] = failures.size > 0 ? [RECONNECT_TIMEOUT_MS, RETURN_TIMEOUT_MS] : [0, 0];
     const request = { kind: "has", repo: file.repo, digest: file.digest, size: file.size } as const;
@@ -146,7 +147,7 @@ export class FileFetcher implements HubPeers {
     const { presence, connection } = this.#options;
     const gone = new AbortController();
     const endWatch = presence.onChange(() => {
-      if (!presence.has(id)) gone.abort(new Error("the machine is gone"));
+      if (!presence.get(id)) gone.abort(new Error("the machine is gone"));
     });
     const ended = AbortSignal.any([signal, gone.signal]);
     const pending: Promise<Uint8Array>[] = [];
@@ -192,7 +193,7 @@ export class FileFetcher implements HubPeers {
 }
 
 /** Returns the machines to ask: those that list a model of the repository first, otherwise in random order. */
-function pickMachines(machines: readonly MachineState[], repo: string): MachineState[] {
+function pickMachines(machines: readonly Member[], repo: string): Member[] {
   const ranked = machines.map((machine) => ({
     machine,
     rank: machine.info.models.some(({ spec }) => spec?.startsWith(`hf:${repo}`))

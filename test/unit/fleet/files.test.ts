@@ -40,7 +40,7 @@ function cacheWith(content: Buffer): { cacheDir: string; file: SharedFile } {
 
 function fetcherFor(wire: FleetWire, ...names: string[]): FileFetcher {
   const machines = names.map((name) => ({ info: memberInfo(name), heartbeat: heartbeat(name) }));
-  const presence = { machines, has: () => true, onChange: () => () => true };
+  const presence = { machines, get: () => machines[0], onChange: () => () => true };
   return new FileFetcher({ connection: wire.connect(), presence });
 }
 
