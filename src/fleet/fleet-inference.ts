@@ -17,7 +17,7 @@ import { SHORT_CALLS, type ShortCall } from "./call-schemas.ts";
 import type { Dispatch, FleetModel } from "./dispatch.ts";
 import { AnswerTokens, type RunningAnswer, FailoverAnswer } from "./failover.ts";
 import type { Candidate } from "./members.ts";
-import { type PrefixHash, prefixHashes } from "./prefix-affinity.ts";
+import { prefixHashes } from "./prefix-affinity.ts";
 import {
   beginRemote,
   encodeGenerate,
@@ -32,8 +32,15 @@ import { Transcript } from "./transcript.ts";
 /** Calls that occupy a slot; the others are quick and run beside it. */
 const NEEDS_SLOT: ReadonlySet<ShortCall> = new Set<ShortCall>(["embed", "rerank", "score"]);
 
-interface FleetInferenceOptions extends FleetAnswersOptions {
+interface FleetInferenceOptions {
+  /** Inference of this machine only. */
   readonly local: Inference;
+  readonly dispatch: Dispatch;
+  readonly calls: RemoteCalls;
+  readonly metrics: Metrics;
+  readonly followWork: ObserveWork;
+  readonly config: { readonly engine: Pick<Config["engine"], "request_timeout"> };
+  readonly logger: Logger;
   /** Returns true if the current request has low priority. */
   readonly isLowPriority: () => boolean;
   readonly makeOffThread: CompileOffThread;
@@ -45,19 +52,23 @@ interface ShortRequest {
   readonly origin?: InferenceRequest["origin"];
 }
 
-/** Inference of all machines: each request runs on the most suitable one. */
+/**
+ * Inference of all machines: each request runs on the most suitable one. An answer continues on another one if its machine
+ * is lost.
+ */
 export class FleetInference implements Inference {
   readonly #options: FleetInferenceOptions;
-  readonly #answers: FleetAnswers;
+  /** Accounts of answers of other machines. */
+  readonly #accounting: RequestAccounting;
 
   constructor(options: FleetInferenceOptions) {
     this.#options = options;
-    this.#answers = new FleetAnswers(options);
+    this.#accounting = new RequestAccounting(options.metrics, () => performance.now(), options.followWork);
   }
 
   get activeRequests(): number {
     const { local, dispatch } = this.#options;
-    return local.activeRequests + this.#answers.active + dispatch.waiting;
+    return local.activeRequests + this.#accounting.active + dispatch.waiting;
   }
 
   get loads(): Inference["loads"] {
@@ -73,7 +84,7 @@ export class FleetInference implements Inference {
     checkSchemas(request);
     // The schema is compiled here; another machine receives the grammar.
     const prepared = await prepareRequest(request, grammarCompiler(makeOffThread, signal));
-    return await this.#answers.generate(model, prepared, arrivedAt, signal);
+    return await this.#generate(model, prepared, arrivedAt, signal);
   }
 
   readonly embed = this.#onAnyMachine("embed");
@@ -146,71 +157,63 @@ export class FleetInference implements Inference {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its schema has checked the answer
     return call as Inference[Op];
   }
-}
-
-function slotOnAnotherMachine(alias: string, cause: unknown): ServiceError {
-  return new ServiceError(
-    "unsupported_feature",
-    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or send the request there.`,
-    { param: "id_slot", cause },
-  );
-}
-
-const SEEDS = 2 ** 32;
-
-interface FleetAnswersOptions {
-  /** Inference of this machine only. */
-  readonly local: Pick<Inference, "generate">;
-  readonly dispatch: Dispatch;
-  readonly calls: RemoteCalls;
-  readonly metrics: Metrics;
-  readonly followWork: ObserveWork;
-  readonly config: { readonly engine: Pick<Config["engine"], "request_timeout"> };
-  readonly logger: Logger;
-}
-
-/** State needed to begin an answer on a machine, or to continue it on another. */
-interface AnswerRequest {
-  readonly model: FleetModel;
-  readonly request: RemoteRequest;
-  readonly hashes: readonly PrefixHash[];
-  readonly transcript: Transcript;
-  readonly tokens: AnswerTokens;
-}
-
-/** Answers of the most suitable machine, which continue on another one if that machine is lost. */
-class FleetAnswers {
-  readonly #options: FleetAnswersOptions;
-  readonly #accounting: RequestAccounting;
-
-  constructor(options: FleetAnswersOptions) {
-    this.#options = options;
-    this.#accounting = new RequestAccounting(options.metrics, () => performance.now(), options.followWork);
-  }
-
-  /** Number of answers of other machines. */
-  get active(): number {
-    return this.#accounting.active;
-  }
 
   /** @param arrivedAt arrival of the request in milliseconds */
-  async generate(
+  async #generate(
     model: FleetModel,
-    request: RemoteRequest,
+    localRequest: RemoteRequest,
     arrivedAt: number,
     signal: AbortSignal,
   ): Promise<InferenceStream> {
+    const { dispatch, config, logger, metrics } = this.#options;
     const [transcript, tokens] = [new Transcript(), new AnswerTokens()];
-    const failoverRequest = withTokenReports(request, transcript, tokens);
+    const request = withTokenReports(localRequest, transcript, tokens);
     const hashes = prefixHashes(model.files, request);
-    const { candidate, result } = await this.#options.dispatch.begin<RunningAnswer>(
+    const { candidate: first, result } = await dispatch.begin<RunningAnswer>(
       model,
-      async (each) => await this.#begin(each, model, each.isLocal ? request : failoverRequest, signal),
+      async (each) => await this.#begin(each, model, each.isLocal ? localRequest : request, signal),
       { prefixHashes: hashes, signal, isFurther: request.choiceOf !== undefined },
     );
-    if (candidate.isLocal) return result.stream;
-    const answerRequest = { model, request: failoverRequest, hashes, transcript, tokens };
-    return this.#withFailover(answerRequest, candidate, result, arrivedAt, signal);
+    if (first.isLocal) return result.stream;
+    const resources = new DisposableStack();
+    const account = resources.use(
+      this.#accounting.begin(request.endpoint, request.choiceOf?.observer, arrivedAt),
+    );
+    const deadline = resources.use(new Deadline(signal, config.engine.request_timeout));
+    account.modelLoaded(model.alias);
+    let current = first;
+    const restart = async (): Promise<RunningAnswer> => {
+      const hasOutput = request.isBuffered !== true && !transcript.isEmpty;
+      const remainingRequest = { ...request, continuation: tokens.continuation };
+      const continued = await dispatch.begin<RunningAnswer>(
+        model,
+        async (each) => {
+          tokens.rewind();
+          return await this.#begin(each, model, remainingRequest, deadline.signal);
+        },
+        { prefixHashes: hashes, signal: deadline.signal, continues: { engine: first.engine, hasOutput } },
+      );
+      current = continued.candidate;
+      return continued.result;
+    };
+    const remoteMachine = (): AnsweringMachine => ({
+      machine: current.processor,
+      engineSha256: current.engine,
+      gpuLayers: current.gpuLayers,
+    });
+    const events = new FailoverAnswer({
+      first: result,
+      restart,
+      transcript,
+      tokens,
+      account,
+      metrics,
+      deadline,
+      signal,
+      resources,
+      logger,
+    });
+    return { ...result.stream, events, observer: account.observer, remoteMachine };
   }
 
   /** Begins an answer on a machine. */
@@ -240,57 +243,17 @@ class FleetAnswers {
       throw error;
     }
   }
-
-  #withFailover(
-    { model, request, hashes, transcript, tokens }: AnswerRequest,
-    candidate: Candidate,
-    runningAnswer: RunningAnswer,
-    arrivedAt: number,
-    signal: AbortSignal,
-  ): InferenceStream {
-    const { dispatch, config, logger, metrics } = this.#options;
-    const resources = new DisposableStack();
-    const account = resources.use(
-      this.#accounting.begin(request.endpoint, request.choiceOf?.observer, arrivedAt),
-    );
-    const deadline = resources.use(new Deadline(signal, config.engine.request_timeout));
-    account.modelLoaded(model.alias);
-    let current = candidate;
-    const restart = async (): Promise<RunningAnswer> => {
-      const hasOutput = request.isBuffered !== true && !transcript.isEmpty;
-      const remainingRequest = { ...request, continuation: tokens.continuation };
-      const continued = await dispatch.begin<RunningAnswer>(
-        model,
-        async (each) => {
-          tokens.rewind();
-          return await this.#begin(each, model, remainingRequest, deadline.signal);
-        },
-        { prefixHashes: hashes, signal: deadline.signal, continues: { engine: candidate.engine, hasOutput } },
-      );
-      current = continued.candidate;
-      return continued.result;
-    };
-    const { observer: follower } = account;
-    const answeringMachine = (): AnsweringMachine => ({
-      machine: current.processor,
-      engineSha256: current.engine,
-      gpuLayers: current.gpuLayers,
-    });
-    const events = new FailoverAnswer({
-      first: runningAnswer,
-      restart,
-      transcript,
-      tokens,
-      account,
-      metrics,
-      deadline,
-      signal,
-      resources: resources,
-      logger,
-    });
-    return { ...runningAnswer.stream, events, observer: follower, remoteMachine: answeringMachine };
-  }
 }
+
+function slotOnAnotherMachine(alias: string, cause: unknown): ServiceError {
+  return new ServiceError(
+    "unsupported_feature",
+    `A request that names a slot is answered where it arrives, and "${alias}" is on other machines of the fleet: leave the slot out, or send the request there.`,
+    { param: "id_slot", cause },
+  );
+}
+
+const SEEDS = 2 ** 32;
 
 /** Prepares a request for failover: with a fixed seed, with token reports, and with each token reported once only. */
 function withTokenReports(
