@@ -30,17 +30,14 @@ export class FileFolder implements FileContents {
   async write(id: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<number> {
     const part = this.#path(id) + PART;
     const handle = await open(part, "w", 0o600);
-    let bytes = 0;
     try {
-      for await (const chunk of chunks) {
-        await writeFully(handle, chunk);
-        bytes += chunk.byteLength;
-      }
+      await handle.writeFile(chunks);
+      const { size } = await handle.stat();
       await handle.sync();
       await handle.close();
       await replaceFile(part, this.#path(id));
       await syncFolder(this.#folder);
-      return bytes;
+      return size;
     } catch (error) {
       await handle.close();
       await removeFile(part);
@@ -71,13 +68,9 @@ export class FileFolder implements FileContents {
   }
 
   async text(id: string, start: number, length: number): Promise<string> {
-    const handle = await open(this.#path(id), "r");
-    try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, start);
-      return buffer.toString("utf8", 0, bytesRead);
-    } finally {
-      await handle.close();
-    }
+    await using handle = await open(this.#path(id), "r");
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, start);
+    return buffer.toString("utf8", 0, bytesRead);
   }
 
   async remove(id: string): Promise<void> {
@@ -94,12 +87,4 @@ export class FileFolder implements FileContents {
   #path(id: string): string {
     return path.join(this.#folder, id);
   }
-}
-
-/** Writes all bytes: on an almost full disk, one write may store only a part. */
-async function writeFully(
-  handle: { write(chunk: Uint8Array, offset: number): Promise<{ bytesWritten: number }> },
-  chunk: Uint8Array,
-): Promise<void> {
-  for (let done = 0; done < chunk.byteLength;) done += (await handle.write(chunk, done)).bytesWritten;
 }

@@ -123,7 +123,9 @@ async function* splitLines(
     else buffered = [];
   };
   const line = (): FileLine | undefined => {
-    const lineBytes = length <= maxBytes ? joinBytes(buffered, length) : undefined;
+    const [only] = buffered;
+    const whole = buffered.length === 1 ? only : Buffer.concat(buffered);
+    const lineBytes = length <= maxBytes ? whole : undefined;
     const skipped = start === 0 && lineBytes && hasByteOrderMark(lineBytes) ? BYTE_ORDER_MARK.length : 0;
     const bytes = lineBytes?.subarray(skipped);
     if (bytes && isBlank(bytes)) return undefined;
@@ -145,18 +147,6 @@ async function* splitLines(
   }
   const last = line();
   if (last) yield last;
-}
-
-function joinBytes(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = chunks;
-  if (only && chunks.length === 1) return only;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
 }
 
 function hasByteOrderMark(bytes: Uint8Array): boolean {

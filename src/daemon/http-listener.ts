@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import {
   createServer,
   type IncomingMessage,
@@ -48,8 +49,6 @@ export class HttpListener {
   readonly #webSockets: WebSocketServer;
   readonly #gate: ConnectionGate;
   readonly #answers = new Set<ServerResponse>();
-  /** Callbacks for the end of the last response. */
-  readonly #onIdle: (() => void)[] = [];
 
   constructor(app: App, options: ListenerOptions) {
     const { logger } = options;
@@ -102,22 +101,21 @@ export class HttpListener {
       this.#answers.add(response);
       response.once("close", () => {
         this.#gate.end(socket);
-        this.#responseClosed(response);
+        this.#answers.delete(response);
       });
     });
   }
 
   /** Resolves when no response is in progress. */
   async idle(): Promise<void> {
-    if (this.#answers.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    for (const answer of this.#answers)
+      await new Promise<void>((resolve) => void answer.once("close", resolve));
   }
 
   /** Stops listening and closes all connections. */
   async close(): Promise<void> {
     for (const socket of this.#webSockets.clients) socket.close(GOING_AWAY, "the daemon is shutting down");
-    const ended = this.server.listening
-      ? new Promise<void>((resolve) => this.server.close(() => resolve()))
-      : Promise.resolve();
+    const ended = this.server.listening ? once(this.server.close(), "close") : undefined;
     this.server.closeAllConnections();
     for (const socket of this.#webSockets.clients) socket.terminate();
     await ended;
@@ -132,12 +130,6 @@ export class HttpListener {
     if (headers.upgrade?.toLowerCase() !== "websocket" || this.#gate.isSurplus(socket)) return false;
     this.#gate.begin(socket);
     return true;
-  }
-
-  #responseClosed(response: ServerResponse): void {
-    this.#answers.delete(response);
-    if (this.#answers.size > 0) return;
-    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 }
 

@@ -1,30 +1,29 @@
+import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs";
 import type { Server } from "node:http";
-import net from "node:net";
+import net, { type ListenOptions } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { MAX_SOCKET_PATH_BYTES } from "../config/default-paths.ts";
-import { codeOrReason, exhaustedResource, isSystemError } from "../errors/service-error.ts";
+import { codeOrReason, exhaustedResource, isSystemError, toError } from "../errors/service-error.ts";
 
 /** Advice for the user by system error code. */
 type Advice = Readonly<Record<string, string>>;
 
-/** Calls `listen` and waits for it. @throws DaemonStartError with advice */
-export function listening(server: Server, listen: () => void, where: string, advice: Advice): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (cause: NodeJS.ErrnoException): void => {
-      const what = advice[cause.code ?? ""] ?? exhaustedResource(cause) ?? cause.message;
-      server.off("listening", onListening);
-      reject(new DaemonStartError(`Cannot listen on ${where}: ${what}.`, { cause }));
-    };
-    const onListening = (): void => {
-      server.off("error", onError);
-      resolve();
-    };
-    server.once("error", onError);
-    server.once("listening", onListening);
-    listen();
-  });
+/** Listens and waits for it. @throws DaemonStartError with advice */
+async function listening(
+  server: Server,
+  options: ListenOptions,
+  where: string,
+  advice: Advice,
+): Promise<void> {
+  try {
+    await once(server.listen(options), "listening");
+  } catch (cause) {
+    const code = isSystemError(cause) ? cause.code : "";
+    const what = advice[code] ?? exhaustedResource(cause) ?? toError(cause).message;
+    throw new DaemonStartError(`Cannot listen on ${where}: ${what}.`, { cause });
+  }
 }
 
 const ALL_IPV4 = "0.0.0.0";
@@ -83,9 +82,8 @@ async function listenDualStack(server: Server, port: number): Promise<boolean> {
   }
 }
 
-function listenOn(server: Server, addr: string, port: number): Promise<void> {
-  const where = `${addr}, port ${port}`;
-  return listening(server, () => server.listen({ host: addr, port, ipv6Only: false }), where, ADVICE);
+async function listenOn(server: Server, addr: string, port: number): Promise<void> {
+  await listening(server, { host: addr, port, ipv6Only: false }, `${addr}, port ${port}`, ADVICE);
 }
 
 function reachable(addr: string, isDualStack: boolean): string {
@@ -142,7 +140,7 @@ export function isNamedPipe(name: string): boolean {
  */
 export async function listenIpc(server: Server, name: string, platform = process.platform): Promise<void> {
   if (isNamedPipe(name)) {
-    await listening(server, () => server.listen(name), `the named pipe ${name}`, PIPE_ADVICE);
+    await listening(server, { path: name }, `the named pipe ${name}`, PIPE_ADVICE);
     return;
   }
   const problem = socketPathProblem(name, platform);
@@ -160,17 +158,11 @@ async function listenOnSocket(server: Server, name: string): Promise<void> {
   // listen() creates the socket synchronously, so the umask can be reset right after the call.
   const mask = process.umask(OWNER_ONLY_MASK);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(name, () => {
-        server.off("error", reject);
-        resolve();
-      });
-      process.umask(mask);
-    });
+    server.listen(name);
   } finally {
     process.umask(mask);
   }
+  await once(server, "listening");
   chmodSync(name, OWNER_ONLY_SOCKET);
 }
 
@@ -221,21 +213,21 @@ async function removeStale(name: string): Promise<void> {
 }
 
 /** Tests whether a process accepts connections on a socket. */
-function probeSocket(name: string): Promise<"listening" | "none" | "forbidden"> {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(name);
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve("listening");
-    });
-    socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("none");
-      else if (error.code === "EACCES" || error.code === "EPERM") resolve("forbidden");
-      // The backlog of the listener is full.
-      else if (error.code === "EAGAIN") resolve("listening");
-      else reject(error);
-    });
-  });
+async function probeSocket(name: string): Promise<"listening" | "none" | "forbidden"> {
+  const socket = net.connect(name);
+  try {
+    await once(socket, "connect");
+    return "listening";
+  } catch (error) {
+    const code = isSystemError(error) ? error.code : "";
+    if (code === "ECONNREFUSED" || code === "ENOENT") return "none";
+    if (code === "EACCES" || code === "EPERM") return "forbidden";
+    // The backlog of the listener is full.
+    if (code === "EAGAIN") return "listening";
+    throw error;
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** Reason why the daemon cannot start, with advice for the user. */

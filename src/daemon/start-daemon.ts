@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import { type App, createApp } from "../http/app.ts";
@@ -104,32 +105,22 @@ async function drain(
   services.life.state = "draining";
   void services.batches?.stop();
   draining.abort(new Error("the daemon is shutting down"));
-  using deadline = disposableDeadline(services.config.drain_timeout);
+  const deadline = new AbortController();
+  const { drain_timeout: millis } = services.config;
+  const timer = Number.isFinite(millis) ? setTimeout(() => deadline.abort(), millis) : undefined;
   const drained = Promise.all([
     ...listeners.map((listener) => listener.idle()),
     noActiveRequests(services, deadline.signal),
   ]);
-  await Promise.race([drained, deadline.passed]);
+  await Promise.race([drained, once(deadline.signal, "abort")]);
+  clearTimeout(timer);
+  deadline.abort();
   await Promise.all(listeners.map((listener) => listener.close()));
   await services.close();
 }
 
 async function noActiveRequests(services: ManagementServices, signal: AbortSignal): Promise<void> {
   while (services.inference.activeRequests > 0 && !signal.aborted) await sleep(DRAIN_POLL_MS);
-}
-
-function disposableDeadline(millis: number): Disposable & { signal: AbortSignal; passed: Promise<void> } {
-  const controller = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = Number.isFinite(millis) ? setTimeout(resolve, millis) : undefined;
-  return {
-    signal: controller.signal,
-    passed: promise,
-    [Symbol.dispose]() {
-      clearTimeout(timer);
-      controller.abort();
-    },
-  };
 }
 
 /** Listens on the IPC socket; returns false if the default socket cannot be created, since the daemon works without. */

@@ -88,14 +88,11 @@ export class PastRequests {
 
   /** Requests with a greater number, in order. */
   after(number: number): PastRequest[] {
-    return [this.#work, this.#changes, this.#reads]
-      .flatMap((ring) => ring.after(number))
-      .toSorted((one, other) => one.number - other.number)
-      .map((each) => toPastRequest(each.number, each.entry));
+    return entriesAfter([this.#work, this.#changes, this.#reads], number).map(toPastRequest);
   }
 }
 
-function toPastRequest(number: number, { request, end }: EndedEntry): PastRequest {
+function toPastRequest({ number, entry: { request, end } }: Numbered<EndedEntry>): PastRequest {
   const { head, time, work } = request;
   return {
     number,
@@ -152,11 +149,9 @@ export class PastLogs {
   after(number: number, minimum: LogLevel): PastLog[] {
     const from = (LOG_LEVELS.indexOf(minimum) + 1) * LEVEL_STEP;
     const rings = from < WARN ? [this.#routine, this.#problems] : [this.#problems];
-    return rings
-      .flatMap((ring) => ring.after(number))
+    return entriesAfter(rings, number)
       .filter(({ entry }) => levelNumber(entry) >= from)
-      .toSorted((one, other) => one.number - other.number)
-      .map((each) => readLine(each.number, each.entry));
+      .map(readLine);
   }
 }
 
@@ -165,8 +160,8 @@ function levelNumber(line: string): number {
   return Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? WARN);
 }
 
-function readLine(number: number, line: string): PastLog {
-  const { level, time, msg, ...fields } = lineSchema.parse(JSON.parse(line));
+function readLine({ number, entry }: Numbered<string>): PastLog {
+  const { level, time, msg, ...fields } = lineSchema.parse(JSON.parse(entry));
   const index = Math.min(Math.max(Math.round(level / LEVEL_STEP), 1), LOG_LEVELS.length) - 1;
   return {
     number,
@@ -204,14 +199,6 @@ export class BoundedRing<Entry> {
     this.#limits = limits;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get count(): number {
-    return this.#entries.size;
-  }
-
   /** Adds an entry and evicts the oldest ones. @param number greater than all before */
   add(number: number, entry: Entry, bytes: number): void {
     this.#entries.set(number, { entry, bytes });
@@ -229,4 +216,9 @@ export class BoundedRing<Entry> {
       each > number ? [{ number: each, entry }] : [],
     );
   }
+}
+
+/** Entries of several rings with a greater number, in order. */
+function entriesAfter<Entry>(rings: readonly BoundedRing<Entry>[], number: number): Numbered<Entry>[] {
+  return rings.flatMap((ring) => ring.after(number)).toSorted((one, other) => one.number - other.number);
 }

@@ -8,7 +8,6 @@ test("BoundedRing keeps the newest entries within its count", () => {
   const ring = new BoundedRing<string>({ maxCount: 3, maxBytes: 1000 });
   for (let number = 1; number <= 10; number += 1) ring.add(number, `entry ${number}`, 10);
   expect(ring.after(0)).toEqual([8, 9, 10].map((number) => ({ number, entry: `entry ${number}` })));
-  expect(ring.bytes).toBe(30);
 });
 
 test("BoundedRing keeps the newest entries within its bytes, and none that exceeds them alone", () => {
@@ -19,7 +18,6 @@ test("BoundedRing keeps the newest entries within its bytes, and none that excee
   expect(numbers(ring)).toEqual([3]);
   ring.add(4, "d", 101);
   expect(numbers(ring)).toEqual([]);
-  expect(ring.bytes).toBe(0);
 });
 
 test("BoundedRing returns the entries after a number", () => {
@@ -33,7 +31,8 @@ test("BoundedRing stays within its limits for many entries", () => {
   const ring = new BoundedRing<string>({ maxCount: 50, maxBytes: 5000 });
   for (let number = 1; number <= 20_000; number += 1) {
     ring.add(number, "x", (number * 37) % 300);
-    expect(ring.count).toBeLessThanOrEqual(50);
-    expect(ring.bytes).toBeLessThanOrEqual(5000);
+    const kept = numbers(ring);
+    expect(kept.length).toBeLessThanOrEqual(50);
+    expect(kept.reduce((sum, each) => sum + ((each * 37) % 300), 0)).toBeLessThanOrEqual(5000);
   }
 });
