@@ -10,8 +10,9 @@ import {
 import type { Logger } from "pino";
 import { RecordsUnreachable, type SharedRecords } from "../api/services.ts";
 import type { FleetConnection } from "./fleet-connection.ts";
+import { splitBytes } from "./wire-format.ts";
 import { codeOf, removeMessages, unreachableReason } from "./jetstream/jetstream-errors.ts";
-import { makeStream, PreparedStreams, type SharingLog } from "./jetstream/streams.ts";
+import { makeStream, PreparedStreams, type SharingLog, streamName } from "./jetstream/streams.ts";
 
 /** Retention of OpenAI's service for responses. */
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
@@ -56,7 +57,7 @@ export class JetStreamRecords implements SharedRecords {
     sharing: SharingLog,
   ) {
     this.#connection = connection;
-    this.#stream = `${prefix.replaceAll(".", "_")}_responses`;
+    this.#stream = streamName(prefix, "responses");
     this.#logger = logger;
     this.#sharing = sharing;
     this.#streams = new PreparedStreams({
@@ -88,21 +89,19 @@ export class JetStreamRecords implements SharedRecords {
     if (performance.now() < this.#fullUntil) return;
     const packed = await pack(record);
     await this.#attempt(async (manager) => {
-      const count = Math.max(1, Math.ceil(packed.length / CHUNK_BYTES));
+      const [first = packed, ...rest] = splitBytes(packed, CHUNK_BYTES);
+      const count = 1 + rest.length;
       if (record.length > MAX_BYTES || count > MAX_CHUNKS) {
         this.#logger.debug({ name, bytes: record.length }, "fleet: a record is too long for other machines");
         return;
       }
-      const chunks = Array.from({ length: count }, (_, index) =>
-        packed.subarray(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES),
-      );
       const jetstream = manager.jetstream();
       const publish = async (index: number, data: Uint8Array): Promise<void> =>
         void (await jetstream.publish(this.#subject(name, index), data, { timeout: TIMEOUT_MS, retries: 0 }));
       try {
         // The first chunk is written last: it makes the record visible.
-        for (const [index, chunk] of chunks.entries()) if (index > 0) await publish(index, chunk);
-        await publish(0, Buffer.concat([Uint8Array.of(count), chunks[0] ?? new Uint8Array()]));
+        for (const [index, chunk] of rest.entries()) await publish(index + 1, chunk);
+        await publish(0, Buffer.concat([Uint8Array.of(count), first]));
       } catch (error) {
         if (codeOf(error) !== undefined) this.#fullUntil = performance.now() + FAILURE_PAUSE_MS;
         throw error;
@@ -115,19 +114,20 @@ export class JetStreamRecords implements SharedRecords {
   async get(name: string): Promise<Uint8Array | RecordsUnreachable | undefined> {
     return await this.#attempt(async (manager) => {
       const [head, isErased] = await Promise.all([
-        this.#read(manager, this.#subject(name, 0)),
+        this.#message(manager, this.#subject(name, 0)),
         this.#wasErased(manager, name),
       ]);
-      if (isErased) return undefined;
-      const count = head?.[0] ?? 0;
-      if (head === undefined || count === 0 || count > MAX_CHUNKS) return undefined;
+      const count = head?.data[0] ?? 0;
+      if (isErased || !head || count === 0 || count > MAX_CHUNKS) return undefined;
       const rest = await Promise.all(
-        Array.from({ length: count - 1 }, (_, index) => this.#read(manager, this.#subject(name, index + 1))),
+        Array.from({ length: count - 1 }, (_, index) =>
+          this.#message(manager, this.#subject(name, index + 1)),
+        ),
       );
       // The stream evicts the oldest chunks first.
       const found = rest.filter((chunk) => chunk !== undefined);
       if (found.length < rest.length) return undefined;
-      const packed = Buffer.concat([head.subarray(HEAD_BYTES), ...found]);
+      const packed = Buffer.concat([head.data.subarray(HEAD_BYTES), ...found.map(({ data }) => data)]);
       return await unpack(packed, { maxOutputLength: MAX_BYTES }).catch(() => undefined);
     });
   }
@@ -166,10 +166,6 @@ export class JetStreamRecords implements SharedRecords {
 
   #subject(name: string, part: number | string): string {
     return this.#connection.subject("kept", name, String(part));
-  }
-
-  async #read(manager: JetStreamManager, subject: string): Promise<Uint8Array | undefined> {
-    return (await this.#message(manager, subject))?.data;
   }
 
   async #message(manager: JetStreamManager, subject: string): Promise<StoredMsg | undefined> {

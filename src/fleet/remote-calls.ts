@@ -8,6 +8,7 @@ import {
   encodeValue,
   type Frame,
   splitIntoFrames,
+  withLength,
   newCallId,
   readFrame,
   writeCount,
@@ -120,11 +121,8 @@ export class RemoteCall {
   offer(offer: Offer, body: Uint8Array): void {
     const head = encodeValue(offer);
     const fits = head.length + body.length + 64 < Math.min(this.#options.maxPayload, WINDOW_BYTES);
-    const payload = new Uint8Array(4 + head.length + (fits ? body.length : 0));
-    new DataView(payload.buffer).setUint32(0, head.length);
-    payload.set(head, 4);
-    if (fits) payload.set(body, 4 + head.length);
-    else this.#body = body;
+    const payload = fits ? withLength(head, body) : withLength(head);
+    if (!fits) this.#body = body;
     if (!this.#options.send({ kind: "offer", number: 0, payload })) this.markLost("there is no connection");
   }
 
@@ -201,11 +199,8 @@ export class RemoteCall {
     const body = this.#body;
     this.#body = undefined;
     if (!body) return;
-    let number = 1;
-    for (const payload of splitIntoFrames(body, this.#options.maxPayload)) {
-      this.#options.send({ kind: "body", number, payload });
-      number += 1;
-    }
+    for (const [at, payload] of splitIntoFrames(body, this.#options.maxPayload).entries())
+      this.#options.send({ kind: "body", number: at + 1, payload });
   }
 
   /** Sends a sign of life with the number of bytes read. */

@@ -210,7 +210,7 @@ export class ReportSender {
   }
 
   #write(report: Report): void {
-    const parts = [...splitIntoFrames(encodeValue(report), this.#maxPayload)];
+    const parts = splitIntoFrames(encodeValue(report), this.#maxPayload);
     for (const [at, payload] of parts.entries()) {
       this.#send({ kind: at === parts.length - 1 ? "last" : "part", number: this.#number, payload });
       this.#number += 1;

@@ -50,20 +50,21 @@ export function readFrame(data: Uint8Array): Frame | undefined {
   };
 }
 
-/** Splits bytes to fit into frames; yields at least one part, which may be empty. */
-export function* splitIntoFrames(bytes: Uint8Array, maxPayload: number): Generator<Uint8Array, void> {
-  const size = Math.min(MAX_FRAME_BYTES, maxPayload) - FRAME_HEADER_BYTES;
-  let at = 0;
-  do {
-    yield bytes.subarray(at, at + size);
-    at += size;
-  } while (at < bytes.length);
+/** Splits bytes to fit into frames. */
+export function splitIntoFrames(bytes: Uint8Array, maxPayload: number): Uint8Array[] {
+  return splitBytes(bytes, Math.min(MAX_FRAME_BYTES, maxPayload) - FRAME_HEADER_BYTES);
+}
+
+/** Splits bytes into parts of a size; returns at least one part, which may be empty. */
+export function splitBytes(bytes: Uint8Array, size: number): Uint8Array[] {
+  const count = Math.max(1, Math.ceil(bytes.length / size));
+  return Array.from({ length: count }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 }
 
 /** Encodes the number of read bytes for the sender of an answer. */
 export function writeCount(count: number): Uint8Array {
-  const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setFloat64(0, count);
+  const bytes = Buffer.alloc(8);
+  bytes.writeDoubleBE(count);
   return bytes;
 }
 
@@ -111,16 +112,15 @@ export function encodeValue(value: unknown): Uint8Array<ArrayBuffer> {
     const members = Object.fromEntries(Object.entries(each).map(([key, member]) => [key, encode(member)]));
     return Object.hasOwn(each, "$") ? { $: "object", value: members } : members;
   };
-  const json = ENCODER.encode(JSON.stringify(isPlainJson(value) ? value : encode(value)));
-  const bytes = new Uint8Array(VALUE_HEADER_BYTES + json.length + at);
-  new DataView(bytes.buffer).setUint32(0, json.length);
-  bytes.set(json, VALUE_HEADER_BYTES);
-  let next = VALUE_HEADER_BYTES + json.length;
-  for (const part of parts) {
-    bytes.set(part, next);
-    next += part.length;
-  }
-  return bytes;
+  const json = writeJson(isPlainJson(value) ? value : encode(value));
+  return withLength(json, ...parts);
+}
+
+/** Puts the length of the first part in front of the parts. */
+export function withLength(first: Uint8Array, ...others: readonly Uint8Array[]): Buffer<ArrayBuffer> {
+  const header = Buffer.alloc(VALUE_HEADER_BYTES);
+  header.writeUInt32BE(first.length);
+  return Buffer.concat([header, first, ...others]);
 }
 
 /**

@@ -2,8 +2,15 @@ import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
-import type { BatchUsage, LineCounts, LineOutcome, RouteAnswer, RunOutcome } from "../../batches/batch.ts";
-import { readJson, writeJson } from "../wire-format.ts";
+import {
+  type BatchUsage,
+  type LineCounts,
+  type LineOutcome,
+  NO_USAGE,
+  type RouteAnswer,
+  type RunOutcome,
+} from "../../batches/batch.ts";
+import { readJson, splitBytes, writeJson } from "../wire-format.ts";
 import type { JetStreamStore } from "./jetstream-store.ts";
 
 const compress = promisify(gzip);
@@ -16,13 +23,8 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 const MAX_PARTS = 4096;
 const OUTCOME_HEADER = "Daybreak-Answer";
 
-const outcomeSchema = z.tuple([
-  z.enum(["succeeded", "errored"]),
-  z.coerce.number().min(0),
-  z.coerce.number().min(0),
-  z.coerce.number().min(0),
-  z.coerce.number().min(0),
-]);
+const figure = z.coerce.number().min(0);
+const outcomeSchema = z.tuple([z.enum(["succeeded", "errored"]), figure, figure, figure, figure]);
 const answerSchema = z.object({
   status: z.number(),
   requestId: z.string(),
@@ -43,7 +45,7 @@ interface Tally {
 class OpenTally implements Tally {
   readonly answered = new Map<number, RunOutcome>();
   readonly counts: Record<LineOutcome, number> = { succeeded: 0, errored: 0, cancelled: 0, expired: 0 };
-  usage: BatchUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+  usage = NO_USAGE;
   /** Sequence number of the last message read. */
   seq = 0;
   reading: Promise<void> = Promise.resolve();
@@ -106,7 +108,7 @@ export class AnswerStore {
     const found = await this.#read(batch, number);
     if (!found) return undefined;
     const { status, requestId, parts } = found;
-    const body = found.body ?? (await this.#readParts(batch, parts));
+    const body = found.body ?? (parts && (await this.#readParts(batch, parts)));
     return body === undefined ? undefined : { status, requestId, body };
   }
 
@@ -159,12 +161,10 @@ export class AnswerStore {
 
   async #saveParts(batch: string, bytes: Uint8Array): Promise<{ nonce: string; count: number }> {
     const nonce = crypto.randomUUID().replaceAll("-", "");
-    const count = Math.ceil(bytes.byteLength / PART_BYTES);
+    const parts = splitBytes(bytes, PART_BYTES);
     try {
-      for (let at = 0; at < count; at += 1) {
-        const part = bytes.subarray(at * PART_BYTES, (at + 1) * PART_BYTES);
+      for (const [at, part] of parts.entries())
         await this.#jetStream.put(this.#subject("part", batch, nonce, String(at)), part);
-      }
     } catch (error) {
       // The answer will be saved again, and these parts would only take storage.
       await this.#jetStream
@@ -172,19 +172,16 @@ export class AnswerStore {
         .catch(() => undefined);
       throw error;
     }
-    return { nonce, count };
+    return { nonce, count: parts.length };
   }
 
   async #readParts(
     batch: string,
-    parts: { nonce: string; count: number } | undefined,
+    { nonce, count }: { nonce: string; count: number },
   ): Promise<string | undefined> {
     const read: Uint8Array[] = [];
-    for (let at = 0; at < (parts?.count ?? 0); at += 1) {
-      const part = await this.#jetStream.get(
-        "batchdata",
-        this.#subject("part", batch, parts?.nonce ?? "", String(at)),
-      );
+    for (let at = 0; at < count; at += 1) {
+      const part = await this.#jetStream.get("batchdata", this.#subject("part", batch, nonce, String(at)));
       if (!part) return undefined;
       read.push(part.data);
     }

@@ -18,7 +18,13 @@ import {
   removeMessages,
   WRONG_LAST_SEQUENCE,
 } from "../jetstream/jetstream-errors.ts";
-import { type TooFewReplicas, makeStream, PreparedStreams, type SharingLog } from "../jetstream/streams.ts";
+import {
+  type TooFewReplicas,
+  makeStream,
+  PreparedStreams,
+  type SharingLog,
+  streamName,
+} from "../jetstream/streams.ts";
 import { readMessages } from "./read-messages.ts";
 
 /** Timeout of a request, longer than a cluster lacks a leader, also on busy machines. */
@@ -33,8 +39,6 @@ const MSG_ID = "Nats-Msg-Id";
 
 /** Maximum bytes of a batch id in a notification; longer ones are cut. */
 const MAX_ID_BYTES = 64;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** Where new files and batches are stored. */
 type PrimaryStore = "fleet" | "machine" | "away";
@@ -91,14 +95,14 @@ export class JetStreamStore {
 
   /** Announces that a batch has changed; a lost announcement is made up for by polling. */
   announceChange(batch: string): void {
-    this.broadcast("batchnews", encoder.encode(batch));
+    this.broadcast("batchnews", Buffer.from(batch));
   }
 
   /** Calls back when a batch may have changed; with undefined if any may have. */
   onBatchChange(listener: (batch: string | undefined) => void): void {
     this.listen("batchnews", (data) => {
       // Older machines send no id.
-      const batch = decoder.decode(data.subarray(0, MAX_ID_BYTES));
+      const batch = Buffer.from(data.subarray(0, MAX_ID_BYTES)).toString();
       listener(batch === "" ? undefined : batch);
     });
     this.onChange(() => listener(undefined));
@@ -109,6 +113,7 @@ export class JetStreamStore {
     this.#connection.publish(this.#connection.subject(topic), data);
   }
 
+  /** Calls back with messages of {@link broadcast}. */
   listen(topic: string, read: (data: Uint8Array) => void): void {
     this.#connection.listen(this.#connection.subject(topic), read);
   }
@@ -231,8 +236,8 @@ const MIB = 1024 * 1024;
 /** Maximum age of queued lines; their batches end after 24 hours. */
 const WORK_TTL_MS = 3 * 24 * 3_600_000;
 
-/** Streams of batches. All their subjects begin with this word after the prefix. */
-export const STREAMS = ["batches", "batchdata", "batchwork"] as const;
+/** Streams of batches, the largest last. All their subjects begin with this word after the prefix. */
+export const STREAMS = ["batches", "batchwork", "batchdata"] as const;
 type StreamKind = (typeof STREAMS)[number];
 
 /** Bytes on the server's disk in order of preference. */
@@ -242,11 +247,6 @@ const SIZES: Readonly<Record<StreamKind, readonly number[]>> = {
   batchdata: [4096, 1024, 256, 64, 16].map((size) => size * MIB),
 };
 
-/** Returns the name of a stream. */
-export function streamName(prefix: string, kind: StreamKind): string {
-  return `${prefix.replaceAll(".", "_")}_${kind}`;
-}
-
 /** Creates missing streams as {@link makeStream} does. */
 async function makeStreams(
   manager: JetStreamManager,
@@ -254,7 +254,7 @@ async function makeStreams(
   isCluster: boolean,
 ): Promise<TooFewReplicas | undefined> {
   let tooFew: TooFewReplicas | undefined;
-  for (const kind of ["batches", "batchwork", "batchdata"] as const) {
+  for (const kind of STREAMS) {
     const config = configOf(kind, streamName(prefix, kind), `${prefix}.${kind}.>`);
     const fewer = await makeStream(manager, config, SIZES[kind], isCluster);
     tooFew ??= fewer;

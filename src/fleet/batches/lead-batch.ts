@@ -52,7 +52,7 @@ export class BatchLeader {
   /** Validates and queues the lines; returns the changed batch, or undefined if that is not known yet. */
   async validate(batch: SharedBatch): Promise<SharedBatch | undefined> {
     const { store, runs } = this.#options;
-    const { total, problems, lines } = await this.#read(batch).catch(inputMissing);
+    const { total, problems, lines } = await this.#read(batch);
     if (problems.length > 0)
       return await store.change(batch.id, ["validating"], { status: "failed", problems });
     const byGroup = await this.#groupByModel(lines);
@@ -92,7 +92,7 @@ export class BatchLeader {
     if (await runs.hasAny(batch)) return;
     const { answered } = await answers.tally(batch.id);
     if (answered.size >= batch.total) return;
-    const { lines, problems } = await this.#read(batch).catch(inputMissing);
+    const { lines, problems } = await this.#read(batch);
     if (problems.some(isInputMissing)) {
       await store.change(batch.id, ["in_progress"], { status: "finalizing", endsAs: "failed" });
       return;
@@ -116,7 +116,7 @@ export class BatchLeader {
     const { store, folder, answers, formats, now } = this.#options;
     const format = formatOf(formats, batch);
     const endsAs: FinalStatus = batch.endsAs ?? (batch.status === "cancelling" ? "cancelled" : "completed");
-    const { lines, problems } = await this.#read(batch).catch(inputMissing);
+    const { lines, problems } = await this.#read(batch);
     const missingInput = problems.filter(isInputMissing);
     if (missingInput.length > 0)
       return await store.change(batch.id, UNFINISHED_STATUSES, { status: "failed", problems: missingInput });
@@ -168,24 +168,25 @@ export class BatchLeader {
     }
   }
 
+  /** Reads the input; a missing file is a problem. */
   async #read(batch: SharedBatch): Promise<ReadLines> {
     const { folder, formats } = this.#options;
     // After validation, the limits of the machine that validated the input apply.
     const limits = batch.total > 0 ? { maxLines: batch.total, maxLineBytes: Infinity } : this.#options.limits;
     const lines: PendingLine[] = [];
     const ids = new Set<string>();
-    const isNew = ({ customId }: PendingLine): boolean => ids.size < ids.add(customId).size;
     const addLines = async (added: readonly PendingLine[]): Promise<readonly PendingLine[]> => {
-      const fresh = added.filter(isNew);
+      const { fresh = [], known = [] } = Object.groupBy(added, ({ customId }) =>
+        ids.size < ids.add(customId).size ? "fresh" : "known",
+      );
       lines.push(...fresh);
-      return added.filter((line) => !fresh.includes(line));
+      return known;
     };
     const format = formatOf(formats, batch);
-    const { total, problems } = await readInput(batch, folder.read(batch.inputFile), {
-      addLines,
-      ...limits,
-      format,
-    });
+    const input = folder.read(batch.inputFile);
+    const { total, problems } = await readInput(batch, input, { addLines, ...limits, format }).catch(
+      inputMissing,
+    );
     return { total, problems, lines };
   }
 
@@ -206,10 +207,10 @@ export class BatchLeader {
 }
 
 /** Returns a missing input file as the problem of its batch. */
-function inputMissing(error: unknown): ReadLines {
+function inputMissing(error: unknown): Omit<ReadLines, "lines"> {
   const { code, message } = ServiceError.from(error);
   if (code !== INPUT_MISSING) throw error;
-  return { total: 0, problems: [{ code, message, param: "input_file_id", line: null }], lines: [] };
+  return { total: 0, problems: [{ code, message, param: "input_file_id", line: null }] };
 }
 
 function isInputMissing({ code }: InputProblem): boolean {

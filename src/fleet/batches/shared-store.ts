@@ -33,10 +33,6 @@ interface SharedStoreOptions {
   readonly now: () => number;
 }
 
-interface Recorded {
-  readonly id: string;
-}
-
 /** Fields of a fleet batch that may change. */
 type SharedChange = BatchChange &
   Partial<Pick<SharedBatch, "groups" | "queue" | "files" | "counts" | "usage">>;
@@ -209,7 +205,7 @@ export class SharedStore implements BatchRecords {
   }
 
   /** Reads a record, which is valid only under its own id. */
-  async #get<Schema extends z.ZodType<Recorded>>(
+  async #get<Schema extends z.ZodType<{ id: string }>>(
     kind: "file" | "batch",
     id: string,
     schema: Schema,
@@ -219,7 +215,7 @@ export class SharedStore implements BatchRecords {
     return stored && value?.id === id ? { value, seq: stored.seq } : undefined;
   }
 
-  async #all<Schema extends z.ZodType<Recorded>>(
+  async #all<Schema extends z.ZodType<{ id: string }>>(
     kind: "file" | "batch",
     schema: Schema,
   ): Promise<readonly z.output<Schema>[]> {
@@ -247,16 +243,12 @@ async function mapInGroups<Item, Result>(
   return results;
 }
 
-interface ListItem {
-  readonly id: string;
-  readonly owner: string;
-  readonly createdAt: number;
-}
+type ListItem = Pick<Batch, "id" | "owner" | "createdAt">;
 
 /** Returns one page of the items that a viewer sees. */
 function pageOf<Item extends ListItem>(all: readonly Item[], query: PageQuery): Page<Item> {
   const { viewer, limit, descending, after, before } = query;
-  const visible = all.filter(({ owner }) => viewer === undefined || owner === viewer);
+  const visible = all.filter((item) => isVisible(item, viewer));
   const listed = visible.toSorted(
     (one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1),
   );

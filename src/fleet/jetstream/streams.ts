@@ -105,6 +105,11 @@ async function addStream(
   throw failure;
 }
 
+/** Returns the name of a stream of the fleet with a prefix. */
+export function streamName(prefix: string, kind: string): string {
+  return `${prefix.replaceAll(".", "_")}_${kind}`;
+}
+
 /** Delay before more replicas are requested again. */
 const REPLICA_RETRY_MS = 300_000;
 
