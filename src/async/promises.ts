@@ -29,6 +29,18 @@ export async function pause(millis: number, signal?: AbortSignal): Promise<void>
   }
 }
 
+/** Maps items in order, a group of them in parallel. */
+export async function mapInGroups<Item, Result>(
+  items: readonly Item[],
+  groupSize: number,
+  map: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let at = 0; at < items.length; at += groupSize)
+    results.push(...(await Promise.all(items.slice(at, at + groupSize).map(map))));
+  return results;
+}
+
 /** Lock for one holder at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<void> = Promise.resolve();

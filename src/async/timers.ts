@@ -3,6 +3,17 @@ type Timer = ReturnType<typeof setTimeout>;
 /** Maximum delay of a timer, in milliseconds; a longer one would fire at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Returns a function that is true at most once in this many milliseconds. */
+export function atMostEvery(millis: number): () => boolean {
+  let next = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = performance.now();
+    if (now < next) return false;
+    next = now + millis;
+    return true;
+  };
+}
+
 /** Steps into which a watchdog divides its time. */
 const STEPS = 10;
 

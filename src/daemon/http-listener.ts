@@ -13,6 +13,7 @@ import type { Duplex } from "node:stream";
 import { createAdaptorServer, type WebSocketServerLike } from "@hono/node-server";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
+import { atMostEvery } from "../async/timers.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { App } from "../http/app.ts";
@@ -131,17 +132,6 @@ export class HttpListener {
     this.#gate.begin(socket);
     return true;
   }
-}
-
-/** Returns a function that is true at most once in this many milliseconds. */
-function atMostEvery(millis: number): () => boolean {
-  let next = Number.NEGATIVE_INFINITY;
-  return () => {
-    const now = performance.now();
-    if (now < next) return false;
-    next = now + millis;
-    return true;
-  };
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   type Member,
   PROTOCOL,
 } from "./members.ts";
+import { atMostEvery } from "../async/timers.ts";
 import type { ServiceError } from "../errors/service-error.ts";
 import {
   DepartedMachines,
@@ -62,8 +63,8 @@ export class Presence {
   #machines: readonly Member[] | undefined;
   readonly #incompatible = new Set<string>();
   readonly #sameName = new Set<string>();
-  #correctedAt = Number.NEGATIVE_INFINITY;
-  #forgeryWarnedAt = Number.NEGATIVE_INFINITY;
+  readonly #mayCorrect = atMostEvery(CORRECTION_INTERVAL_MS);
+  readonly #mayWarnOfForgery = atMostEvery(WARNING_INTERVAL_MS);
   readonly #departed = new DepartedMachines();
 
   constructor(options: PresenceOptions) {
@@ -171,14 +172,9 @@ export class Presence {
   #receiveOwn({ state }: Heartbeat): void {
     const { self, logger } = this.#options;
     if (state !== "gone" || self.heartbeat.state === "gone") return;
-    const now = performance.now();
-    if (now - this.#correctedAt >= CORRECTION_INTERVAL_MS) {
-      this.#correctedAt = now;
-      this.sendHeartbeat();
-    }
-    if (now - this.#forgeryWarnedAt < WARNING_INTERVAL_MS) return;
-    this.#forgeryWarnedAt = now;
-    logger.warn("fleet: another client of the NATS server sends messages with this machine's id");
+    if (this.#mayCorrect()) this.sendHeartbeat();
+    if (this.#mayWarnOfForgery())
+      logger.warn("fleet: another client of the NATS server sends messages with this machine's id");
   }
 
   async #requestInfo(id: string): Promise<void> {

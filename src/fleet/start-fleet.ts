@@ -50,8 +50,6 @@ type BatchParts = Pick<FleetBatchesOptions, "local" | "formats" | "events" | "on
 
 /** A daemon's connection to its fleet. */
 interface Fleet extends FleetView {
-  readonly connection: FleetConnection;
-  readonly presence: Presence;
   /** Fetches files of the hub from other machines; undefined if file sharing is off. */
   readonly peers: HubPeers | undefined;
   /** Records that all machines can read. */
@@ -105,8 +103,6 @@ export function startFleet(options: FleetOptions): Fleet {
   const shares = config.fleet.share_files;
   if (shares) serveFiles({ connection, files: options.files, logger, id: selfId });
   return {
-    connection,
-    presence,
     peers: shares ? new FileFetcher({ connection, presence }) : undefined,
     records: new JetStreamRecords(connection, config.fleet.prefix, logger, sharing),
     followWork: speeds.follow(followWork),

@@ -1,6 +1,7 @@
 import { AckPolicy, type ConsumerInfo, DeliverPolicy } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { z } from "zod";
+import { mapInGroups } from "../../async/promises.ts";
 import type { PendingLine } from "../../batches/batch.ts";
 import { readJson, writeJson } from "../wire-format.ts";
 import type { SharedBatch } from "./batch-record.ts";
@@ -70,13 +71,9 @@ export class LineRuns {
       lines.slice(at * size, (at + 1) * size).map(({ number, start, length }) => ({ number, start, length })),
     );
     await this.#ensureConsumer(batch, group);
-    for (let at = 0; at < runs.length; at += PARALLEL_WRITES) {
-      await Promise.all(
-        runs
-          .slice(at, at + PARALLEL_WRITES)
-          .map(async (run) => this.#jetStream.put(this.#subject(batch, group), writeJson({ lines: run }))),
-      );
-    }
+    await mapInGroups(runs, PARALLEL_WRITES, async (run) =>
+      this.#jetStream.put(this.#subject(batch, group), writeJson({ lines: run })),
+    );
   }
 
   /** Takes the next lines of a model; undefined if none are queued. */

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { mapInGroups } from "../../async/promises.ts";
 import type { BatchChange, BatchRecords, Page, PageQuery } from "../../batches/batch-store.ts";
 import {
   type Batch,
@@ -125,7 +126,8 @@ export class SharedStore implements BatchRecords {
   }
 
   async unfinished(): Promise<readonly SharedBatch[]> {
-    const read = await mapInGroups(await this.#options.leases.ids(), async (id) => await this.recorded(id));
+    const ids = await this.#options.leases.ids();
+    const read = await mapInGroups(ids, PARALLEL_READS, async (id) => await this.recorded(id));
     return read
       .filter((batch) => batch !== undefined)
       .filter(({ status }) => UNFINISHED_STATUSES.includes(status))
@@ -230,17 +232,6 @@ export class SharedStore implements BatchRecords {
 
 function isVisible({ owner }: { readonly owner: string }, viewer: Viewer): boolean {
   return viewer === undefined || owner === viewer;
-}
-
-/** Maps items with limited parallelism. */
-async function mapInGroups<Item, Result>(
-  items: readonly Item[],
-  ask: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const results: Result[] = [];
-  for (let at = 0; at < items.length; at += PARALLEL_READS)
-    results.push(...(await Promise.all(items.slice(at, at + PARALLEL_READS).map(ask))));
-  return results;
 }
 
 type ListItem = Pick<Batch, "id" | "owner" | "createdAt">;

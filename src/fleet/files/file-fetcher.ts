@@ -85,11 +85,7 @@ export class FileFetcher implements HubPeers {
     const { machines } = this.#options.presence;
     const found = await Promise.all(
       pickMachines(machines, repo).map(async ({ info }) => {
-        const answer = await this.#request(
-          info.id,
-          { kind: "list", repo, revision },
-          REQUEST_TIMEOUT_MS,
-        ).catch(() => undefined);
+        const answer = await this.#ask(info.id, { kind: "list", repo, revision });
         const listing = answer?.[0] === ANSWER.HERE ? readJson(listingSchema, answer.subarray(1)) : undefined;
         return listing?.repo === repo ? [{ machine: info.name, listing }] : [];
       }),
@@ -117,9 +113,7 @@ export class FileFetcher implements HubPeers {
       const usable = presence.machines.filter(({ info }) => (failures.get(info.id) ?? 0) < MAX_FAILURES);
       const answers = await Promise.all(
         pickMachines(usable, file.repo).map(async (machine) => {
-          const answer = await this.#request(machine.info.id, request, REQUEST_TIMEOUT_MS).catch(
-            () => undefined,
-          );
+          const answer = await this.#ask(machine.info.id, request);
           return { machine, answer: answer?.[0] };
         }),
       );
@@ -184,6 +178,11 @@ export class FileFetcher implements HubPeers {
       if (answer[0] !== ANSWER.BUSY && answer[0] !== ANSWER.GROWING) throw new WrongAnswer();
       await pause(answer[0] === ANSWER.BUSY ? RETRY_DELAY_MS : PARTIAL_RETRY_DELAY_MS, signal);
     }
+  }
+
+  /** Returns undefined if the machine does not answer. */
+  async #ask(id: string, request: FileRequest): Promise<Uint8Array | undefined> {
+    return await this.#request(id, request, REQUEST_TIMEOUT_MS).catch(() => undefined);
   }
 
   async #request(id: string, request: FileRequest, timeoutMs: number): Promise<Uint8Array> {

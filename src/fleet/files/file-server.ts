@@ -20,52 +20,44 @@ interface FileServerOptions {
 
 /** Serves chunks of this machine's hub files to other machines. */
 export function serveFiles(options: FileServerOptions): void {
-  const { connection, id } = options;
-  const server = new FileServer(options);
+  const { connection, id, logger } = options;
+  let answering = 0;
+  /** Never rejects. */
+  const answer = async (data: Uint8Array): Promise<Uint8Array> => {
+    if (answering >= MAX_PARALLEL) return emptyAnswer(ANSWER.BUSY);
+    answering += 1;
+    try {
+      const request = readJson(fileRequestSchema, data);
+      return (request && (await find(options, request))) ?? emptyAnswer(ANSWER.NOT_HERE);
+    } catch (error) {
+      logger.debug({ err: error }, "fleet: a file cannot be sent to another machine");
+      return emptyAnswer(ANSWER.NOT_HERE);
+    } finally {
+      answering -= 1;
+    }
+  };
   connection.listen(connection.subject("files", id), (data, _subject, reply) => {
-    if (reply) void server.answer(data).then(reply);
+    if (reply) void answer(data).then(reply);
   });
 }
 
-class FileServer {
-  readonly #options: FileServerOptions;
-  #answering = 0;
-
-  constructor(options: FileServerOptions) {
-    this.#options = options;
+async function find(
+  { files, connection }: FileServerOptions,
+  request: FileRequest,
+): Promise<Uint8Array | undefined> {
+  if (request.kind === "list") {
+    const listing = await files.list(request.repo, request.revision);
+    const answer = listing && Buffer.concat([emptyAnswer(ANSWER.HERE), writeJson(listing)]);
+    return answer && answer.length <= connection.maxPayload ? answer : undefined;
   }
-
-  /** Never rejects. */
-  async answer(data: Uint8Array): Promise<Uint8Array> {
-    if (this.#answering >= MAX_PARALLEL) return emptyAnswer(ANSWER.BUSY);
-    this.#answering += 1;
-    try {
-      const request = readJson(fileRequestSchema, data);
-      return (request && (await this.#find(request))) ?? emptyAnswer(ANSWER.NOT_HERE);
-    } catch (error) {
-      this.#options.logger.debug({ err: error }, "fleet: a file cannot be sent to another machine");
-      return emptyAnswer(ANSWER.NOT_HERE);
-    } finally {
-      this.#answering -= 1;
-    }
-  }
-
-  async #find(request: FileRequest): Promise<Uint8Array | undefined> {
-    const { files, connection } = this.#options;
-    if (request.kind === "list") {
-      const listing = await files.list(request.repo, request.revision);
-      const answer = listing && Buffer.concat([emptyAnswer(ANSWER.HERE), writeJson(listing)]);
-      return answer && answer.length <= connection.maxPayload ? answer : undefined;
-    }
-    const completePath = await files.find(request);
-    // The download may have been completed in between.
-    const path = completePath ?? (await files.findPartial(request)) ?? (await files.find(request));
-    if (path === undefined) return undefined;
-    if (request.kind === "has") return emptyAnswer(completePath === undefined ? ANSWER.GROWING : ANSWER.HERE);
-    const length = Math.min(request.length, connection.maxPayload - 1);
-    const chunk = await readChunk(path, request, request.offset, length);
-    return chunk ?? (completePath === undefined ? emptyAnswer(ANSWER.GROWING) : undefined);
-  }
+  const completePath = await files.find(request);
+  // The download may have been completed in between.
+  const path = completePath ?? (await files.findPartial(request)) ?? (await files.find(request));
+  if (path === undefined) return undefined;
+  if (request.kind === "has") return emptyAnswer(completePath === undefined ? ANSWER.GROWING : ANSWER.HERE);
+  const length = Math.min(request.length, connection.maxPayload - 1);
+  const chunk = await readChunk(path, request, request.offset, length);
+  return chunk ?? (completePath === undefined ? emptyAnswer(ANSWER.GROWING) : undefined);
 }
 
 /** Returns an answer with a chunk of a file; undefined if the file is shorter. */

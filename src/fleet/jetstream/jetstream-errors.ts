@@ -5,7 +5,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { errors, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { pause } from "../../async/promises.ts";
+import { mapInGroups, pause } from "../../async/promises.ts";
 import { reasonOf, ServiceError, toError } from "../../errors/service-error.ts";
 
 const RETRY_AFTER_SECS = 1;
@@ -230,6 +230,5 @@ export async function removeMessages(
       if (left?.seq === last.seq) throw failure;
     }
   };
-  for (let at = 0; at < subjects.length; at += PARALLEL_SUBJECTS)
-    await Promise.all(subjects.slice(at, at + PARALLEL_SUBJECTS).map(removeAll));
+  await mapInGroups(subjects, PARALLEL_SUBJECTS, removeAll);
 }
