@@ -108,7 +108,7 @@ export function recordRequest(tracer: Tracer, request: TracedRequest): void {
       attributes: {
         "http.request.method": head.method,
         "url.path": head.path,
-        ...(end.route !== undefined && { "http.route": end.route }),
+        "http.route": end.route,
         "http.response.status_code": end.status,
         "daybreak.request.id": head.id,
         ...(end.isAborted && { "daybreak.request.aborted": true }),
@@ -138,20 +138,17 @@ export function recordRequest(tracer: Tracer, request: TracedRequest): void {
   root.end(at(end.ms));
 }
 
+/** OpenTelemetry leaves out attributes that are undefined. */
 function modelAttributes(work: WorkStats): Attributes {
   return {
     "gen_ai.provider.name": "daybreak",
-    ...(work.model !== undefined && {
-      "gen_ai.request.model": work.model,
-      "gen_ai.response.model": work.model,
-    }),
-    ...(work.promptTokens !== undefined && { "gen_ai.usage.input_tokens": work.promptTokens }),
-    ...(work.cachedTokens !== undefined && { "gen_ai.usage.cache_read.input_tokens": work.cachedTokens }),
-    ...(work.completionTokens !== undefined && { "gen_ai.usage.output_tokens": work.completionTokens }),
-    ...(work.finishReason !== undefined && { "gen_ai.response.finish_reasons": [work.finishReason] }),
-    ...(work.firstTokenMs !== undefined && {
-      "gen_ai.response.time_to_first_chunk": work.firstTokenMs / 1000,
-    }),
+    "gen_ai.request.model": work.model,
+    "gen_ai.response.model": work.model,
+    "gen_ai.usage.input_tokens": work.promptTokens,
+    "gen_ai.usage.cache_read.input_tokens": work.cachedTokens,
+    "gen_ai.usage.output_tokens": work.completionTokens,
+    "gen_ai.response.finish_reasons": work.finishReason && [work.finishReason],
+    "gen_ai.response.time_to_first_chunk": work.firstTokenMs && work.firstTokenMs / 1000,
   };
 }
 

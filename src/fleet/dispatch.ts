@@ -85,10 +85,6 @@ export class Dispatch {
     this.#timer = setInterval(() => this.wake(), RETRY_INTERVAL_MS).unref();
   }
 
-  get selfId(): string {
-    return this.#options.self.info.id;
-  }
-
   /** Number of requests that wait for a machine. */
   get waiting(): number {
     return [...this.#queues.values()].reduce((sum, { length }) => sum + length, 0);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { LOG_LEVELS, type LogLevel, type PastLog, type PastRequest } from "../../api/wire/activity.ts";
 import type { RequestEnd, RequestHead } from "../../http/middleware/request-log.ts";
 import type { WorkStats } from "../../inference/request-accounting.ts";
+import { withoutUndefined } from "../../json/json-values.ts";
 
 /**
  * Limits of requests that used a model. They are stored separately, so that polls of pages and scrapers do not evict
@@ -56,14 +57,14 @@ export class FollowedRequest {
 
 /** Fields of the work in the log line of a request; empty if it used no model. */
 export function loggedFigures({ work }: FollowedRequest): Readonly<Record<string, unknown>> {
-  return {
-    ...(work.model !== undefined && { model: work.model }),
-    ...(work.promptTokens !== undefined && { prompt_tokens: work.promptTokens }),
-    ...(work.cachedTokens !== undefined && { cached_tokens: work.cachedTokens }),
-    ...(work.completionTokens !== undefined && { completion_tokens: work.completionTokens }),
-    ...(work.firstTokenMs !== undefined && { first_token_ms: Math.round(work.firstTokenMs) }),
-    ...(work.failure !== undefined && { error: work.failure }),
-  };
+  return withoutUndefined({
+    model: work.model,
+    prompt_tokens: work.promptTokens,
+    cached_tokens: work.cachedTokens,
+    completion_tokens: work.completionTokens,
+    first_token_ms: rounded(work.firstTokenMs),
+    error: work.failure,
+  });
 }
 
 interface EndedEntry {
