@@ -14,16 +14,24 @@ const RETRY_MS = 500;
 /** In a row, which is a minute: the fleet has not found together again. */
 const MAX_REFUSALS = 120;
 const MINUTES = 60_000;
+/** Answers during which a machine is killed, until one has to move. */
+const TRIES = 5;
 /** Different prompts, whose answers are known from one machine. */
 const PROMPTS = Array.from({ length: 20 }, (_, index) => `once upon a time there was ${index * 7919}`);
 
-/** The text of a streamed answer, and how long the client waited at most between two pieces, in milliseconds. */
+/** Times that another machine has continued an answer of this one. */
+async function answersMoved({ url }: TestDaemon): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^service_fleet_answers_moved_total (\d+)$/m.exec(metrics)?.[1]);
+}
+
+/** The text of a streamed answer. */
 async function stream(
   { url }: TestDaemon,
   content: string,
   onPiece: (count: number) => void = () => undefined,
   further: object = {},
-): Promise<{ text: string; failure: string | undefined; pause: number }> {
+): Promise<{ text: string; failure: string | undefined }> {
   const response = await postJson(`${url}/v1/chat/completions`, {
     model: FLEET_MODEL,
     messages: [{ role: "user", content }],
@@ -35,10 +43,8 @@ async function stream(
     cache_prompt: false,
     ...further,
   });
-  let [text, rest, pieces, pause, last] = ["", "", 0, 0, performance.now()];
+  let [text, rest, pieces] = ["", "", 0];
   for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
-    pause = Math.max(pause, performance.now() - last);
-    last = performance.now();
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
@@ -46,12 +52,12 @@ async function stream(
       const event: { error?: object; choices?: { delta: { content?: string } }[] } = JSON.parse(
         line.slice(6),
       );
-      if (event.error) return { text, failure: line, pause };
+      if (event.error) return { text, failure: line };
       text += event.choices?.[0]?.delta.content ?? "";
       onPiece((pieces += 1));
     }
   }
-  return { text, failure: response.ok ? undefined : rest, pause };
+  return { text, failure: response.ok ? undefined : rest };
 }
 
 describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () => {
@@ -98,14 +104,18 @@ describe.skipIf(NATS.isMissing)(`a fleet whose machines fail${NATS.note}`, () =>
     const further = { ...sampling, max_tokens: LONG };
     const [prompt = ""] = PROMPTS;
     const whole = await stream(entrance, prompt, undefined, further);
-    const moved = await untilKilled(
-      async (end) => await stream(entrance, prompt, (count) => void (count === 40 && end()), further),
-      () => workers,
-      replace,
-    );
-    expect(moved.failure).toBeUndefined();
-    expect(moved.text).toBe(whole.text);
-    expect(moved.pause, "the machine was killed while it answered").toBeGreaterThan(500);
+    const before = await answersMoved(entrance);
+    // On a busy computer an answer may be complete before its machine is found and killed.
+    for (let time = 0; time < TRIES && (await answersMoved(entrance)) === before; time += 1) {
+      const moved = await untilKilled(
+        async (end) => await stream(entrance, prompt, (count) => void (count === 40 && end()), further),
+        () => workers,
+        replace,
+      );
+      expect(moved.failure).toBeUndefined();
+      expect(moved.text).toBe(whole.text);
+    }
+    expect(await answersMoved(entrance)).toBeGreaterThan(before);
   });
 
   test(
