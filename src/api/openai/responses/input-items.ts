@@ -132,9 +132,8 @@ const knownItem = z.discriminatedUnion(
 /** Item of a conversation, sent by a client or stored for a later response. */
 export const inputItemSchema = z.union([knownItem, historyItem]);
 type AnyItem = z.output<typeof inputItemSchema>;
-export type ItemReference = Extract<AnyItem, { type: "item_reference" }>;
 /** Item that is not a reference. */
-export type InputItem = Exclude<AnyItem, ItemReference>;
+export type InputItem = Exclude<AnyItem, { type: "item_reference" }>;
 
 type Message = z.output<typeof messageItem>;
 

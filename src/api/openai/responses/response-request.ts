@@ -7,10 +7,10 @@ import type {
   ToolGrammar,
 } from "../../../inference/inference.ts";
 import { ignoredVerbosity } from "../output-format.ts";
-import { type InputItem, isMessage, type ItemReference } from "./input-items.ts";
+import { type InputItem, isMessage } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
-import type { ResponseStore } from "./response-store.ts";
+import type { StoredResponses } from "./response-store.ts";
 import { clientTools, omittedToolWarnings, toFunctions } from "./response-tools.ts";
 import { chatInput } from "../../chat-input.ts";
 import { invalidField } from "../../../http/input/common-fields.ts";
@@ -74,38 +74,41 @@ function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): Outpu
 
 /**
  * Returns the conversation of a request: that of the previous response, then its own input.
- * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not stored
+ * @param viewer owner of the request
+ * @throws ServiceError previous_response_not_found, invalid_parameter for an item that is not stored, or
+ *   fleet_unreachable
  */
-export function resolveConversation(
-  { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
-  store: Pick<ResponseStore, "get" | "item">,
-): Conversation {
-  const earlier = previous == null ? [] : earlierItems(previous, store);
-  const requestItems =
-    typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
-  const items = requestItems.map((item, index) =>
-    item.type === "item_reference" ? referencedItem(item, index, store) : item,
-  );
-  return { items: [...earlier, ...items], earlier: earlier.length };
-}
-
-function earlierItems(id: string, store: Pick<ResponseStore, "get">): readonly InputItem[] {
-  const stored = store.get(id);
-  if (stored) return stored.items;
-  throw new ServiceError(
-    "previous_response_not_found",
-    `Response "${id}" was not found; it may have been removed to free memory. Send the whole conversation as input.`,
-    { param: "previous_response_id" },
-  );
-}
-
-function referencedItem({ id }: ItemReference, index: number, store: Pick<ResponseStore, "item">): InputItem {
-  const item = store.item(id);
-  if (item) return item;
-  throw invalidField(
-    `input.${index}.id`,
-    `item "${id}" was not found; it may have been removed to free memory. Send the item itself.`,
-  );
+export async function resolveConversation(
+  { input, previous_response_id: previous }: Partial<ResponseRequest>,
+  store: StoredResponses,
+  viewer: string | undefined,
+): Promise<Conversation> {
+  const stored = previous == null ? undefined : await store.get(previous, viewer);
+  if (previous != null && !stored) {
+    throw new ServiceError(
+      "previous_response_not_found",
+      `Response "${previous}" was not found; it may have been removed to free memory. Send the whole conversation as input.`,
+      { param: "previous_response_id" },
+    );
+  }
+  const items = [...(stored?.items ?? [])];
+  const earlier = items.length;
+  const added = typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
+  for (const [index, item] of added.entries()) {
+    if (item.type !== "item_reference") {
+      items.push(item);
+      continue;
+    }
+    const found = await store.item(item.id, viewer);
+    if (!found) {
+      throw invalidField(
+        `input.${index}.id`,
+        `item "${item.id}" was not found; it may have been removed to free memory. Send the item itself.`,
+      );
+    }
+    items.push(found);
+  }
+  return { items, earlier };
 }
 
 /**

@@ -64,7 +64,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: StoredRe
     ],
     async handle(context, { body }) {
       const owner = context.get("owner");
-      const conversation = resolveConversation(body, await store.resolveReferences(body, owner));
+      const conversation = await resolveConversation(body, store, owner);
       const { model, events, warnings } = await generateWithTruncation(
         inference,
         body,
@@ -97,8 +97,8 @@ function inputTokensRoute({ inference }: Pick<Services, "inference">, store: Sto
     body: inputTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],
     async handle(context, { body }) {
-      const references = await store.resolveReferences(body, context.get("owner"));
-      const request = toInferenceRequest(body, resolveConversation(body, references));
+      const conversation = await resolveConversation(body, store, context.get("owner"));
+      const request = toInferenceRequest(body, conversation);
       const tokens = await countTokens(inference, request, context.req.raw.signal);
       return context.json({ object: "response.input_tokens", input_tokens: tokens });
     },

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { approximateJsonLength } from "../../../json/json-values.ts";
+import { approximateJsonLength, isRecord, tryJson } from "../../../json/json-values.ts";
 import { RecordsUnreachable, type SharedRecords } from "../../services.ts";
 import { type InputItem, inputItemSchema } from "./input-items.ts";
 import { type OutputItem, type ResponseObject, responseSchema } from "./response-object.ts";
-import type { ResponseRequest } from "./response-schema.ts";
 
 /** Limit in characters of JSON, images included: thousands of long conversations, at most 128 MiB of memory. */
 const MAX_STORED_CHARACTERS = 64 * 2 ** 20;
@@ -81,9 +80,6 @@ const recordSchema = z.object({
   owner: z.string().optional(),
 });
 
-/** Previous response and items that a request refers to. */
-type ReferencedItems = Pick<ResponseStore, "get" | "item">;
-
 /** Responses of this machine and, in a fleet, of the other machines. */
 export class StoredResponses {
   readonly #local: ResponseStore;
@@ -134,19 +130,13 @@ export class StoredResponses {
     return true;
   }
 
-  /** Loads the previous response and the items that a request refers to. @throws as {@link get} */
-  async resolveReferences(
-    { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
-    viewer: string | undefined,
-  ): Promise<ReferencedItems> {
-    const earlier = previous == null ? undefined : await this.get(previous, viewer);
-    const items = new Map<string, OutputItem>();
-    for (const item of typeof input === "string" ? [] : (input ?? [])) {
-      if (item.type !== "item_reference" || items.has(item.id)) continue;
-      const found = this.#local.item(item.id, viewer) ?? (await this.#findSharedItem(item.id, viewer));
-      if (found) items.set(item.id, found);
-    }
-    return { get: () => earlier, item: (id) => items.get(id) };
+  /** Returns an output item of a stored response. @throws as {@link get} */
+  async item(id: string, viewer: string | undefined): Promise<OutputItem | undefined> {
+    const local = this.#local.item(id, viewer);
+    if (local !== undefined) return local;
+    const pointer = decode(pointerSchema, await this.#sharedRecord(id, "Item"));
+    const found = pointer && (await this.get(pointer.response, viewer));
+    return found?.response.output.find((item) => item.id === id);
   }
 
   /** Returns a response of another machine, if it belongs to the viewer. */
@@ -156,12 +146,6 @@ export class StoredResponses {
     // isInputItem() has checked them. The parsed form is not used: it lacks fields that lists of items return.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return { response: found.response, items: found.items as readonly InputItem[], owner: found.owner };
-  }
-
-  async #findSharedItem(id: string, viewer: string | undefined): Promise<OutputItem | undefined> {
-    const pointer = decode(pointerSchema, await this.#sharedRecord(id, "Item"));
-    const found = pointer && (await this.get(pointer.response, viewer));
-    return found?.response.output.find((item) => item.id === id);
   }
 
   async #sharedRecord(id: string, what: "Response" | "Item"): Promise<Uint8Array | undefined> {
@@ -184,11 +168,8 @@ function isRecordName(id: string): boolean {
 }
 
 function isInputItem(value: unknown): boolean {
-  const { type, item } = z
-    .looseObject({ type: z.unknown(), item: z.unknown() })
-    .partial()
-    .catch({})
-    .parse(value);
+  if (!isRecord(value)) return false;
+  const { type, item } = value;
   // Items of hosted tools are stored in their parsed form.
   const parsed = inputItemSchema.safeParse(type === "history" ? item : value);
   return parsed.success && type !== "item_reference" && parsed.data.type === type;
@@ -202,10 +183,5 @@ function decode<Schema extends z.ZodType>(
   schema: Schema,
   record: Uint8Array | undefined,
 ): z.output<Schema> | undefined {
-  if (record === undefined) return undefined;
-  try {
-    return schema.safeParse(JSON.parse(new TextDecoder().decode(record))).data;
-  } catch {
-    return undefined;
-  }
+  return record && schema.safeParse(tryJson(new TextDecoder().decode(record))).data;
 }

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  resolveConversation,
-  toInferenceRequest,
-} from "../../../../../src/api/openai/responses/response-request.ts";
+import { toInferenceRequest } from "../../../../../src/api/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
-import { ResponseStore } from "../../../../../src/api/openai/responses/response-store.ts";
 import { PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 import type { InferenceRequest } from "../../../../../src/inference/inference.ts";
 
@@ -16,8 +12,10 @@ const TOOLS = [
 ];
 
 function requestOf(fields: object): InferenceRequest {
-  const body = responseRequestSchema.parse({ input: "hi", ...fields });
-  return toInferenceRequest(body, resolveConversation(body, new ResponseStore()));
+  const body = responseRequestSchema.parse({ input: [{ role: "user", content: "hi" }], ...fields });
+  const input = Array.isArray(body.input) ? body.input : [];
+  const items = input.filter((item) => item.type !== "item_reference");
+  return toInferenceRequest(body, { items, earlier: 0 });
 }
 
 function messagesOf(input: readonly object[], fields: object = {}): unknown {

@@ -56,12 +56,7 @@ describe("the responses of a fleet", () => {
     await here.add(response, items, undefined);
     expect(await there.get(response.id, undefined)).toEqual({ response, items, owner: undefined });
     const [{ id } = { id: "" }] = response.output;
-    const referred = await there.resolveReferences(
-      { input: [{ type: "item_reference", id }], previous_response_id: response.id },
-      undefined,
-    );
-    expect(referred.get(response.id)?.items).toEqual(items);
-    expect(referred.item(id)).toEqual(response.output[0]);
+    expect(await there.item(id, undefined)).toEqual(response.output[0]);
   });
 
   test("are only visible to their API key, on every machine", async () => {
@@ -91,14 +86,10 @@ describe("the responses of a fleet", () => {
     shared.away = new RecordsUnreachable("the server is gone", 3);
     const unreachable = { code: "fleet_unreachable", status: 503, retryAfterSecs: 3 };
     const [{ id } = { id: "" }] = response.output;
-    const reference = { input: [{ type: "item_reference" as const, id }] };
     expect((await here.get(response.id, undefined))?.response).toEqual(response);
-    expect((await here.resolveReferences(reference, undefined)).item(id)).toEqual(response.output[0]);
+    expect(await here.item(id, undefined)).toEqual(response.output[0]);
     await expect(there.get(response.id, undefined)).rejects.toMatchObject(unreachable);
-    await expect(there.resolveReferences(reference, undefined)).rejects.toMatchObject(unreachable);
-    await expect(
-      there.resolveReferences({ input: "", previous_response_id: response.id }, undefined),
-    ).rejects.toMatchObject(unreachable);
+    await expect(there.item(id, undefined)).rejects.toMatchObject(unreachable);
     // Not a valid name of a response.
     expect(await there.get("x", undefined)).toBeUndefined();
     const late = responseOf("Late");
