@@ -55,6 +55,11 @@ function withoutId({
   return { token, logprob, bytes };
 }
 
+/** @param prefix such as "resp" or "msg" */
+export function newId(prefix: string): string {
+  return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
 /** Number of vectors that keeps a time slice short, so that other requests are not delayed. */
 const VECTORS_PER_SLICE = 64;
 

@@ -4,7 +4,8 @@ import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer, countTokens } from "../../inference/collect-answer.ts";
 import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
-import { messageId, messageSchema, toMessage, toMessageEvents } from "./message-answer.ts";
+import { newId } from "../answer-fields.ts";
+import { messageSchema, toMessage, toMessageEvents } from "./message-answer.ts";
 import { omitsThinking, toMessageRequest } from "./message-request.ts";
 import {
   anthropicModelListSchema,
@@ -77,7 +78,7 @@ function messagesRoute({ inference }: Services): Route {
       );
       context.set("warnings", warnings);
       const options = {
-        id: messageId(),
+        id: newId("msg"),
         model,
         stopSequences: body.stop_sequences ?? [],
         omitsThinking: omitsThinking(body),

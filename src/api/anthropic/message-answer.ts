@@ -54,10 +54,6 @@ export const messageSchema = z
   .meta({ id: "Message" });
 type Message = z.output<typeof messageSchema>;
 
-export function messageId(): string {
-  return `msg_${crypto.randomUUID().replaceAll("-", "")}`;
-}
-
 /** Converts a tool call's ID to one with this API's prefix. */
 function toToolUseId(id: string): string {
   return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;

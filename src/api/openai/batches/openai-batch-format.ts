@@ -8,6 +8,7 @@ import type {
   LineRequest,
   ParsedLine,
 } from "../../../batches/batch.ts";
+import { newId } from "../../answer-fields.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 
 /** Format name in the batch store. */
@@ -135,7 +136,7 @@ function readUsage(body: unknown): BatchUsage {
 
 /** Formats a result. The answer's body is copied unchanged. */
 function writeLine({ customId, outcome, answer }: AnsweredLine): string {
-  const id = JSON.stringify(answer?.requestId ?? `batch_req_${crypto.randomUUID().replaceAll("-", "")}`);
+  const id = JSON.stringify(answer?.requestId ?? newId("batch_req"));
   const custom = JSON.stringify(customId);
   if (!answer) {
     const error = JSON.stringify(NOT_RUN[outcome] ?? null);

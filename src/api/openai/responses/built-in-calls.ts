@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ToolCall } from "../../../engine/protocol/generation.ts";
+import { newId } from "../../answer-fields.ts";
 import { tryJson } from "../../../json/json-values.ts";
 import type { BuiltInTool } from "./response-tools.ts";
 
@@ -60,12 +61,10 @@ const argumentsOf = {
 /**
  * Converts a function call to the call of the built-in tool that the function represents; undefined if the arguments
  * are truncated or invalid.
- * @param newId returns a new ID with a prefix
  */
 export function toBuiltInCall(
   tool: BuiltInTool,
   call: { readonly callId: string; readonly arguments: string },
-  newId: (prefix: string) => string,
 ): BuiltInCall | undefined {
   const value = tryJson(call.arguments);
   const head = { id: newId(ID_PREFIX[tool]), call_id: call.callId, status: "completed" } as const;

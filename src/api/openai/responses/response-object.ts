@@ -3,6 +3,7 @@ import type { Usage } from "../../../engine/protocol/generation.ts";
 import { builtInCalls } from "./built-in-calls.ts";
 import { textFormatSchema, type ResponseRequest } from "./response-schema.ts";
 import { clientTools, clientToolSchema, toolChoiceSchema } from "./response-tools.ts";
+import { newId } from "../../answer-fields.ts";
 import { limitField, tokenLogprobsSchema } from "../../wire/answer-fields.ts";
 import { reasoningEffortSchema } from "../../wire/generation-fields.ts";
 
@@ -92,11 +93,6 @@ export const responseSchema = z
   })
   .meta({ id: "Response" });
 export type ResponseObject = z.output<typeof responseSchema>;
-
-/** @param prefix such as "resp" or "msg" */
-export function newId(prefix: string): string {
-  return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
-}
 
 /** Returns a response before its first output, with the request's fields. */
 export function beginResponse(body: ResponseRequest, model: string): ResponseObject {

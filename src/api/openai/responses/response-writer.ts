@@ -3,9 +3,9 @@ import { type InferenceEvent } from "../../../inference/inference.ts";
 import { decodeCustomCalls } from "../custom-tools.ts";
 import { toCallId } from "../openai-fields.ts";
 import { toBuiltInCall } from "./built-in-calls.ts";
-import { type ItemStatus, newId, type OutputItem, type ResponseObject, toUsage } from "./response-object.ts";
+import { type ItemStatus, type OutputItem, type ResponseObject, toUsage } from "./response-object.ts";
 import { type BuiltInTool, type ClientTool, toolKinds } from "./response-tools.ts";
-import { toTokenLogprobs } from "../../answer-fields.ts";
+import { newId, toTokenLogprobs } from "../../answer-fields.ts";
 import type { TokenLogprobs } from "../../wire/answer-fields.ts";
 
 /** Event of a streamed response. */
@@ -238,7 +238,7 @@ class OutputWriter {
     if (!this.#builtIn) return;
     const { tool, callId, text } = this.#builtIn;
     this.#builtIn = undefined;
-    const item = toBuiltInCall(tool, { callId, arguments: text }, newId);
+    const item = toBuiltInCall(tool, { callId, arguments: text });
     if (!item) return;
     yield {
       type: "response.output_item.added",

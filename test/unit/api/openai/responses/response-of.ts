@@ -1,6 +1,6 @@
+import { newId } from "../../../../../src/api/answer-fields.ts";
 import {
   beginResponse,
-  newId,
   type ResponseObject,
 } from "../../../../../src/api/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
