@@ -107,7 +107,7 @@ function toMessage(message: Message, index: number): ChatMessage {
 
 /** Removes the leading special token, such as BOS: the tokenizer adds it again when the client sends the prompt. */
 async function withoutLeadingSpecial(
-  inference: Pick<Inference, "tokenize" | "detokenize">,
+  inference: Inference,
   model: string,
   prompt: string,
   signal: AbortSignal,

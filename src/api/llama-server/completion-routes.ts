@@ -133,9 +133,6 @@ const FILE_TOKENS = 4;
  */
 const MAX_TOKEN_CHARACTERS = 64;
 
-/** Functions to count tokens, and to cut a text at a token boundary. */
-type Tokenizer = Pick<Inference, "tokenize" | "detokenize">;
-
 /**
  * Shortens an infill request to the context that remains beside the answer, as llama.cpp's server does. Keeps the end
  * of the text before the gap, the start of the text after it, and the last of the other files.
@@ -143,9 +140,9 @@ type Tokenizer = Pick<Inference, "tokenize" | "detokenize">;
  */
 async function shortenInfill(
   { prefix, suffix, extra = [], middle = "" }: InfillParts,
-  { alias, contextSize }: Pick<Model, "alias" | "contextSize">,
+  { alias, contextSize }: Model,
   limit: number | undefined,
-  inference: Tokenizer,
+  inference: Inference,
   signal: AbortSignal,
 ): Promise<InfillParts> {
   const encode = async (text: string): Promise<TokenIds> =>

@@ -36,7 +36,7 @@ const importRequestSchema = z.object({
 });
 
 /** Route to import the models of other programs on this machine. */
-export function importRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
+export function importRoutes({ models }: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "POST",

@@ -69,7 +69,7 @@ const tag = "Saved prompts";
 const PATH = "/api/models/:name{.+}/slots";
 
 /** Routes for the slots of models and for saved prompts. */
-export function slotRoutes({ models }: Pick<ManagementServices, "models">): readonly Route[] {
+export function slotRoutes({ models }: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -125,7 +125,7 @@ const FRAME = "The frame";
 type ChatFrame = Extract<ClientFrame, { type: "chat" }>;
 
 interface ChatSocketOptions {
-  inference: Pick<Inference, "generate">;
+  inference: Inference;
   /** Sends a frame. Resolves when the client has read enough to send more; rejects if it has disconnected. */
   send(frame: ServerFrame): Promise<void>;
   /** Throws if the daemon does not accept requests. */

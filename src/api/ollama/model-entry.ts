@@ -38,7 +38,7 @@ export function requestedName(body: {
  * @throws ServiceError model_not_found with the message that Ollama clients look for. Also for names that are invalid
  *   here, such as one with an owner, because clients then offer to pull the model.
  */
-export async function findModel(models: Pick<Models, "get">, name: string): Promise<Model> {
+export async function findModel(models: Models, name: string): Promise<Model> {
   try {
     return await models.get(toModelName(name));
   } catch (error) {

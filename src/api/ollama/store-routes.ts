@@ -134,7 +134,7 @@ function pullRoute(models: Models): Route {
  * True if there is nothing to download: the model is shipped, was created here, or is a local file. Clients pull any
  * model before they use it.
  */
-async function isLocal(models: Pick<Models, "list">, name: string): Promise<boolean> {
+async function isLocal(models: Models, name: string): Promise<boolean> {
   const listed = new Set([name, name.replace(/:latest$/, "")]);
   const found = (await models.list()).find(({ alias }) => listed.has(alias));
   return found !== undefined && found.source.kind !== "hub";
@@ -158,7 +158,7 @@ const pushRequestSchema = z
   .meta({ id: "OllamaPushRequest" });
 
 /** Routes to upload files for new models, and to publish a model, which is refused. */
-function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
+function blobRoutes(models: Models): readonly Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -116,7 +116,7 @@ export async function resolveConversation(
  * turns: drops one turn, then two more, then four more. Keeps instructions and the last turn.
  */
 export async function generateWithTruncation(
-  inference: Pick<Inference, "generate">,
+  inference: Inference,
   body: ResponseRequest,
   conversation: Conversation,
   signal: AbortSignal,
