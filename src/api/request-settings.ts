@@ -66,9 +66,21 @@ export function commonSettings(
   };
 }
 
-/** Returns the sampling settings of a choice. Each has a different seed; otherwise all would be equal. */
-export function withChoice(sampling: Sampling, choice: number): Sampling {
-  return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
+/** Number of choices per prompt. */
+export function toChoices(body: {
+  readonly n?: number | null | undefined;
+  readonly n_cmpl?: number | null | undefined;
+}): number {
+  return body.n_cmpl ?? body.n ?? 1;
+}
+
+/** Returns a request for each choice. Each has a different seed; otherwise all would be equal. */
+export function perChoice(request: InferenceRequest, choices: number): InferenceRequest[] {
+  const { sampling } = request;
+  return Array.from({ length: choices }, (_, choice) => ({
+    ...request,
+    sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 },
+  }));
 }
 
 /** Converts stop sequences. Some clients send an empty string for "none", which would match immediately. */

@@ -11,6 +11,7 @@ import {
 import type { Inference, InferenceRequest } from "../../inference/inference.ts";
 import { returnProgressField, timingsPerTokenField } from "../wire/answer-fields.ts";
 import {
+  choiceCount,
   constraintFields,
   engineFields,
   noThinkingFields,
@@ -18,13 +19,11 @@ import {
   samplingFields,
   unsupportedFields,
 } from "../wire/generation-fields.ts";
-import { commonSettings, toStop, withChoice } from "../request-settings.ts";
+import { commonSettings, perChoice, toChoices, toStop } from "../request-settings.ts";
 import { toSingleFormat } from "../structured-output.ts";
 
 /** Maximum number of texts between token IDs in one prompt; each is tokenized separately. */
 const MAX_TEXTS_PER_PROMPT = 1024;
-/** Maximum number of choices, as in the OpenAI API. */
-const MAX_CHOICES = 128;
 /** Maximum number of selected fields; an answer has fewer. */
 const MAX_RESPONSE_FIELDS = 64;
 const MAX_FIELD_LENGTH = 256;
@@ -40,8 +39,8 @@ const generationFields = {
   n_predict: tokenLimit,
   max_tokens: tokenLimit.describe("Another name of n_predict."),
   max_completion_tokens: tokenLimit.describe("Another name of n_predict."),
-  n_cmpl: optional(z.int().min(1).max(MAX_CHOICES), "Number of completions per prompt. Default: 1."),
-  n: optional(z.int().min(1).max(MAX_CHOICES), "Another name of n_cmpl."),
+  n_cmpl: optional(choiceCount, "Number of completions per prompt. Default: 1."),
+  n: optional(choiceCount, "Another name of n_cmpl."),
   ...samplingFields,
   ...engineFields,
   ...unsupportedFields,
@@ -150,11 +149,6 @@ export function tokenLimitOf(body: GenerationBody): number | undefined {
   return limit == null || limit < 0 ? undefined : limit;
 }
 
-/** Number of completions per prompt. */
-function choicesOf(body: GenerationBody): number {
-  return body.n_cmpl ?? body.n ?? 1;
-}
-
 /** Number of alternatives to report per token; undefined: no log probabilities. */
 export function alternativesOf(body: GenerationBody): number | undefined {
   return Number(body.n_probs ?? body.logprobs ?? 0) || undefined;
@@ -166,7 +160,7 @@ export function toRequests(
   inputs: readonly InferenceRequest["input"][],
 ): InferenceRequest[] {
   const limit = tokenLimitOf(body);
-  const request = {
+  const request: Omit<InferenceRequest, "input"> = {
     endpoint: "generate",
     ...commonSettings(body),
     isBuffered: !body.stream,
@@ -179,14 +173,8 @@ export function toRequests(
     ...(body.return_tokens && { emptyTokens: true }),
     details: true,
     timings: body.timings_per_token ?? false,
-  } as const satisfies Omit<InferenceRequest, "input">;
-  return inputs.flatMap((input) =>
-    Array.from({ length: choicesOf(body) }, (_, choice) => ({
-      ...request,
-      input,
-      sampling: withChoice(request.sampling, choice),
-    })),
-  );
+  };
+  return inputs.flatMap((input) => perChoice({ ...request, input }, toChoices(body)));
 }
 
 /** True if a request only fills the KV cache. The engine still generates one token, which is not returned. */
@@ -196,7 +184,7 @@ export function isPromptOnly(body: GenerationBody): boolean {
 
 /** Returns the text of a prompt. Token IDs become a text that the model tokenizes to exactly these IDs. */
 export async function promptText(
-  inference: Pick<Inference, "tokenize" | "promptFromTokens">,
+  inference: Inference,
   model: string | undefined,
   prompt: WirePrompt,
   signal: AbortSignal,

@@ -16,16 +16,17 @@ import type {
 } from "./chat-schema.ts";
 import { customFunctions, encodeInput } from "./custom-tools.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
-import { toChoices, toMaxTokens, unsupported } from "./openai-fields.ts";
+import { toMaxTokens, unsupported } from "./openai-fields.ts";
 import { toOutputFormat, ignoredVerbosity } from "./output-format.ts";
 import { chatInput, textParts, toolDefinition } from "../chat-input.ts";
 import { invalidField } from "../../http/input/common-fields.ts";
 import {
   commonSettings,
+  perChoice,
   thinkingFromTemplateFields,
+  toChoices,
   toReasoningBudget,
   toStop,
-  withChoice,
 } from "../request-settings.ts";
 import { checkFormatWithTools } from "../structured-output.ts";
 
@@ -60,10 +61,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     ...toReasoningBudget(body),
     ...(warnings.length > 0 && { warnings }),
   };
-  return Array.from({ length: toChoices(body) }, (_, choice) => ({
-    ...request,
-    sampling: withChoice(request.sampling, choice),
-  }));
+  return perChoice(request, toChoices(body));
 }
 
 function toMessage(

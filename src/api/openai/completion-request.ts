@@ -17,19 +17,11 @@ import {
   toCompletionPrompt,
 } from "./completion-answer.ts";
 import { openaiEvents } from "./openai-error.ts";
-import {
-  answerHead,
-  choiceCount,
-  commonFields,
-  toChoices,
-  tokenLimit,
-  toMaxTokens,
-  toStreamOptions,
-} from "./openai-fields.ts";
+import { answerHead, commonFields, tokenLimit, toMaxTokens, toStreamOptions } from "./openai-fields.ts";
 import { formatFields, toOutputFormat } from "./output-format.ts";
 import { invalidField, optional } from "../../http/input/common-fields.ts";
-import { noThinkingFields, probabilitiesField } from "../wire/generation-fields.ts";
-import { commonSettings, toStop, withChoice } from "../request-settings.ts";
+import { choiceCount, noThinkingFields, probabilitiesField } from "../wire/generation-fields.ts";
+import { commonSettings, perChoice, toChoices, toStop } from "../request-settings.ts";
 
 /** POST /v1/completions. */
 export function completionsRoute({ inference, config }: Services): Route {
@@ -200,26 +192,28 @@ export function toCompletionRequests(
   const limit = body.max_tokens ?? body.max_completion_tokens ?? body.n_predict;
   const format = toOutputFormat(body);
   return prompts.flatMap((prompt) =>
-    Array.from({ length: choices }, (_, choice): InferenceRequest => ({
-      ...settings,
-      endpoint: "generate",
-      isBuffered: !body.stream,
-      input: body.suffix
-        ? { kind: "infill", prefix: prompt, suffix: body.suffix }
-        : { kind: "prompt", prompt },
-      maxTokens: toMaxTokens(limit),
-      stop: toStop(body.stop),
-      sampling: withChoice(settings.sampling, choice),
-      format,
-      logprobs: alternatives ?? (isRanked ? 0 : undefined),
-      timings: body.timings_per_token ?? false,
-      // Evaluation harnesses request one token and drop its entry, so it must exist even for a token without text.
-      ...(needsPromptTokens(body) && { emptyTokens: true }),
-      defaults: {
-        ...(limit !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
-        sampling: DEFAULT_SAMPLING,
+    perChoice(
+      {
+        ...settings,
+        endpoint: "generate",
+        isBuffered: !body.stream,
+        input: body.suffix
+          ? { kind: "infill", prefix: prompt, suffix: body.suffix }
+          : { kind: "prompt", prompt },
+        maxTokens: toMaxTokens(limit),
+        stop: toStop(body.stop),
+        format,
+        logprobs: alternatives ?? (isRanked ? 0 : undefined),
+        timings: body.timings_per_token ?? false,
+        // Evaluation harnesses request one token and drop its entry, so it must exist even for a token without text.
+        ...(needsPromptTokens(body) && { emptyTokens: true }),
+        defaults: {
+          ...(limit !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
+          sampling: DEFAULT_SAMPLING,
+        },
       },
-    })),
+      choices,
+    ),
   );
 }
 

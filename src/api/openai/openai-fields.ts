@@ -12,11 +12,13 @@ import {
   timingsPerTokenField,
   timingsSchema,
 } from "../wire/answer-fields.ts";
-import { engineFields, samplingFields, unsupportedFields } from "../wire/generation-fields.ts";
-
-/** Limit of OpenAI's API for one prompt. */
-const MAX_CHOICES = 128;
-export const choiceCount = z.int().min(1).max(MAX_CHOICES);
+import {
+  choiceCount,
+  engineFields,
+  MAX_CHOICES,
+  samplingFields,
+  unsupportedFields,
+} from "../wire/generation-fields.ts";
 
 /** Fields common to chat and text completions. Null means the same as absent. */
 export const commonFields = {
@@ -60,11 +62,6 @@ export function toStreamOptions(body: CommonFields): StreamOptions {
     returnProgress: body.return_progress ?? false,
     timingsPerToken: body.timings_per_token ?? false,
   };
-}
-
-/** Number of choices per prompt. */
-export function toChoices(body: Pick<CommonFields, "n" | "n_cmpl">): number {
-  return body.n_cmpl ?? body.n ?? 1;
 }
 
 export function unsupported(message: string, param: string): ServiceError {

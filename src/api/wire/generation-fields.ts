@@ -123,6 +123,10 @@ export const engineFields = {
   backend_sampling: ignored("sampling on the GPU or the CPU gives the same answer"),
 };
 
+/** Maximum number of choices per prompt, as in OpenAI's API. */
+export const MAX_CHOICES = 128;
+export const choiceCount = z.int().min(1).max(MAX_CHOICES);
+
 /** Field `n_probs` of llama.cpp's server: how many alternatives to report with each token. */
 export const probabilitiesField = optional(
   z.int().min(0).max(MAX_TOP_LOGPROBS),
