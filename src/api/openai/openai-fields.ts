@@ -130,6 +130,17 @@ export function answerHead(prefix: string, model: string): AnswerHead {
   };
 }
 
+/** Returns a page of a list, with its cursors. */
+export function toList<Item extends { readonly id: string }>(data: Item[], hasMore: boolean) {
+  return {
+    object: "list" as const,
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: hasMore,
+  };
+}
+
 const CALL_PREFIX = "call_";
 
 /** Adds this API's prefix to the ID of a tool call, because the engine's IDs lack it. */

@@ -67,6 +67,11 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
+/** ID in the path. */
+export function pathId(context: AppContext): string {
+  return context.req.param("id") ?? "";
+}
+
 /** Model name in the path, decoded; its slashes may be encoded or not. @throws ServiceError invalid_model_name */
 export function pathName(context: AppContext): string {
   const result = modelNameSchema.safeParse(context.req.param("name"));

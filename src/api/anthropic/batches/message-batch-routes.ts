@@ -13,7 +13,7 @@ import {
   MESSAGES_PATH,
   toMessageBatch,
 } from "./message-batch-object.ts";
-import { invalidField, pageLimit } from "../../../http/input/common-fields.ts";
+import { invalidField, pageLimit, pathId } from "../../../http/input/common-fields.ts";
 import { checkCursors, MAX_PAGE, toPage } from "../model-list.ts";
 
 const tag = "Messages API";
@@ -117,7 +117,7 @@ function batchRoute({ batches }: BatchServices): Route {
     summary: "Show a batch of message requests",
     answers: [{ description: "The batch.", schema: messageBatchSchema }],
     async handle(context) {
-      const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
+      const batch = await batches.batch(context.get("owner"), ANTHROPIC_BATCHES, pathId(context));
       return context.json(toMessageBatch(batch, requestOrigin(context)));
     },
   });
@@ -131,7 +131,7 @@ function cancelRoute({ batches }: BatchServices): Route {
     summary: "Cancel a batch of message requests",
     answers: [{ description: "The batch, which is being canceled.", schema: messageBatchSchema }],
     async handle(context) {
-      const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, batchId(context));
+      const batch = await batches.cancel(context.get("owner"), ANTHROPIC_BATCHES, pathId(context));
       return context.json(toMessageBatch(batch, requestOrigin(context)));
     },
   });
@@ -151,7 +151,7 @@ function resultsRoute({ batches }: BatchServices): Route {
     ],
     async handle(context) {
       const viewer = context.get("owner");
-      const { outputFile } = await batches.batch(viewer, ANTHROPIC_BATCHES, batchId(context));
+      const { outputFile } = await batches.batch(viewer, ANTHROPIC_BATCHES, pathId(context));
       if (outputFile === undefined)
         throw new ServiceError("batch_conflict", "The batch has not ended; it has no results yet.");
       const content = await batches.content(viewer, outputFile, ["results"]);
@@ -169,15 +169,11 @@ function deleteRoute({ batches }: BatchServices): Route {
     summary: "Delete a batch of message requests that has ended, with its results",
     answers: [{ description: "The batch has been deleted.", schema: deletedMessageBatchSchema }],
     async handle(context) {
-      const id = batchId(context);
+      const id = pathId(context);
       await batches.deleteBatch(context.get("owner"), ANTHROPIC_BATCHES, id);
       return context.json({ id, type: "message_batch_deleted" });
     },
   });
-}
-
-function batchId(context: AppContext): string {
-  return context.req.param("id") ?? "";
 }
 
 /** Origin under which the client reaches the daemon. */

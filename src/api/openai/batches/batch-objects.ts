@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { Page } from "../../../batches/batch-store.ts";
 import type { Batch, StoredFile } from "../../../batches/batch.ts";
 import type { batchSchema, fileSchema } from "../../wire/openai-batches.ts";
 
@@ -65,19 +64,6 @@ export function toFileObject(file: StoredFile): z.output<typeof fileSchema> {
 /** Limits of OpenAI's API for a file's lifetime: an hour and 30 days. */
 export const MIN_LIFETIME_SECS = 3600;
 export const MAX_LIFETIME_SECS = 30 * 24 * 3600;
-
-export function toList<Item extends { readonly id: string }, Wire extends object>(
-  { items, hasMore }: Page<Item>,
-  toWire: (item: Item) => Wire,
-) {
-  return {
-    object: "list" as const,
-    data: items.map(toWire),
-    first_id: items[0]?.id ?? null,
-    last_id: items.at(-1)?.id ?? null,
-    has_more: hasMore,
-  };
-}
 
 /** Converts a time to Unix seconds, the format of all times in this API. */
 function toSeconds(millis: number): number {

@@ -1,18 +1,13 @@
 import { z } from "zod";
 import type { FilePurpose } from "../../../batches/batch.ts";
 import { dictionary } from "../../../http/input/bounded-lists.ts";
-import { optional, pageLimit, parseInput } from "../../../http/input/common-fields.ts";
+import { optional, pageLimit, parseInput, pathId } from "../../../http/input/common-fields.ts";
 import { readUpload } from "../../../http/input/form-data.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import { sendFile } from "../../../http/streaming/send-file.ts";
 import type { BatchServices } from "../../services.ts";
-import {
-  MAX_LIFETIME_SECS,
-  MIN_LIFETIME_SECS,
-  toBatchObject,
-  toFileObject,
-  toList,
-} from "./batch-objects.ts";
+import { MAX_LIFETIME_SECS, MIN_LIFETIME_SECS, toBatchObject, toFileObject } from "./batch-objects.ts";
+import { toList } from "../openai-fields.ts";
 import { OPENAI_BATCHES, OPENAI_ENDPOINTS } from "./openai-batch-format.ts";
 import {
   batchListSchema,
@@ -100,8 +95,14 @@ function listRoute({ batches }: BatchServices): Route {
     answers: [{ description: "A page of batches.", schema: batchListSchema }],
     async handle(context, { query: { after, limit } }) {
       const viewer = context.get("owner");
-      const page = await batches.batches({ viewer, api: OPENAI_BATCHES, after, limit, descending: true });
-      return context.json(toList(page, toBatchObject));
+      const { items, hasMore } = await batches.batches({
+        viewer,
+        api: OPENAI_BATCHES,
+        after,
+        limit,
+        descending: true,
+      });
+      return context.json(toList(items.map(toBatchObject), hasMore));
     },
   });
 }
@@ -114,8 +115,8 @@ function batchRoute({ batches }: BatchServices): Route {
     summary: "Show a batch",
     answers: [{ description: "The batch.", schema: batchSchema }],
     async handle(context) {
-      const id = context.req.param("id") ?? "";
-      return context.json(toBatchObject(await batches.batch(context.get("owner"), OPENAI_BATCHES, id)));
+      const batch = await batches.batch(context.get("owner"), OPENAI_BATCHES, pathId(context));
+      return context.json(toBatchObject(batch));
     },
   });
 }
@@ -129,8 +130,8 @@ function cancelRoute({ batches }: BatchServices): Route {
     description: "The output will contain the answers so far.",
     answers: [{ description: "The batch, which is being cancelled.", schema: batchSchema }],
     async handle(context) {
-      const id = context.req.param("id") ?? "";
-      return context.json(toBatchObject(await batches.cancel(context.get("owner"), OPENAI_BATCHES, id)));
+      const batch = await batches.cancel(context.get("owner"), OPENAI_BATCHES, pathId(context));
+      return context.json(toBatchObject(batch));
     },
   });
 }
@@ -212,11 +213,11 @@ function listFilesRoute({ batches }: BatchServices): Route {
       const viewer = context.get("owner");
       const purposes = PURPOSES.filter((each) => purpose === undefined || each === purpose);
       const descending = order === "desc";
-      const page =
+      const { items, hasMore } =
         purposes.length > 0
           ? await batches.files({ viewer, limit, after, descending, purposes })
           : { items: [], hasMore: false };
-      return context.json(toList(page, toFileObject));
+      return context.json(toList(items.map(toFileObject), hasMore));
     },
   });
 }
@@ -229,7 +230,7 @@ function fileRoute({ batches }: BatchServices): Route {
     summary: "Show a file",
     answers: [{ description: "The file.", schema: fileSchema }],
     async handle(context) {
-      const file = await batches.file(context.get("owner"), context.req.param("id") ?? "", PURPOSES);
+      const file = await batches.file(context.get("owner"), pathId(context), PURPOSES);
       return context.json(toFileObject(file));
     },
   });
@@ -245,8 +246,7 @@ function contentRoute({ batches }: BatchServices): Route {
       { contentType: "application/octet-stream", description: "The content of the file; supports ranges." },
     ],
     async handle(context) {
-      const id = context.req.param("id") ?? "";
-      const content = await batches.content(context.get("owner"), id, PURPOSES);
+      const content = await batches.content(context.get("owner"), pathId(context), PURPOSES);
       return sendFile(context, content, { "content-type": "application/octet-stream" });
     },
   });
@@ -260,7 +260,7 @@ function deleteRoute({ batches }: BatchServices): Route {
     summary: "Delete a file",
     answers: [{ description: "The file has been deleted.", schema: fileDeletedSchema }],
     async handle(context) {
-      const id = context.req.param("id") ?? "";
+      const id = pathId(context);
       await batches.deleteFile(context.get("owner"), id, PURPOSES);
       return context.json({ id, object: "file", deleted: true } as const);
     },

@@ -6,13 +6,14 @@ import { SSE_TYPE, sseEvent, streamResponse } from "../../../http/streaming/stre
 import { countTokens } from "../../../inference/collect-answer.ts";
 import type { Services } from "../../services.ts";
 import { openaiEvents } from "../openai-error.ts";
+import { toList } from "../openai-fields.ts";
 import { type InputItem, isMessage } from "./input-items.ts";
 import { beginResponse, responseSchema } from "./response-object.ts";
 import { generateWithTruncation, resolveConversation, toInferenceRequest } from "./response-request.ts";
 import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
 import { StoredResponses, ResponseStore, type StoredResponse } from "./response-store.ts";
 import { type ResponseEvent, ResponseWriter } from "./response-writer.ts";
-import { invalidField, pageLimit } from "../../../http/input/common-fields.ts";
+import { invalidField, pageLimit, pathId } from "../../../http/input/common-fields.ts";
 
 const tag = "Responses API";
 
@@ -32,7 +33,7 @@ const shownQuerySchema = z.object({
 });
 
 /** Routes under /v1/responses, with a common store. */
-export function responseRoutes(services: Pick<Services, "inference" | "shared">): readonly Route[] {
+export function responseRoutes(services: Services): readonly Route[] {
   const store = new StoredResponses(new ResponseStore(), services.shared);
   return [
     createRoute(services, store),
@@ -44,7 +45,7 @@ export function responseRoutes(services: Pick<Services, "inference" | "shared">)
   ];
 }
 
-function createRoute({ inference }: Pick<Services, "inference">, store: StoredResponses): Route {
+function createRoute({ inference }: Services, store: StoredResponses): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/responses",
@@ -86,7 +87,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: StoredRe
   });
 }
 
-function inputTokensRoute({ inference }: Pick<Services, "inference">, store: StoredResponses): Route {
+function inputTokensRoute({ inference }: Services, store: StoredResponses): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/responses/input_tokens",
@@ -180,10 +181,6 @@ function frame(event: ResponseEvent): string {
   return sseEvent(event.type, event);
 }
 
-function pathId(context: AppContext): string {
-  return context.req.param("id") ?? "";
-}
-
 /** @throws ServiceError response_not_found */
 async function requireResponse(store: StoredResponses, context: AppContext): Promise<StoredResponse> {
   const id = pathId(context);
@@ -235,14 +232,7 @@ function toInputItemList(
   if (begin === 0 && after !== undefined) {
     throw invalidField("after", `the response has no input item "${after}".`);
   }
-  const data = ordered.slice(begin, begin + limit);
-  return {
-    object: "list",
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: begin + limit < ordered.length,
-  };
+  return toList(ordered.slice(begin, begin + limit), begin + limit < ordered.length);
 }
 
 /** ID prefixes by item type, as in OpenAI's API. */
