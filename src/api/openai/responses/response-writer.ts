@@ -18,7 +18,6 @@ export interface ResponseEvent extends OutputEvent {
 export class ResponseWriter {
   readonly #output: OutputWriter;
   readonly #onComplete: (response: ResponseObject) => void | Promise<void>;
-  readonly #now: () => number;
   #response: ResponseObject;
   #events = 0;
 
@@ -26,15 +25,10 @@ export class ResponseWriter {
    * @param response response before its first output
    * @param onComplete receives the complete response, and is awaited before the client gets it; not called on failure
    */
-  constructor(
-    response: ResponseObject,
-    onComplete: (response: ResponseObject) => void | Promise<void>,
-    now: () => number = Date.now,
-  ) {
+  constructor(response: ResponseObject, onComplete: (response: ResponseObject) => void | Promise<void>) {
     this.#response = response;
     this.#output = new OutputWriter(toolKinds(response.tools));
     this.#onComplete = onComplete;
-    this.#now = now;
   }
 
   /** Returns the complete response. Rethrows errors of the source. */
@@ -76,7 +70,7 @@ export class ResponseWriter {
   }
 
   #end(end: Partial<ResponseObject>): void {
-    const completedAt = end.status === "completed" ? Math.floor(this.#now() / 1000) : null;
+    const completedAt = end.status === "completed" ? Math.floor(Date.now() / 1000) : null;
     this.#response = {
       ...this.#response,
       ...end,
@@ -116,7 +110,7 @@ class OutputWriter {
   readonly #kinds: ReadonlyMap<string, ClientTool["type"]>;
 
   /** @param kinds type of each tool by name; absent names are functions */
-  constructor(kinds: ReadonlyMap<string, ClientTool["type"]> = new Map()) {
+  constructor(kinds: ReadonlyMap<string, ClientTool["type"]>) {
     this.#kinds = kinds;
   }
 
