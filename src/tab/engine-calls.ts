@@ -1,12 +1,17 @@
 import type { z } from "zod";
-import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../api/native/native-chat.ts";
 import { embeddingsAnswerSchema, tokensSchema } from "../api/native/token-routes.ts";
-import { generateAnswerSchema, generateLineSchema } from "../api/native/native-generate.ts";
 import { nativeErrorSchema } from "../http/errors.ts";
 import { isErrorCode } from "../errors/error-codes.ts";
 import { lineChunks } from "../json/json-values.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { generationFields } from "../api/wire/native.ts";
+import {
+  chatAnswerSchema,
+  chatLineSchema,
+  generateAnswerSchema,
+  generateLineSchema,
+  type generationFields,
+  type messageSchema,
+} from "../api/wire/native.ts";
 
 /** Sampling, tools, format and other fields of the native API, and options for streaming. */
 export interface GenerateOptions extends z.input<z.ZodObject<typeof generationFields>> {
@@ -16,7 +21,7 @@ export interface GenerateOptions extends z.input<z.ZodObject<typeof generationFi
   readonly signal?: AbortSignal;
 }
 
-export type EngineMessage = z.input<typeof chatRequestSchema>["messages"][number];
+export type EngineMessage = z.input<typeof messageSchema>;
 export type ChatAnswer = z.output<typeof chatAnswerSchema>;
 export type CompletionAnswer = z.output<typeof generateAnswerSchema>;
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { chatAnswerSchema, chatLineSchema } from "../../src/api/native/native-chat.ts";
+import { chatAnswerSchema, chatLineSchema } from "../../src/api/wire/native.ts";
 import {
   AMPLE_TOKENS,
   GREEDY,

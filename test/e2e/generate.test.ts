@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { generateAnswerSchema, generateLineSchema } from "../../src/api/native/native-generate.ts";
+import { generateAnswerSchema, generateLineSchema } from "../../src/api/wire/native.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
 import { postJson } from "../support/post-json.ts";

@@ -9,6 +9,12 @@ import * as chat from "./native-chat.ts";
 import * as embeddings from "./token-routes.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 import * as generate from "./native-generate.ts";
+import {
+  chatAnswerSchema,
+  chatLineSchema,
+  generateAnswerSchema,
+  generateLineSchema,
+} from "../wire/native.ts";
 import { experimentRoute } from "./experiment.ts";
 import { type Content, toAnswer, toLines } from "./native-conversion.ts";
 
@@ -51,8 +57,8 @@ function generateRoute(services: Services): Route {
     description: "Applies the model's chat template if it has one. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
-      { description: "The complete text.", schema: generate.generateAnswerSchema },
-      { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
+      { description: "The complete text.", schema: generateAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: generateLineSchema },
     ],
     toRequest: generate.toGenerateRequest,
     place: generate.placeInResponse,
@@ -66,8 +72,8 @@ function chatRoute(services: Services): Route {
     description: "Unknown fields are ignored.",
     body: chat.chatRequestSchema,
     answers: [
-      { description: "The complete message.", schema: chat.chatAnswerSchema },
-      { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
+      { description: "The complete message.", schema: chatAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: chatLineSchema },
     ],
     toRequest: chat.toChatRequest,
     place: chat.placeInMessage,

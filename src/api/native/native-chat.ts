@@ -6,17 +6,8 @@ import type { InferenceRequest } from "../../inference/inference.ts";
 import { chatInput, chatMessage, imageParts, textParts } from "../chat-input.ts";
 import { modelField } from "../../http/input/common-fields.ts";
 import { thinkingFromLevel } from "../request-settings.ts";
-import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
-import {
-  deltaStatisticsFields,
-  generationFields,
-  logprobFields,
-  logprobsField,
-  messageSchema,
-  streamField,
-  summaryFields,
-  wireToolCallSchema,
-} from "../wire/native.ts";
+import { returnProgressField } from "../wire/answer-fields.ts";
+import { generationFields, logprobFields, messageSchema, streamField } from "../wire/native.ts";
 import { type Content, toSettings, toToolChoice, toTools } from "./native-conversion.ts";
 
 type WireMessage = z.output<typeof messageSchema>;
@@ -30,37 +21,6 @@ export const chatFields = {
 };
 
 export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
-
-const answerMessageSchema = z.object({
-  role: z.literal("assistant"),
-  content: z.string().describe("The text, or part of it."),
-  thinking: z.string().optional().describe("The model's reasoning."),
-  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
-});
-
-export const chatAnswerSchema = z
-  .object({
-    model: z.string(),
-    message: answerMessageSchema,
-    ...logprobsField,
-    done: z.literal(true),
-    ...summaryFields,
-  })
-  .meta({ id: "ChatAnswer" });
-
-export const chatLineSchema = z
-  .union([
-    z.object({
-      model: z.string(),
-      message: answerMessageSchema,
-      ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
-      ...deltaStatisticsFields,
-      done: z.literal(false),
-    }),
-    chatAnswerSchema,
-  ])
-  .meta({ id: "ChatLine" });
 
 /** Chat request without `stream`, which experiments and frames lack. */
 type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;

@@ -4,16 +4,8 @@ import type { InferenceRequest } from "../../inference/inference.ts";
 import { chatInput, imageParts } from "../chat-input.ts";
 import { modelField, optional } from "../../http/input/common-fields.ts";
 import { thinkingFromLevel } from "../request-settings.ts";
-import { promptProgressSchema, returnProgressField } from "../wire/answer-fields.ts";
-import {
-  deltaStatisticsFields,
-  generationFields,
-  logprobFields,
-  logprobsField,
-  streamField,
-  summaryFields,
-  wireToolCallSchema,
-} from "../wire/native.ts";
+import { returnProgressField } from "../wire/answer-fields.ts";
+import { generationFields, logprobFields, streamField } from "../wire/native.ts";
 import { type Content, toSettings, toToolChoice, toTools } from "./native-conversion.ts";
 
 export const generateRequestSchema = z
@@ -27,36 +19,6 @@ export const generateRequestSchema = z
     return_progress: returnProgressField,
   })
   .meta({ id: "GenerateRequest" });
-
-const answerFields = {
-  model: z.string().describe("The model that generated the answer."),
-  thinking: z.string().optional().describe("The model's reasoning."),
-  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
-};
-
-export const generateAnswerSchema = z
-  .object({
-    ...answerFields,
-    response: z.string().describe("The generated text."),
-    ...logprobsField,
-    done: z.literal(true),
-    ...summaryFields,
-  })
-  .meta({ id: "GenerateAnswer" });
-
-export const generateLineSchema = z
-  .union([
-    z.object({
-      ...answerFields,
-      response: z.string().describe("Part of the text."),
-      ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
-      ...deltaStatisticsFields,
-      done: z.literal(false),
-    }),
-    generateAnswerSchema,
-  ])
-  .meta({ id: "GenerateLine" });
 
 type GenerateRequest = z.output<typeof generateRequestSchema>;
 

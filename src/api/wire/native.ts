@@ -13,7 +13,7 @@ import {
   thinkSchema,
   unsupportedFields,
 } from "./generation-fields.ts";
-import { limitField, timingsPerTokenField } from "./answer-fields.ts";
+import { limitField, promptProgressSchema, timingsPerTokenField } from "./answer-fields.ts";
 
 /** Maximum number of tokens if neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
@@ -172,6 +172,67 @@ export const logprobsField = {
     .optional()
     .describe("Tokens of the text, if the request has logprobs."),
 };
+
+const answerMessageSchema = z.object({
+  role: z.literal("assistant"),
+  content: z.string().describe("The text, or part of it."),
+  thinking: z.string().optional().describe("The model's reasoning."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+});
+
+export const chatAnswerSchema = z
+  .object({
+    model: z.string(),
+    message: answerMessageSchema,
+    ...logprobsField,
+    done: z.literal(true),
+    ...summaryFields,
+  })
+  .meta({ id: "ChatAnswer" });
+
+export const chatLineSchema = z
+  .union([
+    z.object({
+      model: z.string(),
+      message: answerMessageSchema,
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
+      ...deltaStatisticsFields,
+      done: z.literal(false),
+    }),
+    chatAnswerSchema,
+  ])
+  .meta({ id: "ChatLine" });
+
+const generateAnswerFields = {
+  model: z.string().describe("The model that generated the answer."),
+  thinking: z.string().optional().describe("The model's reasoning."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+};
+
+export const generateAnswerSchema = z
+  .object({
+    ...generateAnswerFields,
+    response: z.string().describe("The generated text."),
+    ...logprobsField,
+    done: z.literal(true),
+    ...summaryFields,
+  })
+  .meta({ id: "GenerateAnswer" });
+
+export const generateLineSchema = z
+  .union([
+    z.object({
+      ...generateAnswerFields,
+      response: z.string().describe("Part of the text."),
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
+      ...deltaStatisticsFields,
+      done: z.literal(false),
+    }),
+    generateAnswerSchema,
+  ])
+  .meta({ id: "GenerateLine" });
 
 /** Default number of alternatives to report for each token. */
 export const DEFAULT_ALTERNATIVES = 5;

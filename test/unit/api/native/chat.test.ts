@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chatLineSchema } from "../../../../src/api/native/native-chat.ts";
+import { chatLineSchema } from "../../../../src/api/wire/native.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomNumbers } from "../../../support/random-numbers.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
