@@ -57,6 +57,7 @@ const APART: Readonly<Record<string, readonly string[]>> = {
     "src/api/management/slot-routes.ts < management-api.ts",
     "src/api/management/system-routes.ts < management-api.ts",
     "src/api/native/experiment.ts < native-api.ts",
+    "src/api/native/native-generate.ts < native-api.ts",
     "src/api/ollama/information-routes.ts < ollama-api.ts",
     "src/api/ollama/store-routes.ts < ollama-api.ts",
     "src/api/openai/model-list.ts < openai-api.ts",
