@@ -103,7 +103,9 @@ export async function createServices(
     events,
     onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
   };
-  const batchModule = await ifInstalled(import("../batches/local-batches.ts"));
+  const batchModule = await ifInstalled(import("../batches/local-batches.ts"), (problem) =>
+    logger.warn(`This installation has no batches and files: ${problem}`),
+  );
   const localBatches = batchModule && new batchModule.LocalBatches({ ...batchParts, config, logger });
   const openFile = createFileOpener();
   const life: DaemonState = { state: "starting" };
@@ -206,11 +208,15 @@ export async function createServices(
   };
 }
 
-/** Returns an optional module; undefined if this installation lacks it. */
-async function ifInstalled<Module>(loading: Promise<Module>): Promise<Module | undefined> {
+/** Returns an optional module; undefined, with a report, if this installation lacks it. */
+async function ifInstalled<Module>(
+  loading: Promise<Module>,
+  onMissing: (problem: string) => void,
+): Promise<Module | undefined> {
   return await loading.catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND") return undefined;
-    throw error;
+    if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) throw error;
+    onMissing(error.message);
+    return undefined;
   });
 }
 

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import {
   createServer,
   type IncomingMessage,
@@ -116,10 +115,11 @@ export class HttpListener {
   /** Stops listening and closes all connections. */
   async close(): Promise<void> {
     for (const socket of this.#webSockets.clients) socket.close(GOING_AWAY, "the daemon is shutting down");
-    const ended = this.server.listening ? once(this.server.close(), "close") : undefined;
+    const ended = Promise.withResolvers<void>();
+    this.server.close(() => ended.resolve());
     this.server.closeAllConnections();
     for (const socket of this.#webSockets.clients) socket.terminate();
-    await ended;
+    await ended.promise;
   }
 
   /**

@@ -118,9 +118,17 @@ function toModel(model: MemberModel | undefined, others: readonly Member[]): Mod
   };
 }
 
+interface ConnectionState {
+  readonly isConnected: boolean;
+  /** Known reason why the NATS server is not reachable. */
+  readonly problem?: string | undefined;
+  /** Data that machines do not share although the server is reachable, and the reason. */
+  readonly sharingProblem?: string | undefined;
+}
+
 /** Returns the fleet report of a daemon: this machine first, then the others by name. */
 export function fleetReport(
-  { isConnected, problem }: { readonly isConnected: boolean; readonly problem?: string | undefined },
+  { isConnected, problem, sharingProblem }: ConnectionState,
   self: Member,
   others: readonly Member[],
 ): FleetReport {
@@ -129,6 +137,7 @@ export function fleetReport(
     joined: true,
     connected: isConnected,
     ...(problem !== undefined && { problem }),
+    ...(sharingProblem !== undefined && { sharing_problem: sharingProblem }),
     name: self.info.name,
     machines: [machineReport(self, true), ...sorted.map((each) => machineReport(each, false))],
   };

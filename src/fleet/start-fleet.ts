@@ -133,10 +133,11 @@ export function startFleet(options: FleetOptions): Fleet {
         logger,
         isLowPriority: options.isLowPriority,
       }),
-    report: () => ({
-      ...fleetReport(connection, self, presence.machines),
-      sharing_problem: connection.isConnected ? sharing.problem : undefined,
-    }),
+    report: () => {
+      const { isConnected, problem } = connection;
+      const sharingProblem = isConnected ? sharing.problem : undefined;
+      return fleetReport({ isConnected, problem, sharingProblem }, self, presence.machines);
+    },
     async close() {
       self.markGone();
       presence.sendHeartbeat();

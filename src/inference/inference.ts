@@ -7,6 +7,7 @@ import type {
   OutputFormat,
   Sampling,
   TokenLogprob,
+  ToolDefinition,
 } from "../engine/protocol/generation.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/models.ts";
@@ -31,7 +32,8 @@ export type RequestedFormat = OutputFormat | TextsFormat;
 
 /** Grammar of a tool's text argument, which is enforced as the pattern of its schema. */
 export interface ToolGrammar {
-  readonly tool: string;
+  /** The tool as the request has it: names need not be unique. */
+  readonly tool: ToolDefinition;
   readonly argument: string;
   readonly language: "regex" | "lark";
   readonly source: string;

@@ -22,7 +22,7 @@ export async function prepareRequest(
   const compiled = await cached(compiledGrammars, toolGrammars, () =>
     compileAll(toolGrammars, compileGrammar),
   );
-  const tools = input.tools.map((tool) => withPattern(tool, compiled.patterns.get(tool.name)));
+  const tools = input.tools.map((tool) => withPattern(tool, compiled.patterns.get(tool)));
   return {
     ...request,
     format,
@@ -57,7 +57,7 @@ async function prepareFormat(format: RequestedFormat, compileGrammar: CompileGra
 }
 
 interface CompiledGrammars {
-  readonly patterns: ReadonlyMap<string, { readonly argument: string; readonly pattern: string }>;
+  readonly patterns: ReadonlyMap<ToolDefinition, { readonly argument: string; readonly pattern: string }>;
   readonly warnings: readonly string[];
 }
 
@@ -71,7 +71,7 @@ async function compileAll(
   grammars: readonly ToolGrammar[],
   compileGrammar: CompileGrammar,
 ): Promise<CompiledGrammars> {
-  const patterns = new Map<string, { argument: string; pattern: string }>();
+  const patterns = new Map<ToolDefinition, { argument: string; pattern: string }>();
   const warnings: string[] = [];
   let charactersLeft = MAX_GRAMMARS_LENGTH;
   for (const { tool, argument, language, source } of grammars) {
@@ -84,7 +84,7 @@ async function compileAll(
     else if (result.kind === "unsayable") {
       const reason = result.message.replace(/^it /, "").slice(0, MAX_REASON_LENGTH);
       warnings.push(
-        `The grammar of the tool "${tool.slice(0, MAX_NAME_LENGTH)}" ${reason}: the model sees it, but it is not enforced.`,
+        `The grammar of the tool "${tool.name.slice(0, MAX_NAME_LENGTH)}" ${reason}: the model sees it, but it is not enforced.`,
       );
     }
   }

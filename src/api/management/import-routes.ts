@@ -9,6 +9,7 @@ import { FILE_TYPES, type QuantizedModel } from "../../models/quantize/quantize-
 import { list } from "../../http/input/bounded-lists.ts";
 import { modelNameSchema, optional } from "../../http/input/common-fields.ts";
 import type { ManagementServices } from "./management-services.ts";
+import { pathField } from "./model-routes.ts";
 import {
   type ImportLine,
   importLineSchema,
@@ -19,17 +20,10 @@ import {
   quantizeResultSchema,
 } from "../wire/models.ts";
 
-/** Maximum length of a file path: the limit of operating systems. */
-const MAX_PATH_LENGTH = 4096;
-
 const importRequestSchema = z.object({
-  from: z
-    .string()
-    .min(1)
-    .max(MAX_PATH_LENGTH)
-    .describe(
-      "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
-    ),
+  from: pathField.describe(
+    "ollama, lmstudio or hf for the model folder of that program; or the absolute path of a folder.",
+  ),
   models: optional(list(modelNameSchema), "Models to import, by their names in the source. Default: all."),
   copy: optional(z.boolean(), "Copy files that cannot be cloned or linked, instead of using them in place."),
   stream: optional(z.boolean(), "Stream progress as lines of JSON."),

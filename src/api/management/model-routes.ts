@@ -18,7 +18,8 @@ const NAME = "/api/models/:name{.+}";
 
 /** Maximum length of a file path: the limit of operating systems. */
 const MAX_PATH_LENGTH = 4096;
-const pathField = z.string().min(1).max(MAX_PATH_LENGTH);
+/** Path of a file or folder on the daemon's machine. */
+export const pathField = z.string().min(1).max(MAX_PATH_LENGTH);
 
 /** Context size in tokens of a model loaded without context_size, as specified for POST /api/models/load. */
 const DEFAULT_CONTEXT = 4096;

@@ -95,7 +95,7 @@ function toStatistics(
   };
 }
 
-/** Returns {@link deltaStatisticsFields}, if the engine reported them. */
+/** Returns the statistics so far, if the engine reported them. */
 export function deltaStatistics({ soFar }: { readonly soFar?: Figures | undefined }) {
   if (!soFar) return {};
   const { usage, timings } = soFar;
@@ -172,7 +172,7 @@ export async function* toLines(
 
 const ENCODER = new TextEncoder();
 
-/** Returns {@link logprobsField}, if there are any tokens. */
+/** Returns the field `logprobs`, if there are any tokens. */
 export function tokenFields(logprobs: readonly TokenLogprob[] | undefined): { logprobs?: AnswerToken[] } {
   return logprobs && logprobs.length > 0 ? { logprobs: logprobs.map(toAnswerToken) } : {};
 }

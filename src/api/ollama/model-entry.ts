@@ -108,10 +108,13 @@ export function details(model: Model): z.output<typeof detailsSchema> {
 export async function toTagList(models: readonly Model[]): Promise<z.output<typeof tagListSchema>> {
   const complete = models.filter(({ state }) => state !== "downloading");
   return {
-    models: await Array.fromAsync(complete, async (model) => ({
-      ...(await entry(model, model.gguf.fileSize)),
-      modified_at: new Date(model.modifiedAt).toISOString(),
-    })),
+    models: await Promise.all(
+      complete.map(async (model) =>
+        Object.assign(await entry(model, model.gguf.fileSize), {
+          modified_at: new Date(model.modifiedAt).toISOString(),
+        }),
+      ),
+    ),
   };
 }
 
@@ -119,12 +122,15 @@ export async function toTagList(models: readonly Model[]): Promise<z.output<type
 export async function toRunningList(models: readonly Model[]): Promise<z.output<typeof runningListSchema>> {
   const loaded = models.filter(({ state }) => state === "loaded");
   return {
-    models: await Array.fromAsync(loaded, async (model) => ({
-      ...(await entry(model, model.memoryBytes ?? model.gguf.fileSize)),
-      expires_at: model.expiresAt === undefined ? FOREVER : new Date(model.expiresAt).toISOString(),
-      size_vram: bytesOnGpu(model),
-      context_length: model.contextSize,
-    })),
+    models: await Promise.all(
+      loaded.map(async (model) =>
+        Object.assign(await entry(model, model.memoryBytes ?? model.gguf.fileSize), {
+          expires_at: model.expiresAt === undefined ? FOREVER : new Date(model.expiresAt).toISOString(),
+          size_vram: bytesOnGpu(model),
+          context_length: model.contextSize,
+        }),
+      ),
+    ),
   };
 }
 

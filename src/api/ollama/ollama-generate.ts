@@ -43,12 +43,7 @@ export const generateRequestSchema = z
     steps: ignored("the daemon does not generate images"),
   })
   .meta({ id: "OllamaGenerateRequest" });
-export type GenerateRequest = z.output<typeof generateRequestSchema>;
-
-/** True if a request only loads or unloads the model. */
-export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
-  return !prompt && (images ?? []).length === 0;
-}
+type GenerateRequest = z.output<typeof generateRequestSchema>;
 
 /** @throws ServiceError invalid_parameter for an invalid image, or for a field that raw or suffix excludes */
 export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {

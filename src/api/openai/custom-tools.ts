@@ -43,10 +43,8 @@ const INPUT = "input";
  */
 export function customFunctions(grammars: ToolGrammar[]): (tool: CustomTool) => ToolDefinition {
   return ({ name, description, grammar }) => {
-    if (grammar)
-      grammars.push({ tool: name, argument: INPUT, language: grammar.syntax, source: grammar.definition });
     const parts = [description ?? "", grammar ? describeGrammar(grammar) : ""].filter((text) => text !== "");
-    return {
+    const tool = {
       name,
       ...(parts.length > 0 && { description: parts.join("\n\n") }),
       parameters: {
@@ -56,6 +54,9 @@ export function customFunctions(grammars: ToolGrammar[]): (tool: CustomTool) => 
         additionalProperties: false,
       },
     };
+    if (grammar)
+      grammars.push({ tool, argument: INPUT, language: grammar.syntax, source: grammar.definition });
+    return tool;
   };
 }
 

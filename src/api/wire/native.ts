@@ -180,28 +180,23 @@ const answerMessageSchema = z.object({
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 });
 
+/** Last fields of a complete answer, or of the last line of a streamed one. */
+const endFields = { ...logprobsField, done: z.literal(true), ...summaryFields };
+
+/** Last fields of every other line of a streamed answer. */
+const lineFields = {
+  ...logprobsField,
+  prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
+  ...deltaStatisticsFields,
+  done: z.literal(false),
+};
+
 export const chatAnswerSchema = z
-  .object({
-    model: z.string(),
-    message: answerMessageSchema,
-    ...logprobsField,
-    done: z.literal(true),
-    ...summaryFields,
-  })
+  .object({ model: z.string(), message: answerMessageSchema, ...endFields })
   .meta({ id: "ChatAnswer" });
 
 export const chatLineSchema = z
-  .union([
-    z.object({
-      model: z.string(),
-      message: answerMessageSchema,
-      ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
-      ...deltaStatisticsFields,
-      done: z.literal(false),
-    }),
-    chatAnswerSchema,
-  ])
+  .union([z.object({ model: z.string(), message: answerMessageSchema, ...lineFields }), chatAnswerSchema])
   .meta({ id: "ChatLine" });
 
 const generateAnswerFields = {
@@ -214,9 +209,7 @@ export const generateAnswerSchema = z
   .object({
     ...generateAnswerFields,
     response: z.string().describe("The generated text."),
-    ...logprobsField,
-    done: z.literal(true),
-    ...summaryFields,
+    ...endFields,
   })
   .meta({ id: "GenerateAnswer" });
 
@@ -225,10 +218,7 @@ export const generateLineSchema = z
     z.object({
       ...generateAnswerFields,
       response: z.string().describe("Part of the text."),
-      ...logprobsField,
-      prompt_progress: promptProgressSchema.optional().describe("If the request has return_progress."),
-      ...deltaStatisticsFields,
-      done: z.literal(false),
+      ...lineFields,
     }),
     generateAnswerSchema,
   ])

@@ -94,18 +94,20 @@ export async function resolveConversation(
   const items = [...(stored?.items ?? [])];
   const earlier = items.length;
   const added = typeof input === "string" ? [{ role: "user" as const, content: input }] : (input ?? []);
+  const referenced = new Map<string, InputItem>();
   for (const [index, item] of added.entries()) {
     if (item.type !== "item_reference") {
       items.push(item);
       continue;
     }
-    const found = await store.item(item.id, viewer);
+    const found = referenced.get(item.id) ?? (await store.item(item.id, viewer));
     if (!found) {
       throw invalidField(
         `input.${index}.id`,
         `item "${item.id}" was not found; it may have been removed to free memory. Send the item itself.`,
       );
     }
+    referenced.set(item.id, found);
     items.push(found);
   }
   return { items, earlier };

@@ -152,7 +152,10 @@ export function toFunctions(
   { paramOf, grammars }: ToolContext,
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   const toFunction = customFunctions(grammars);
-  const definitions = tools.map((tool) => ({ ...toDefinition(tool, toFunction), param: paramOf(tool) }));
+  // Grammars refer to their tools, which are therefore not copied.
+  const definitions = tools.map((tool) =>
+    Object.assign(toDefinition(tool, toFunction), { param: paramOf(tool) }),
+  );
   if (typeof choice === "string") return { tools: definitions, toolChoice: choice };
   if (choice.type !== "allowed_tools") return { tools: definitions, toolChoice: { name: nameOf(choice) } };
   const allowed = new Set(choice.tools.map(nameOf));

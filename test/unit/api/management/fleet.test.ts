@@ -32,10 +32,7 @@ describe("GET /api/fleet", () => {
     };
     const fleet = {
       joined: Promise.resolve(),
-      report: () => ({
-        ...fleetReport({ isConnected: true }, self, [other]),
-        sharing_problem: "files are not shared",
-      }),
+      report: () => fleetReport({ isConnected: true, sharingProblem: "files are not shared" }, self, [other]),
     };
     const answer = await fakeApp({ overrides: { fleet } }).request("/api/fleet");
     expect(await answer.json()).toMatchObject({

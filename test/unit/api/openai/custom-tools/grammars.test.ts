@@ -56,6 +56,16 @@ async function allows(syntax: Syntax, definition: string): Promise<(text: string
   };
 }
 
+test("tools of the same name keep their own grammars", async () => {
+  const { input } = await convertAll("regex", ["x+", "y+"]);
+  const [first, second] = input.kind === "chat" ? input.tools : [];
+  const patternOf = (tool: typeof first): string =>
+    String(Object(Object(tool?.parameters?.["properties"]).input).pattern);
+  expect(new RegExp(patternOf(first), "u").test("x")).toBe(true);
+  expect(new RegExp(patternOf(first), "u").test("y")).toBe(false);
+  expect(new RegExp(patternOf(second), "u").test("y")).toBe(true);
+});
+
 describe("a Lark grammar is enforced", () => {
   test("for apply_patch", async () => {
     const isPatch = await allows("lark", PATCH_GRAMMAR);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { StoredResponses, ResponseStore } from "../../../../../src/api/openai/responses/response-store.ts";
+import { resolveConversation } from "../../../../../src/api/openai/responses/response-request.ts";
 import { responseRequestSchema } from "../../../../../src/api/openai/responses/response-schema.ts";
 import { RecordsUnreachable, type SharedRecords } from "../../../../../src/api/services.ts";
 import { responseOf } from "./response-of.ts";
@@ -15,7 +16,10 @@ class SharedMap implements SharedRecords {
     if (!this.away) this.records.set(name, record);
   }
 
+  reads = 0;
+
   async get(name: string) {
+    this.reads += 1;
     return this.away ?? this.records.get(name);
   }
 
@@ -57,6 +61,23 @@ describe("the responses of a fleet", () => {
     expect(await there.get(response.id, undefined)).toEqual({ response, items, owner: undefined });
     const [{ id } = { id: "" }] = response.output;
     expect(await there.item(id, undefined)).toEqual(response.output[0]);
+  });
+
+  test("are read once for an item that a request names several times", async () => {
+    const { shared, here, there, response, items } = machines();
+    await here.add(response, items, undefined);
+    const [output] = response.output;
+    const input = Array.from({ length: 3 }, () => ({
+      type: "item_reference" as const,
+      id: output?.id ?? "",
+    }));
+    shared.reads = 0;
+    await there.item(output?.id ?? "", undefined);
+    const once = shared.reads;
+    shared.reads = 0;
+    const conversation = await resolveConversation({ input }, there, undefined);
+    expect(conversation.items).toEqual([output, output, output]);
+    expect(shared.reads).toBe(once);
   });
 
   test("are only visible to their API key, on every machine", async () => {
