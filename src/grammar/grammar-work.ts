@@ -92,6 +92,9 @@ const MAX_QUICK_LLAMA_LENGTH = 32 * 1024;
 const LLAMA_STEPS = 600_000;
 const QUICK_LLAMA_STEPS = 20_000;
 
+/** Unicode properties in the JSON of work: finding the characters of one takes some 40 ms. */
+const UNICODE_PROPERTY = /\\\\p\{/i;
+
 /** Most pairs of a subschema and a value in the check of an answer: each takes some 5 µs and 300 bytes. */
 const CHECK_STEPS = 1_000_000;
 
@@ -106,6 +109,7 @@ export function compileGrammar(work: GrammarWork): GrammarResult {
 /** Like {@link compileGrammar}, but gives up after a few milliseconds and returns undefined. */
 export function compileIfQuick(work: GrammarWork): GrammarResult | undefined {
   if (lengthOf(work) > (work.kind === "llama" ? MAX_QUICK_LLAMA_LENGTH : MAX_QUICK_LENGTH)) return undefined;
+  if (UNICODE_PROPERTY.test(JSON.stringify(work))) return undefined;
   try {
     return compileWithin(work, { ...OPTIONS, steps: QUICK_STEPS, isSingleTry: true });
   } catch (error) {
@@ -183,6 +187,9 @@ function compileTexts(
       ? { kind: "pattern", pattern: textPattern(work.language, work.source, budget) }
       : made(textGrammar(work.language, work.source, budget));
   } catch (error) {
+    // With all steps it may be small enough.
+    if (isSingleTry === true && error instanceof Error && error.cause instanceof SchemaTooComplexError)
+      throw error.cause;
     const isRefused =
       error instanceof UnsupportedGrammarError ||
       (error instanceof SchemaTooComplexError && isSingleTry !== true);

@@ -1,7 +1,13 @@
 import { UnsupportedGrammarError } from "../schema-errors.ts";
 import { codePoints, oneCodePoint } from "../text/code-points.ts";
 import type { Expression, Expressions } from "../text/expressions.ts";
-import { inBothCases, MAX_REPETITIONS, parseRegex, RepetitionLimitError } from "../text/parse-regex.ts";
+import {
+  checkBounds,
+  inBothCases,
+  MAX_REPETITIONS,
+  parseRegex,
+  RepetitionLimitError,
+} from "../text/parse-regex.ts";
 import { type LarkGrammar, type LarkNode, parseLark } from "./lark-grammar.ts";
 
 /** Deepest nesting of rules and terminals, which are processed recursively. */
@@ -23,6 +29,8 @@ export function larkExpression(definition: string, make: Expressions): Expressio
 export class LarkExpressions {
   readonly #grammar: LarkGrammar;
   readonly #make: Expressions;
+  /** Expression of ignored text between terminals. */
+  readonly ignored: Expression;
   /** Expressions of rules and terminals, by name. */
   readonly #known = new Map<string, Expression>();
   /** Names whose definitions are being converted. */
@@ -31,15 +39,8 @@ export class LarkExpressions {
   constructor(grammar: LarkGrammar, make: Expressions) {
     this.#grammar = grammar;
     this.#make = make;
-  }
-
-  /** Expression of ignored text between terminals. */
-  get ignored(): Expression {
-    return this.#make.repeat(
-      this.#make.either(this.#grammar.ignored.map((node) => this.of(node))),
-      0,
-      Infinity,
-    );
+    const ignored = grammar.ignored.map((node) => this.of(node));
+    this.ignored = make.repeat(make.either(ignored), 0, Infinity);
   }
 
   /**
@@ -123,10 +124,6 @@ function composite(
   checkBounds(min, max);
   if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max !== Infinity)) throw new RepetitionLimitError();
   return make.repeat(convert(node.part), min, max);
-}
-
-export function checkBounds(min: number, max: number): void {
-  if (max < min) throw new UnsupportedGrammarError("it has a repetition that ends before it begins");
 }
 
 /** True for names of rules, which are in lower case; names of terminals are in upper case. */

@@ -4,14 +4,15 @@ import { expressionsFor, TextSet } from "../text/text-set.ts";
 import { writeString } from "../text/write-text.ts";
 import { UnsupportedGrammarError, type WorkBudget } from "../schema-errors.ts";
 import { type LarkNode, parseLark } from "./lark-grammar.ts";
-import { checkBounds, isRule, MAX_NESTED_RULES, START_RULE, LarkExpressions } from "./lark-expression.ts";
+import { isRule, LarkExpressions, MAX_NESTED_RULES, START_RULE } from "./lark-expression.ts";
+import { checkBounds } from "../text/parse-regex.ts";
 
 /** Largest bound of a repetition in llama.cpp. */
 const MAX_REPEATS = 2_000;
+
 /**
  * Compiles a Lark grammar to GBNF; rules may be recursive.
- * @throws UnsupportedGrammarError for unsupported syntax or an endless rule
- * @throws UnsupportedGrammarError, SchemaTooComplexError
+ * @throws UnsupportedGrammarError for unsupported syntax or an endless rule, or SchemaTooComplexError
  */
 export function larkToGbnf(definition: string, budget: WorkBudget): string {
   return new LarkWriter(definition, budget).grammar();

@@ -178,6 +178,9 @@ const UNSAID = [
 function negateOthers(node: JsonSchema): Alternative[] {
   return UNSAID.filter(([keyword]) => {
     const value = node[keyword];
+    // Nothing to negate: these have no effect.
+    if (keyword === "maxContains" && node.contains === undefined) return false;
+    if (keyword.startsWith("depend") && Object.keys(Object(value)).length === 0) return false;
     return keyword === "uniqueItems" ? value === true : value !== undefined && value !== true;
   }).map(([keyword, type]) => unsaid(keyword, type));
 }

@@ -1,12 +1,14 @@
 import { UnsupportedGrammarError } from "../schema-errors.ts";
 import { DOT_POINTS, PatternCharacters, readClass, readEscape } from "./pattern-classes.ts";
-import { complementOf, oneCodePoint, WORD } from "./code-points.ts";
+import { type CodePoints, complementOf, oneCodePoint, WORD } from "./code-points.ts";
 import type { Expression, Expressions } from "./expressions.ts";
 
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 100;
 /** Longest pattern of a grammar, in characters: patterns of JSON schemas have a few hundred at most. */
 const MAX_LENGTH = 8_000;
+
+type Adapt = (set: CodePoints) => CodePoints;
 
 /** @throws UnsupportedGrammarError if a pattern is too long to become a grammar */
 export function checkPatternLength(source: string): void {
@@ -17,15 +19,16 @@ export function checkPatternLength(source: string): void {
 /**
  * Parses an ECMA-262 pattern, with the flag `u` or, if it is only valid without, by the older syntax; it always matches
  * code points.
+ * @param adapt changes the characters that a class, an escape or a dot matches
  * @returns expression of the pattern at one position of a text; assertions become lookarounds
  * @throws UnsupportedGrammarError
  */
-export function parsePattern(source: string, make: Expressions): Expression {
+export function parsePattern(source: string, make: Expressions, adapt: Adapt = (set) => set): Expression {
   make.budget.spend(source.length);
   const isStrict = isValid(source, "u");
   if (!isStrict && !isValid(source, ""))
     throw new UnsupportedGrammarError("it is not a valid regular expression");
-  return new PatternReader(source, make, isStrict).read();
+  return new PatternReader(source, make, isStrict, adapt).read();
 }
 
 /** Checks the syntax with RegExp, so that the reader can assume it is valid. */
@@ -40,10 +43,12 @@ function isValid(source: string, flags: string): boolean {
 class PatternReader {
   readonly #characters: PatternCharacters;
   readonly #make: Expressions;
+  readonly #adapt: Adapt;
 
-  constructor(source: string, make: Expressions, isStrict: boolean) {
+  constructor(source: string, make: Expressions, isStrict: boolean, adapt: Adapt) {
     this.#characters = new PatternCharacters(source, isStrict);
     this.#make = make;
+    this.#adapt = adapt;
   }
 
   read(): Expression {
@@ -73,9 +78,9 @@ class PatternReader {
       case "(":
         return this.#group(depth + 1);
       case "[":
-        return make.set(readClass(this.#characters));
+        return make.set(this.#adapt(readClass(this.#characters)));
       case ".":
-        return make.set(DOT_POINTS);
+        return make.set(this.#adapt(DOT_POINTS));
       case "^":
         return make.behind(make.empty, false);
       case "$":
@@ -83,7 +88,7 @@ class PatternReader {
       case "\\":
         if (this.#characters.take("b")) return this.#wordEdge(false);
         if (this.#characters.take("B")) return this.#wordEdge(true);
-        return make.set(readEscape(this.#characters, false));
+        return make.set(this.#adapt(readEscape(this.#characters, false)));
       default:
         return make.set(oneCodePoint(next.codePointAt(0) ?? 0));
     }

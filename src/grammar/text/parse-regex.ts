@@ -11,7 +11,7 @@ import {
   WORD,
 } from "./code-points.ts";
 import type { Expression, Expressions } from "./expressions.ts";
-import { PatternCharacters } from "./pattern-classes.ts";
+import { PatternCharacters, readSurrogatePair } from "./pattern-classes.ts";
 
 /** Largest bound of a repetition. */
 export const MAX_REPETITIONS = 9999;
@@ -132,6 +132,7 @@ class RegexReader {
     characters.take("?"); // a lazy quantifier matches the same texts
     if (characters.peek() === "+") throw new UnsupportedGrammarError("it has a possessive quantifier");
     const [min, max] = boundsOf(found);
+    checkBounds(min, max);
     if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max !== Infinity))
       throw new RepetitionLimitError();
     return this.#make.repeat(body, min, max);
@@ -173,6 +174,8 @@ class RegexReader {
     if (known) return letter === letter.toLowerCase() ? known : outside(known);
     const control = CONTROLS[letter];
     if (control !== undefined) return oneCodePoint(control);
+    const pair = letter === "u" ? readSurrogatePair(characters) : undefined;
+    if (pair) return pair;
     if (letter === "x" || letter === "u") {
       const digits =
         letter === "x"
@@ -194,6 +197,11 @@ class RegexReader {
   #cased(set: CodePoints): CodePoints {
     return this.#ignoresCase ? inBothCases(set) : set;
   }
+}
+
+/** @throws UnsupportedGrammarError for a repetition whose bounds are in the wrong order */
+export function checkBounds(min: number, max: number): void {
+  if (max < min) throw new UnsupportedGrammarError("it has a repetition that ends before it begins");
 }
 
 function boundsOf([text, min, comma, max, onlyMax]: RegExpExecArray): [min: number, max: number] {

@@ -89,13 +89,18 @@ function readUnicode(characters: PatternCharacters): CodePoints {
     const braced = characters.takeMatch(/^\{([\da-fA-F]+)\}/);
     if (braced) return oneCodePoint(Number.parseInt(braced[1] ?? "", 16));
   }
-  const pair = characters.takeMatch(/^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/);
-  if (pair) {
-    const halves = pair[0].split(String.raw`\u`).map((half) => Number.parseInt(half, 16));
-    return oneCodePoint(String.fromCharCode(...halves).codePointAt(0) ?? 0);
-  }
+  const pair = readSurrogatePair(characters);
+  if (pair) return pair;
   const found = characters.takeMatch(/^[\da-fA-F]{4}/);
   return oneCodePoint(found ? Number.parseInt(found[0], 16) : 0x75);
+}
+
+/** Reads a character in two escapes, the first of which has been begun: "D83D\\uDE00". */
+export function readSurrogatePair(characters: PatternCharacters): CodePoints | undefined {
+  const pair = characters.takeMatch(/^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/);
+  if (!pair) return undefined;
+  const halves = pair[0].split(String.raw`\u`).map((half) => Number.parseInt(half, 16));
+  return oneCodePoint(String.fromCharCode(...halves).codePointAt(0) ?? 0);
 }
 
 /** A back-reference, or without the flag `u` a character by its octal number. */

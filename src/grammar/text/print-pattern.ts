@@ -5,6 +5,7 @@ import {
   type CodePoints,
   hasCodePoint,
   intersectionOf,
+  LAST_CODE_POINT,
   rangesOf,
   UNESCAPED,
 } from "./code-points.ts";
@@ -21,17 +22,23 @@ const MAX_RANGES = 256;
  * does not encode: a class could match quotes and line breaks, which is not JSON. It also accepts any string for a pattern
  * with `\d`, without anchors or with a lazy quantifier.
  *
- * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON.
+ * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON, which would flood the prompt.
  * @returns undefined if the pattern has no such form
  */
 export function toJsonPattern(source: string, budget: WorkBudget): string | undefined {
   try {
-    const { expression } = TextSet.pattern(source, budget);
+    const { expression } = TextSet.pattern(source, budget, withoutEscapes);
     return `^${printPattern(jsonEncoded(expression, expressionsFor(budget)))}$`;
   } catch (error) {
     if (error instanceof UnsupportedGrammarError || error instanceof SchemaTooComplexError) return undefined;
     throw error;
   }
+}
+
+/** Leaves out of a complement what needs an escape in JSON. */
+function withoutEscapes(set: CodePoints): CodePoints {
+  const isComplement = set.length > ALL_CODE_POINTS.length && set.at(-1) === LAST_CODE_POINT;
+  return isComplement ? intersectionOf(set, UNESCAPED) : set;
 }
 
 /**
@@ -133,9 +140,6 @@ function jsonEncoded(
 
 function encodedSet(set: CodePoints, make: Expressions): Expression {
   const plain = make.set(intersectionOf(set, UNESCAPED));
-  // Of the sets in patterns, only complements contain surrogates.
-  const isComplement = hasCodePoint(set, 0xd800) && set.length > ALL_CODE_POINTS.length;
-  if (isComplement) return plain;
   const escapes = [...Array.from({ length: 0x20 }, (_, control) => control), 0x22, 0x5c]
     .filter((point) => hasCodePoint(set, point))
     .map((point) => make.literal(JSON.stringify(String.fromCodePoint(point)).slice(1, -1)));

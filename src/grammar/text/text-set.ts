@@ -1,5 +1,6 @@
 import type { WorkBudget } from "../schema-errors.ts";
 import { type Automaton, toAutomaton } from "./automaton.ts";
+import type { CodePoints } from "./code-points.ts";
 import { Derivatives } from "./derivatives.ts";
 import { type Expression, Expressions } from "./expressions.ts";
 import { formatPattern } from "./formats.ts";
@@ -44,10 +45,11 @@ export class TextSet {
 
   /**
    * Set of the texts in which an ECMA-262 pattern is found.
+   * @param adapt changes the characters that a part of the pattern matches
    * @throws UnsupportedGrammarError if the pattern is not regular
    */
-  static pattern(source: string, budget: WorkBudget): TextSet {
-    return TextSet.#of(budget, (make) => textsContaining(parsePattern(source, make), make));
+  static pattern(source: string, budget: WorkBudget, adapt?: (set: CodePoints) => CodePoints): TextSet {
+    return TextSet.#of(budget, (make) => textsContaining(parsePattern(source, make, adapt), make));
   }
 
   /** Set of the texts with a number of code points. */

@@ -180,6 +180,11 @@ describe("a schema that no value fits", () => {
       "properties.a",
     ],
     [
+      "the negation of a keyword without effect",
+      { type: "object", properties: { a: { type: "array", not: { maxContains: 1 } } }, required: ["a"] },
+      "properties.a",
+    ],
+    [
       "a required property that is forbidden",
       { properties: { a: false }, required: ["a"], type: "object" },
       "",

@@ -96,6 +96,18 @@ describe("a pattern for encoded JSON strings", () => {
     },
   );
 
+  test.each([
+    ["^(?:.|\\n)*$", "a\nb"],
+    ["^(.|[\\r\\n])+$", "\r\n"],
+    ['^(?:"|.)$', '"'],
+    ["^(?:[^a]|\\n)$", "\n"],
+    ["^(?:\\n|\\S)$", "\n"],
+    ["^[\\x20-\\x7e\\u0080-\\uffff]*$", 'a"\\'],
+  ])("%s allows what is named beside a complement", (pattern, text) => {
+    expect(text).toMatch(new RegExp(pattern, "u"));
+    expect(written(text)).toMatch(new RegExp(toJsonPattern(pattern) ?? "", "u"));
+  });
+
   test.each(["^(?=a)a$", "^\\bab$", "^(a)\\1$", "^\\p{L}$", "^a^b$", "^[^\\s\\S]$", "^(a$", "^[a", "^a\\"])(
     "is undefined for %s, which no grammar can express",
     (pattern) => {

@@ -14,6 +14,7 @@ describe("a regular expression becomes a grammar of the texts that it matches co
     ["(?i)yes|no", ["YES", "No"], ["yesno", ""]],
     ["a{00002}{x}{,}{1", ["aa{x}{1", "aa{x}}}{1"], ["a{00002}{x}{1", "a{x}{1"]],
     ["a{,}b", ["b", "aaab"], ["a{,}b"]],
+    [String.raw`a\uD83D\uDE00`, ["a😀"], ["a"]],
     [String.raw`(?=.*\d)[a-z\d]{3}`, ["ab1", "1ab"], ["abc", "1abc"]],
   ])("%s", ([expression, good, bad]) => {
     expect(accepted(textGrammar("regex", expression), [...good, ...bad])).toEqual(good);
@@ -28,6 +29,7 @@ describe("a regular expression becomes a grammar of the texts that it matches co
     ["a{,99999}", "it repeats something more than 9999 times"],
     ["a{2,99999}", "it repeats something more than 9999 times"],
     [`a{${"9".repeat(200)}}`, "it repeats something more than 9999 times"],
+    ["a{5,3}", "it has a repetition that ends before it begins"],
     ["a{2}{3}", "it has { where it means nothing or an anchor"],
     ["(?!a)(?=a)b", "it matches no text"],
     ["(?=.*a.{20})(?=.*b.{20}).*", "a text has too many possible courses"],

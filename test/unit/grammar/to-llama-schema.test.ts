@@ -121,3 +121,16 @@ test("long patterns are not converted inline, but on the thread of grammars", ()
   expect(compileIfQuick(work)).toBeUndefined();
   expect(compileGrammar(work)).toMatchObject({ schemas: [{ schema: { pattern }, dropped: [] }] });
 });
+
+test("a tool's grammar that is too large for quick work is compiled in full, not refused", () => {
+  const words = Array.from({ length: 200 }, (_, index) => `word${index * 7919}`);
+  const work: GrammarWork = { kind: "pattern", language: "regex", source: words.join("|") };
+  expect(compileIfQuick(work)).toBeUndefined();
+  expect(compileGrammar(work)).toMatchObject({ kind: "pattern" });
+});
+
+test("Unicode properties, each of which takes long, are no quick work", () => {
+  const schema = { type: "string", pattern: "^\\p{Lu}\\p{Ll}+$" };
+  expect(compileIfQuick({ kind: "llama", schemas: [schema] })).toBeUndefined();
+  expect(compileIfQuick({ kind: "schema", schema })).toBeUndefined();
+});
