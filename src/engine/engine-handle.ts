@@ -217,6 +217,7 @@ export interface EndOptions {
 export interface EngineReceiver {
   /** Handles a valid message. Returns false if it was not expected, so the engine cannot be trusted. */
   receive(message: EngineMessage): boolean;
+  /** Called once, when the engine has ended. */
   end(error: ServiceError): void;
 }
 

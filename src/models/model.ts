@@ -127,16 +127,18 @@ interface InitialMessage {
   readonly content: string;
 }
 
-/** Settings of a model without a Modelfile. */
+/** Settings of a model without a Modelfile. The order of all settings is part of the digests in Ollama's answers. */
 export const NO_SETTINGS: ModelSettings = {
   system: undefined,
   template: undefined,
   sampling: {},
   maxTokens: undefined,
+  repetitionGuard: undefined,
   stop: [],
   contextSize: undefined,
   gpuLayers: undefined,
   load: {},
+  speculation: undefined,
   thinking: undefined,
   toolFormat: undefined,
   capabilities: {},

@@ -56,8 +56,8 @@ export class MessageCodec<Message extends { readonly type: string }> {
       let attached = 0;
       const whole = replaceBinary(value, kind, (place, form) => {
         if (!isRecord(place) || typeof place["attachment"] !== "number") return place;
-        attached += 1;
-        return fromBytes(attachments[place["attachment"]], form);
+        if (place["attachment"] !== attached) throw new TypeError("has its attachments in another order");
+        return fromBytes(attachments[attached++], form);
       });
       if (attached !== attachments.length) throw new TypeError("has other attachments than it names");
       return whole;
@@ -69,23 +69,30 @@ export class MessageCodec<Message extends { readonly type: string }> {
 
 type Replace = (value: unknown, form: Parameters<typeof toBytes>[1]) => unknown;
 
-/** Copies a message and replaces what is at the paths of its binary data. */
+/** Replaces what is at the paths of a message's binary data. Copies only what contains it. */
 function replaceBinary(message: object, { binary = {} }: MessageKind, replace: Replace): unknown {
-  let copy: unknown = message;
+  let replaced: unknown = message;
   for (const [path, form] of Object.entries(binary))
-    copy = replaceAt(copy, path.split("."), (value) => replace(value, form));
-  return copy;
+    replaced = replaceAt(replaced, path.split("."), 0, (value) => replace(value, form));
+  return replaced;
 }
 
+/** @param at index of the first key of the path that applies to the value */
 function replaceAt(
   value: unknown,
-  [key, ...rest]: readonly string[],
+  path: readonly string[],
+  at: number,
   replace: (value: unknown) => unknown,
 ): unknown {
+  const key = path[at];
   if (key === undefined) return replace(value);
-  if (key === "*" && Array.isArray(value)) return value.map((item) => replaceAt(item, rest, replace));
+  if (key === "*" && Array.isArray(value)) {
+    const items = value.map((item) => replaceAt(item, path, at + 1, replace));
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
   if (!isRecord(value) || !Object.hasOwn(value, key)) return value;
-  return { ...value, [key]: replaceAt(value[key], rest, replace) };
+  const part = replaceAt(value[key], path, at + 1, replace);
+  return part === value[key] ? value : { ...value, [key]: part };
 }
 
 function checkSize(limits: KindLimits, json: string, attachments: readonly Uint8Array[]): void {

@@ -273,6 +273,7 @@ function noMatchingFile(repo: string, { file, quant }: HubSpec): ServiceError {
   return new ServiceError("no_gguf_in_repo", `${repo} has no GGUF model with quantization ${quant}.`);
 }
 
+/** Error for a repository without GGUF files. */
 export function noGgufIn(repo: string): ServiceError {
   return new ServiceError(
     "no_gguf_in_repo",

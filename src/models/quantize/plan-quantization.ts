@@ -28,7 +28,9 @@ export interface QuantizationPlan {
 const FLOATS: ReadonlySet<string> = new Set(["F32", "F16", "BF16"]);
 
 /**
+ * Plans the quantization of a model.
  * @param files real paths of all shards in order
+ * @param mayRequantize allows quantized weights to be quantized again
  * @throws ServiceError invalid_model_file, unsupported_feature for tensors that cannot be converted, or
  *   invalid_parameter for a quantization that does not fit the model
  */

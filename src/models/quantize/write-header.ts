@@ -114,7 +114,11 @@ export interface SourceLayout {
   readonly alignment: number;
 }
 
-/** @throws ServiceError invalid_model_file or model_file_not_found */
+/**
+ * Reads the headers of a model's files.
+ * @param files all shards in order
+ * @throws ServiceError invalid_model_file or model_file_not_found
+ */
 export async function readLayout(files: readonly [string, ...string[]]): Promise<SourceLayout> {
   const entries: { key: string; start: number; end: number }[] = [];
   const tensors: SourceTensor[] = [];

@@ -138,6 +138,7 @@ export class DefinedModels implements RecordSource {
   }
 }
 
+/** Error for a name that another model has. */
 export function alreadyExists(alias: string): ServiceError {
   return new ServiceError("model_exists", `There is a model "${alias}" already.`);
 }

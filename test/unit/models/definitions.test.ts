@@ -26,6 +26,28 @@ describe("a model created from a Modelfile", () => {
     expect(engines.last.spec.contextSize).toBe(300);
   });
 
+  it("has its settings in one order, from which Ollama's API computes the model's digest", async () => {
+    const { models } = await startModels();
+    const lines = ["MESSAGE user hi", "PARAMETER speculation ngram", "PARAMETER repetition_guard true"];
+    const { settings } = await models.create("made", [`FROM ${MINI}`, ...lines].join("\n"), {});
+    expect(Object.keys(settings)).toEqual([
+      "system",
+      "template",
+      "sampling",
+      "maxTokens",
+      "repetitionGuard",
+      "stop",
+      "contextSize",
+      "gpuLayers",
+      "load",
+      "speculation",
+      "thinking",
+      "toolFormat",
+      "capabilities",
+      "messages",
+    ]);
+  });
+
   it("passes its template, adapters and projector to the engine", async () => {
     const { models, engines, userDir, userFile } = await startModels();
     const adapter = userFile("lora.gguf", tinyLora());

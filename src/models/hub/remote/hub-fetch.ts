@@ -205,10 +205,13 @@ function parseUrl(location: string, base: URL): URL {
 /** Reads a stream. Leaving the loop closes it; a disconnection becomes a HubNetworkFailure. */
 export async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
-    yield* stream;
+    // Closed below, because a failure to close is none of the download.
+    yield* stream.values({ preventCancel: true });
   } catch (error) {
     if (error instanceof HubNetworkFailure) throw error;
     throw new HubNetworkFailure("the connection was cut", { cause: error });
+  } finally {
+    await stream.cancel().catch(() => {});
   }
 }
 

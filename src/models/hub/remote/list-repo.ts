@@ -217,7 +217,10 @@ const infoAnswer = z.object({
     .catch(undefined),
 });
 
-/** @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure */
+/**
+ * Finds repositories with GGUF files whose names match, the most downloaded first.
+ * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
+ */
 export async function searchRepos(
   hub: HubFetch,
   query: string,

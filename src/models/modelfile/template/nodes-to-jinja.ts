@@ -6,7 +6,7 @@ export const VARIABLES = "variables";
 
 type Range = Extract<GoNode, { kind: "range" }>;
 
-/** @throws TemplateProblem */
+/** Translates the nodes of a Go template. @throws TemplateProblem */
 export function nodesToJinja(nodes: readonly GoNode[], scope: GoScope): string {
   return new Translator().translate(nodes, scope);
 }

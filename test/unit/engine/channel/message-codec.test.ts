@@ -97,7 +97,7 @@ describe("MessageCodec", () => {
       "with one attachment in two places",
       "pieces",
       '{"type":"pieces","result":{"bytes":{"attachment":0},"ends":{"attachment":0}}}',
-      [new Uint8Array(8)],
+      [new Uint8Array(8), new Uint8Array(8)],
     ],
     [
       "without the object that the attachment belongs to",
