@@ -91,6 +91,7 @@ export function writeLine(output: Output, text = ""): Promise<void> {
   return write(output, `${text}\n`);
 }
 
+/** Writes lines, each with a line break. */
 export function writeLines(output: Output, lines: readonly string[]): Promise<void> {
   return write(output, lines.map((line) => `${line}\n`).join(""));
 }

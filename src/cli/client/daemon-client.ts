@@ -58,10 +58,15 @@ export class DaemonClient {
     signal = this.#options.signal,
   ): AsyncGenerator<z.input<Schema>, void, undefined> {
     const answer = await this.#send("POST", path, body, signal);
-    for await (const line of readLines(this.#chunks(answer, signal))) {
-      const failure = parseAs(errorBodySchema, line);
-      if (failure) throw new ApiError(failure);
-      yield this.#parse(schema, line);
+    try {
+      for await (const line of readLines(this.#chunks(answer, signal))) {
+        const failure = parseAs(errorBodySchema, line);
+        if (failure) throw new ApiError(failure);
+        yield this.#parse(schema, line);
+      }
+    } catch (error) {
+      // An error that comes with an interruption is no news.
+      throw signal.aborted ? signal.reason : error;
     }
   }
 

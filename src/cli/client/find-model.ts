@@ -73,6 +73,7 @@ export function modelPath(name: string, route?: "unload" | "modelfile"): string 
 
 const statusSchema = z.object({ default_model: z.string() });
 
+/** Returns the alias of the daemon's default model; empty without models. */
 export async function defaultModel(client: DaemonClient): Promise<string> {
   return (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
 }

@@ -23,6 +23,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
   ["output", output],
 ]);
 
+/** daybreak batch <file> | list | show | cancel | output */
 export function batchCommand(io: CliIo): Command {
   return clientCommand("batch", "print the batch, or the list, as JSON")
     .description("answer a file of requests in the background; the same file again goes on with its batch")

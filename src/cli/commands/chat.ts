@@ -24,6 +24,7 @@ Ctrl-C        cancel the answer; at the prompt, twice, leave`;
 
 interface ChatOptions extends ClientOptions, GenerationOptions {}
 
+/** daybreak chat */
 export function chatCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("chat", "print the lines of the daemon's answers as JSON"))
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")

@@ -3,6 +3,7 @@ import { type CliIo, write } from "../cli-io.ts";
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
+/** daybreak completion <shell> */
 export function completionCommand(io: CliIo): Command {
   const command = new Command("completion")
     .description("print a script that completes commands, options and model names in a shell")

@@ -12,6 +12,7 @@ import { formatBytes } from "../../json/quantities.ts";
 import { printable } from "../terminal/format.ts";
 import { describeQuantizing, ProgressBar } from "../terminal/progress-display.ts";
 
+/** daybreak create <model> -f Modelfile */
 export function createCommand(io: CliIo): Command {
   return clientCommand("create")
     .description("make a model from a Modelfile")
@@ -48,6 +49,7 @@ interface QuantizeCommandOptions extends ClientOptions {
   allowRequantize?: boolean;
 }
 
+/** daybreak quantize <source> <destination> */
 export function quantizeCommand(io: CliIo): Command {
   return clientCommand("quantize", "print each progress report of the daemon as a line of JSON")
     .description("make a smaller model of one in F32, F16 or BF16; Ctrl-C cancels it")

@@ -38,6 +38,7 @@ const statusSchema = z.object({
     .optional(),
 });
 
+/** daybreak status */
 export function statusCommand(io: CliIo): Command {
   return clientCommand("status")
     .description("show the daemon's status; exit code 3 when no daemon answers")
@@ -73,6 +74,7 @@ function describeSandbox(sandbox: z.infer<typeof statusSchema>["sandbox"]): stri
   return name === "none" ? `${first} alone${reason}` : `${first} and ${name}: ${parts.join(", ")}${reason}`;
 }
 
+/** daybreak stop */
 export function stopCommand(io: CliIo): Command {
   return clientCommand("stop")
     .description("stop the local daemon once its running requests are done")

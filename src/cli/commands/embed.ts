@@ -13,6 +13,7 @@ const embeddingsSchema = z.object({
   total_tokens: z.number(),
 });
 
+/** daybreak embed [text…] */
 export function embedCommand(io: CliIo): Command {
   return clientCommand("embed")
     .description("turn texts into vectors; prints one JSON array of numbers per line")

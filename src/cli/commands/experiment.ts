@@ -45,6 +45,7 @@ const TOKENS_BEFORE_DIFFERENCE = 8;
 
 const ACTIONS = { record, run, diff };
 
+/** daybreak experiment record | run | diff */
 export function experimentCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("experiment", "print the result or the comparison as JSON"))
     .description("record what a model answers, token by token; run it again anywhere, and compare")

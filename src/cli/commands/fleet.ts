@@ -10,6 +10,7 @@ import { formatTable, printable } from "../terminal/format.ts";
 type Machine = z.infer<typeof fleetSchema>["machines"][number];
 type FleetModel = Machine["models"][number];
 
+/** daybreak fleet */
 export function fleetCommand(io: CliIo): Command {
   return clientCommand("fleet")
     .description("list the machines of the fleet, and what they have and do")

@@ -15,6 +15,7 @@ const DEFAULT_REPOS = 5;
 
 type HubFiles = z.input<typeof hubFilesSchema>;
 
+/** daybreak search <query> */
 export function searchCommand(io: CliIo): Command {
   return clientCommand("search", "print what the daemon says of each repository as a list of JSON")
     .description("search the hub for models, and say which fit this machine (an estimate)")
@@ -68,6 +69,7 @@ function describeFit({ fits, gpu }: HubFiles["models"][number]): string {
     : `yes, ${gpu.layers} of ${gpu.all_layers} layers on the GPU`;
 }
 
+/** daybreak pull <model> */
 export function pullCommand(io: CliIo): Command {
   return clientCommand("pull", "print each progress report of the daemon as a line of JSON")
     .description("download a model; an interrupted download resumes where it stopped")

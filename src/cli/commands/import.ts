@@ -18,6 +18,7 @@ interface ImportOptions extends ClientOptions {
 
 type Imported = Extract<ImportLine, { alias: string }>;
 
+/** daybreak import --from <store> */
 export function importCommand(io: CliIo): Command {
   return clientCommand("import", "print each step of the daemon as a line of JSON")
     .description(

@@ -17,6 +17,7 @@ interface LaunchOptions extends ClientOptions {
 /** Sent if the daemon requires no key: agents insist on one. */
 const PLACEHOLDER_KEY = "any";
 
+/** daybreak launch <agent> */
 export function launchCommand(io: CliIo): Command {
   return clientCommand("launch", "load the model, and print how the agent would be run instead of running it")
     .description("run a coding agent on a model of this machine; starts a daemon when none runs")

@@ -29,6 +29,7 @@ interface LoadCommandOptions extends ClientOptions, LoadSettings {
 /** Number that means all layers. */
 const ALL_LAYERS = -1;
 
+/** daybreak load <model> */
 export function loadCommand(io: CliIo): Command {
   const command = clientCommand("load")
     .description("load a model into memory")
@@ -88,6 +89,7 @@ function loadSettingOptions(): Option[] {
   });
 }
 
+/** daybreak unload <model…> */
 export function unloadCommand(io: CliIo): Command {
   return clientCommand("unload", "print each answer of the daemon as a line of JSON")
     .description("take models out of memory; they stay on disk")
@@ -102,6 +104,7 @@ export function unloadCommand(io: CliIo): Command {
     });
 }
 
+/** daybreak ps */
 export function psCommand(io: CliIo): Command {
   return clientCommand("ps", "print the loaded models as JSON")
     .description("list the models in memory")

@@ -15,6 +15,7 @@ import { clientCommand, type ClientOptions } from "../options/common-options.ts"
 import { formatBytes, formatCount } from "../../json/quantities.ts";
 import { describeContext, formatFields, formatTable, printable } from "../terminal/format.ts";
 
+/** daybreak list */
 export function listCommand(io: CliIo): Command {
   return clientCommand("list")
     .alias("ls")
@@ -77,6 +78,7 @@ function fullText(text = ""): string {
 /** Characters of a template or a license in the overview. */
 const MAX_PREVIEW = 60;
 
+/** daybreak show <model> */
 export function showCommand(io: CliIo): Command {
   return clientCommand("show")
     .description("show what is known about a model")
@@ -144,6 +146,7 @@ export function showCommand(io: CliIo): Command {
     });
 }
 
+/** daybreak cp <source> <destination> */
 export function cpCommand(io: CliIo): Command {
   return clientCommand("cp")
     .description("copy a model to a second name; both share its files")
@@ -164,6 +167,7 @@ function describeDeletion({ alias, source }: z.infer<typeof deleteResultSchema>)
   return source === "file" ? `Forgot ${alias}. The file is yours and stays.` : `Deleted ${alias}.`;
 }
 
+/** daybreak rm <model…> */
 export function rmCommand(io: CliIo): Command {
   return clientCommand("rm", "print each answer of the daemon as a line of JSON")
     .description("delete models; a model loaded from your own file is only forgotten")

@@ -20,6 +20,7 @@ interface RunOptions extends ClientOptions, GenerationOptions {
   image?: string[];
 }
 
+/** daybreak run [prompt…] */
 export function runCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("run", "print the whole answer as one JSON object"))
     .description("answer one prompt; starts a daemon in the background when none runs")

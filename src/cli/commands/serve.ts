@@ -7,6 +7,7 @@ import { configFlagOptions, configFlags } from "../options/config-flag-options.t
 
 type ServeOptions = Readonly<Record<string, unknown>> & { readonly config?: string };
 
+/** daybreak serve */
 export function serveCommand(io: CliIo): Command {
   const command = new Command("serve")
     .description("run the daemon in the foreground")

@@ -36,6 +36,7 @@ const WILDCARD_ADDRESSES = new Set(["0.0.0.0", "::"]);
 
 const ACTIONS = { install, uninstall, status };
 
+/** daybreak service install | uninstall | status */
 export function serviceCommand(io: CliIo): Command {
   return new Command("service")
     .description("run the daemon as a service of this account or system: install, uninstall, or show it")

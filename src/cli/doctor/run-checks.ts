@@ -37,6 +37,7 @@ export function problem(message: string, cure: string): Result {
   return { verdict: "problem", message, cure };
 }
 
+/** Creates a check of a name. */
 export function createCheck(
   name: string,
   find: (signal: AbortSignal) => Promise<Result | readonly Result[]> | Result | readonly Result[],

@@ -145,6 +145,16 @@ describe("lines", () => {
     });
   });
 
+  it("throws the reason of an interruption instead of an error that comes with it", async () => {
+    const error = { message: "going", type: "overloaded", code: "shutting_down" };
+    await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { error }) });
+    const interrupted = new AbortController();
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "/x", {}, interrupted.signal);
+    await lines.next();
+    interrupted.abort(new Error("interrupted"));
+    await expect(lines.next()).rejects.toThrow("interrupted");
+  });
+
   it("throws when the stream is cut off", async () => {
     await using daemon = await startFakeDaemon({
       "POST /x": (response: { write(text: string): void; destroy(): void }) => {
