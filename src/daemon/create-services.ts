@@ -14,7 +14,7 @@ import type { MachineMemory, ManagementServices } from "../api/management/manage
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/sandbox/sandbox-finder.ts";
-import { rethrowExhaustion, ServiceError } from "../errors/service-error.ts";
+import { isModuleMissing, rethrowExhaustion, ServiceError } from "../errors/service-error.ts";
 import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { DaemonState } from "../http/errors.ts";
 import { REQUEST_LINE } from "../http/middleware/request-log.ts";
@@ -103,9 +103,11 @@ export async function createServices(
     events,
     onLine: (outcome: RunOutcome) => metrics.batchLine(outcome),
   };
-  const batchModule = await ifInstalled(import("../batches/local-batches.ts"), (problem) =>
-    logger.warn(`This installation has no batches and files: ${problem}`),
-  );
+  const batchModule = await import("../batches/local-batches.ts").catch((error: unknown) => {
+    if (!isModuleMissing(error, "local-batches")) throw error;
+    logger.warn("This installation has no batches.");
+    return undefined;
+  });
   const localBatches = batchModule && new batchModule.LocalBatches({ ...batchParts, config, logger });
   const openFile = createFileOpener();
   const life: DaemonState = { state: "starting" };
@@ -206,18 +208,6 @@ export async function createServices(
     browserScripts: new BrowserScripts(),
     pageFile,
   };
-}
-
-/** Returns an optional module; undefined, with a report, if this installation lacks it. */
-async function ifInstalled<Module>(
-  loading: Promise<Module>,
-  onMissing: (problem: string) => void,
-): Promise<Module | undefined> {
-  return await loading.catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) throw error;
-    onMissing(error.message);
-    return undefined;
-  });
 }
 
 async function readGauges(

@@ -106,6 +106,12 @@ export function isSystemError(error: unknown): error is SystemError {
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
+/** True if import() failed because this installation lacks the module itself. @param name file name without extension */
+export function isModuleMissing(error: unknown, name: string): boolean {
+  const isMissing = isSystemError(error) && error.code === "ERR_MODULE_NOT_FOUND" && "url" in error;
+  return isMissing && new RegExp(`/${name}\\.[jt]s$`).test(String(error.url));
+}
+
 /** True if the disk or the user's quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return isSystemError(error) && (error.code === "ENOSPC" || error.code === "EDQUOT");

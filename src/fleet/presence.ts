@@ -174,7 +174,9 @@ export class Presence {
     if (state !== "gone" || self.heartbeat.state === "gone") return;
     if (this.#mayCorrect()) this.sendHeartbeat();
     if (this.#mayWarnOfForgery())
-      logger.warn("fleet: another client of the NATS server sends messages with this machine's id");
+      logger.warn(
+        "fleet: another process sends messages with this machine's id: a copy of this machine made while its daemon ran, or another client of the NATS server",
+      );
   }
 
   async #requestInfo(id: string): Promise<void> {

@@ -54,6 +54,11 @@ export class ServedCalls {
     this.#timer = startTicks(ALIVE_INTERVAL_MS, (wasStalled) => this.#tick(wasStalled));
   }
 
+  /** Number of running calls. */
+  get count(): number {
+    return this.#calls.size;
+  }
+
   /** Ends all calls, which their callers then move to other machines. */
   close(): void {
     clearInterval(this.#timer);

@@ -150,9 +150,11 @@ function decodeDigits(digits: string): Uint8Array<ArrayBuffer> {
 /** Bytes that are passed as arguments of one call. */
 const CHUNK_BYTES = 8192;
 
+/** Encodes bytes as base64 with padding. */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = "";
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
-    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
+    // Spreading a typed array iterates it, which takes several times as long.
+    binary += Reflect.apply(String.fromCharCode, undefined, bytes.subarray(at, at + CHUNK_BYTES));
   return btoa(binary);
 }

@@ -84,7 +84,7 @@ class ReasoningSplitter {
       return;
     }
     // Whitespace before the end tag is dropped, so trailing whitespace is buffered with a partial tag.
-    const ready = lengthBefore(this.#tags.end, this.#buffered);
+    const ready = lengthBefore(this.#buffered, this.#tags.end);
     yield* this.#emitReasoning(this.#buffered.slice(0, ready));
     this.#buffered = this.#buffered.slice(ready);
     this.#logprobs = [];

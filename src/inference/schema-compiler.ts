@@ -1,4 +1,4 @@
-import { ServiceError } from "../errors/service-error.ts";
+import { isModuleMissing, ServiceError } from "../errors/service-error.ts";
 import type {
   CheckFailure,
   GrammarResult,
@@ -35,6 +35,8 @@ export function grammarCompiler(
 }
 
 function missingCompiler(cause: unknown): never {
+  // Any other failure, such as for want of file descriptors, may be over with the next request.
+  if (!isModuleMissing(cause, "grammar-work")) throw cause;
   throw new ServiceError(
     "unsupported_feature",
     "This installation has no compiler of grammars, so it supports neither tools nor formats of answers.",

@@ -25,7 +25,7 @@ export function partialTagLength(text: string, tag: string): number {
 }
 
 /** Length of the text before a tag that may have begun, without the whitespace before it. */
-export function lengthBefore(tag: string, text: string): number {
+export function lengthBefore(text: string, tag: string): number {
   return text.slice(0, text.length - partialTagLength(text, tag)).trimEnd().length;
 }
 

@@ -104,6 +104,7 @@ test.skipIf(NATS.isMissing)(
     }
     expect(hasEnded).toBe(false);
     stop.abort();
+    await expect.poll(() => served.count).toBe(0);
     await expect.poll(() => hasEnded).toBe(true);
   },
 );

@@ -2,6 +2,7 @@ import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
 import type { App } from "../../src/http/app.ts";
 import { createInference } from "../../src/inference/create-inference.ts";
+import type { CompileOffThread } from "../../src/inference/schema-compiler.ts";
 import type { Model } from "../../src/models/model.ts";
 import { fakeApp } from "./fake-services.ts";
 import { FakeEngine } from "./fake-engine.ts";
@@ -26,7 +27,13 @@ export const ABLE = fakeModel({
 
 /** The whole HTTP side on a scripted engine, without a socket. */
 export function testApp(
-  options: { events?: readonly GenerationEvent[]; model?: Model; slots?: number; config?: ConfigInput } = {},
+  options: {
+    events?: readonly GenerationEvent[];
+    model?: Model;
+    slots?: number;
+    config?: ConfigInput;
+    compileOffThread?: CompileOffThread;
+  } = {},
 ): TestApp {
   const engine = new FakeEngine({ slots: options.slots ?? 4 });
   const { events } = options;
@@ -38,7 +45,13 @@ export function testApp(
   const models = new FakeModels([options.model ?? ABLE], engine);
   const metrics = new FakeMetrics();
   const config = configSchema.parse(options.config ?? {});
-  const inference = createInference({ models, metrics, config });
+  const { compileOffThread } = options;
+  const inference = createInference({
+    models,
+    metrics,
+    config,
+    ...(compileOffThread && { compileOffThread }),
+  });
   const overrides = { config, inference, metrics };
   const app = fakeApp({ models, overrides });
   return {

@@ -84,7 +84,7 @@ class ToolCallSplitter {
     }
     if (!this.#inside) {
       // Whitespace before a call is dropped, so trailing whitespace is buffered with a partial tag.
-      const ready = lengthBefore(callStart, this.#buffered);
+      const ready = lengthBefore(this.#buffered, callStart);
       yield* this.#emitText(this.#buffered.slice(0, ready));
       this.#buffered = this.#buffered.slice(ready);
     }

@@ -12,6 +12,7 @@ import { branch, type TextFile } from "./conversation.ts";
 import { type Panel, PANELS, visiblePanel } from "./shortcuts.tsx";
 import { isImage, readImage, readText } from "./read-file.ts";
 
+/** Form for writing and sending a message. */
 export function Composer(): JSX.Element {
   const text = useSignal("");
   const images = useSignal<readonly string[]>([]);

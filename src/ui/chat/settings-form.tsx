@@ -67,6 +67,7 @@ const NUMBER_SETTINGS = [
 
 type SetSettings = (change: Partial<ChatSettings>) => void;
 
+/** Form for the settings of the current conversation. */
 export function SettingsForm(): JSX.Element {
   const { settings } = current.value;
   const set: SetSettings = (change) => changeSettings({ ...settings, ...change });

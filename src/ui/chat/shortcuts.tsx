@@ -65,6 +65,7 @@ export function onShortcut(event: KeyboardEvent): void {
   found.run();
 }
 
+/** Lists all shortcuts. */
 export function ShortcutList(): JSX.Element {
   return (
     <section id="shortcuts" aria-label="Shortcuts">

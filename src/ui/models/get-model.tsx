@@ -26,6 +26,7 @@ const INITIAL_SUGGESTIONS = 6;
 /** Matches the name of a repository, with or without the hub's address or "hf:". */
 const REPO_PATTERN = /^(?:https?:\/\/[^/]+\/|hf:)?([\w.-]+\/[\w.-]+?)(?:[:/].*)?$/;
 
+/** Search of the hub, and suggested models. */
 export function GetModel(): JSX.Element {
   return (
     <section aria-labelledby="get-title">

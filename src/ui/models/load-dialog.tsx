@@ -11,6 +11,7 @@ import { formatInteger } from "../../json/quantities.ts";
 /** Minimum context size that engines accept, in tokens. */
 const MIN_CONTEXT = 16;
 
+/** Dialog with the settings for loading a model. */
 export function LoadDialog({ model }: { readonly model: ListedModel }): JSX.Element {
   const { alias, state, context_size: context = 0, gpu_layers: layers = 0 } = model;
   const detail = useSignal<ModelDetail | undefined>(undefined);

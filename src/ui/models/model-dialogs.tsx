@@ -18,6 +18,7 @@ import {
   readModelfile,
 } from "./models-api.ts";
 
+/** The open dialog, if there is one. */
 export function OpenDialog(): JSX.Element | null {
   const open = openDialog.value;
   if (!open) return null;

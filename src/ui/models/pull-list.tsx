@@ -9,6 +9,7 @@ import { formatBytes, formatDuration } from "../../json/quantities.ts";
 /** Poll interval for downloads that this tab has not started. */
 const POLL_INTERVAL_MS = 1000;
 
+/** List of running, paused and finished downloads. */
 export function PullList(): JSX.Element | null {
   const hasOtherPulls = pulls.value.some(({ state }) => state === "elsewhere");
   useEffect(() => {

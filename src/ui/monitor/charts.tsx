@@ -18,6 +18,7 @@ const OTHER_ENGINES = "Other engines";
 /** Grid steps of axes that count requests. */
 const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
+/** Charts of the daemon's load over the last minutes. */
 export function Charts(): JSX.Element {
   const all = samples.value;
   const line = (label: string, of: (sample: Sample) => number | null): ChartLine => ({

@@ -94,6 +94,7 @@ function Daemon({ stats, version, llama_cpp: llamaCpp, uptime_secs: uptime, kern
   );
 }
 
+/** Lists the models in memory. */
 export function Engines(): JSX.Element {
   // The time of the last sample makes the idle times advance.
   const now = (samples.value.at(-1)?.time ?? 0) * 1000;

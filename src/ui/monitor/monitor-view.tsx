@@ -8,6 +8,7 @@ import { Incidents, LogsView } from "./logs-view.tsx";
 import { Engines, FleetView, Machine } from "./machine.tsx";
 import { connectionProblem, isLive, type PastRequest, requests, watchDaemon } from "./monitor-state.ts";
 
+/** Monitor of the daemon: incidents, load, machine, requests and log. */
 export function MonitorView(): JSX.Element {
   useEffect(watchDaemon, []);
   return (

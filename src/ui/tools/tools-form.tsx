@@ -22,6 +22,7 @@ const NEW_TOOL: UserTool = {
   isOn: true,
 };
 
+/** Forms for the user's tools and for MCP servers. */
 export function ToolsForm(): JSX.Element {
   const edited = useSignal<UserTool | undefined>(undefined);
   return (

@@ -7,7 +7,11 @@ const PROGRAM = `
 import { registerHooks } from "node:module";
 registerHooks({
   resolve: (specifier, context, next) => {
-    if (specifier.endsWith("/grammar-work.ts")) throw new Error("no such module");
+    if (specifier.endsWith("/grammar-work.ts"))
+      throw Object.assign(new Error("no such module"), {
+        code: process.env.CODE,
+        url: new URL(specifier, context.parentURL).href,
+      });
     return next(specifier, context);
   },
 });
@@ -20,8 +24,18 @@ const { code, status } = await inference.generate({ ...REQUEST, format }, never)
 console.log(JSON.stringify([events.at(-1).reason, code, status, inference.activeRequests]));
 `;
 
-test("without the grammar compiler, plain completions work and formats are refused", async () => {
+/** Runs the program, in which loading the compiler fails with this code. */
+async function run(code: string): Promise<unknown> {
   const args = ["--input-type=module", "--eval", PROGRAM];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
-  expect(JSON.parse(stdout)).toEqual(["stop", "unsupported_feature", 400, 0]);
+  const env = { ...process.env, CODE: code };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
+  return JSON.parse(stdout);
+}
+
+test("without the grammar compiler, plain completions work and formats are refused", async () => {
+  expect(await run("ERR_MODULE_NOT_FOUND")).toEqual(["stop", "unsupported_feature", 400, 0]);
+});
+
+test("a compiler that cannot be loaded for another reason is not reported as missing", async () => {
+  expect(await run("EMFILE")).toEqual(["stop", "EMFILE", null, 0]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { compileGrammar } from "../../../src/grammar/grammar-work.ts";
 import { testApp } from "../../support/test-app.ts";
 
 /** Maximum length of a grammar. */
@@ -48,5 +49,24 @@ describe("a grammar of 256 KiB", () => {
     expect(await answer.json()).toMatchObject({
       error: { param: "guided_grammar", message: expect.stringMatching(/^guided_grammar: cannot/) },
     });
+  });
+
+  test("is compiled once for all choices of a request, as are grammars of tools", async () => {
+    const compiled: string[] = [];
+    const all = testApp({
+      compileOffThread: async (work) => {
+        compiled.push(work.kind);
+        return compileGrammar(work);
+      },
+    });
+    const grammar = longest("root ::= ", "[a]");
+    expect((await all.post("/v1/completions", { prompt: "hi", grammar, n: 4 })).status).toBe(200);
+    expect(compiled).toEqual(["texts"]);
+    const definition = Array.from({ length: 2000 }, (_, index) => `w${index}`).join("|");
+    const format = { type: "grammar", grammar: { syntax: "regex", definition } };
+    const tools = [{ type: "custom", custom: { name: "a", format } }];
+    const messages = [{ role: "user", content: "hi" }];
+    expect((await all.post("/v1/chat/completions", { messages, tools, n: 4 })).status).toBe(200);
+    expect(compiled.filter((kind) => kind === "pattern")).toEqual(["pattern"]);
   });
 });
