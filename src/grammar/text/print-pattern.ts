@@ -1,7 +1,6 @@
 import { gbnfRepetition } from "../gbnf/grammar-writer.ts";
 import { SchemaTooComplexError, UnsupportedGrammarError, type WorkBudget } from "../schema-errors.ts";
 import {
-  ALL_CODE_POINTS,
   type CodePoints,
   hasCodePoint,
   intersectionOf,
@@ -35,9 +34,9 @@ export function toJsonPattern(source: string, budget: WorkBudget): string | unde
   }
 }
 
-/** Leaves out of a complement what needs an escape in JSON. */
+/** Leaves out of a complement what needs an escape in JSON. Classes of {@link printPattern} have no surrogates. */
 function withoutEscapes(set: CodePoints): CodePoints {
-  const isComplement = set.length > ALL_CODE_POINTS.length && set.at(-1) === LAST_CODE_POINT;
+  const isComplement = set.length > 2 && set.at(-1) === LAST_CODE_POINT && hasCodePoint(set, 0xd800);
   return isComplement ? intersectionOf(set, UNESCAPED) : set;
 }
 
